@@ -55,6 +55,7 @@ from pellucid.base.tree.registry import (
     register_static,
     static,
 )
+from pellucid.base.tree.static_data import require_comparable
 from pellucid.xla.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -101,6 +102,7 @@ __all__ = [
     "register_pytree_with_keys",
     "register_pytree_with_keys_class",
     "register_static",
+    "require_comparable",
     "shown_path",
     "static",
     "structure_differences",

@@ -8,22 +8,28 @@ from pellucid.base.errors import message
 from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeysError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
+from pellucid.xla.pytree import IsLeafWithPath
+from pellucid.xla.recursion import give_back_levels
 
-FLATTEN_FAILURES = (SystemError, RecursionError, TypeError, ValueError)
-"""What the C++ flattening raises for the trees that `diagnosis_of` explains."""
+def flatten_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> Exception:
+    """The error to raise for `error`, which C++ raised when it flattened `tree`.
 
-
-def diagnosis_of(tree: Any, error: Exception) -> Exception | None:
-    """The error to raise in place of `error`, which flattening `tree` raised.
-
-    None if nothing is known to be wrong with the tree, so that `error` itself, from the
-    user's predicate or class, is the best explanation.
+    That is `error` itself if it comes from the user's code. The recursion levels that the
+    failed call has kept are given back.
     """
-    return _search(tree) or (error.__cause__ if isinstance(error, SystemError) else None)
+    found, path = _search(tree, predicate)
+    if not isinstance(error, SystemError | RecursionError):
+        give_back_levels(len(path))
+    if found is None and isinstance(error, SystemError) and isinstance(error.__cause__, Exception):
+        return error.__cause__
+    return found or error
 
 
-def _search(tree: Any) -> TreeError | None:
-    """Depth first, as the flattening itself, but on a list instead of Python's stack."""
+def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
+    """What is wrong with the tree, if it isn't the user's own code, and where it is found.
+
+    Goes depth first, as the flattening does, but on a list instead of Python's stack.
+    """
     ancestors: dict[int, KeyPath] = {}
     finished: set[int] = set()
     alive: list[Any] = []  # a freed child's id could come back as that of another one
@@ -37,22 +43,32 @@ def _search(tree: Any) -> TreeError | None:
         if id(node) in finished:
             continue
         if id(node) in ancestors:
-            return _cyclic(node, path, ancestors[id(node)])
+            return _cyclic(node, path, ancestors[id(node)]), path
         if len(path) > sys.getrecursionlimit():
-            return _too_deep(len(path))
-        if isinstance(node, dict) and _is_unsortable(node):
-            return _unsortable(node, path)
+            return _too_deep(len(path)), path
         try:
-            flattened = pytree.flatten_one_level_with_keys(node)
-            children = [] if flattened is None else list(flattened[0])
-        except Exception:  # the user's own code, which raised this before, too
-            return None
+            children = _children(node, path, predicate)
+        except Exception:  # the user's own code, which has raised this before
+            return (_unsortable(node, path) if _is_unsortable(node) else None), path
         if children:
             alive.append(node)
             ancestors[id(node)] = path
             todo.append((node, path, True))
             todo.extend((child, (*path, key), False) for key, child in reversed(children))
-    return None
+    return None, ()
+
+
+def _children(
+    node: Any, path: KeyPath, predicate: IsLeafWithPath | None
+) -> list[tuple[Any, Any]]:
+    if predicate is not None:
+        answer = predicate(path, node)
+        if answer is not None and not isinstance(answer, bool):
+            raise TypeError  # refused by the flattening, too
+        if answer:
+            return []
+    flattened = pytree.flatten_one_level_with_keys(node)
+    return [] if flattened is None else list(flattened[0])
 
 
 def _is_unsortable(node: dict[Any, Any]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sized
 from typing import Any
 
 from pellucid.base.errors import message
-from pellucid.base.tree.diagnosis import FLATTEN_FAILURES, diagnosis_of
+from pellucid.base.tree.diagnosis import flatten_failure
 from pellucid.base.tree.errors import TreeArgumentError, TreeStructureError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
@@ -24,10 +24,11 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     """
     try:
         return pytree.flatten(tree, is_leaf)
-    except FLATTEN_FAILURES as error:
-        if diagnosis := diagnosis_of(tree, error):
-            raise diagnosis from None
-        raise
+    except Exception as error:
+        failure = flatten_failure(tree, _with_path(is_leaf), error)
+        if failure is error:
+            raise
+        raise failure from None
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -79,16 +80,14 @@ def tree_flatten_with_path(
     >>> tree_flatten_with_path({"a": [1]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1)]
     """
-    if is_leaf is None or is_leaf_takes_path:
-        predicate = is_leaf
-    else:
-        predicate = lambda _, node: is_leaf(node)  # noqa: E731
+    predicate = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
     try:
         return pytree.flatten_with_path(tree, predicate)
-    except FLATTEN_FAILURES as error:
-        if diagnosis := diagnosis_of(tree, error):
-            raise diagnosis from None
-        raise
+    except Exception as error:
+        failure = flatten_failure(tree, predicate, error)
+        if failure is error:
+            raise
+        raise failure from None
 
 
 def tree_leaves_with_path(
@@ -186,6 +185,11 @@ def require_structures(caller: str, *treedefs: Any) -> None:
                     " its leaves.",
                 )
             )
+
+
+def _with_path(is_leaf: IsLeaf | None) -> IsLeafWithPath | None:
+    """`is_leaf` as a predicate that is given the path, too."""
+    return None if is_leaf is None else lambda _, node: is_leaf(node)
 
 
 def _wrong_leaf_count(treedef: PyTreeDef, count: int) -> TreeStructureError:

@@ -8,6 +8,9 @@ from pellucid.xla.pytree import DictKey, FlattenedIndexKey, GetAttrKey, Sequence
 KeyEntry = TypeVar("KeyEntry")
 """One step of a path: one of the four key classes, or what a node's own flattening gives."""
 
+SHOWN_STEPS = 8
+"""An error message shows no more than so many steps at each end of a path."""
+
 KeyPath: TypeAlias = tuple[Any, ...]
 """The steps from the root of a tree to one of its nodes."""
 
@@ -27,12 +30,15 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
 
 def shown_path(name: str, path: KeyPath) -> str:
-    """`name` followed by `path` as error messages write it, with strings in double quotes.
+    """`name` followed by `path` as error messages write it: short, strings in double quotes.
 
     >>> shown_path("params", (DictKey("layer"), GetAttrKey("w")))
     'params["layer"].w'
     """
-    return name + "".join(map(_quoted, path))
+    steps = list(map(_quoted, path))
+    if len(steps) > 2 * SHOWN_STEPS:
+        steps[SHOWN_STEPS:-SHOWN_STEPS] = [" … "]
+    return name + "".join(steps)
 
 
 def index_keys(count: int) -> tuple[FlattenedIndexKey, ...]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from pellucid.base.errors import message
-from pellucid.base.tree.diagnosis import FLATTEN_FAILURES, diagnosis_of
 from pellucid.base.tree.differences import Difference, same_node, structure_differences
 from pellucid.base.tree.errors import TreeStructureError
 from pellucid.base.tree.flatten import tree_flatten, tree_structure, tree_unflatten
@@ -32,9 +31,7 @@ def flatten_up_to(
     """
     try:
         return treedef.flatten_up_to(tree)
-    except FLATTEN_FAILURES as error:
-        if diagnosis := diagnosis_of(tree, error):
-            raise diagnosis from None
+    except (TypeError, ValueError):
         if differences := _prefix_differences(treedef, tree):
             raise _misfit(caller, name, differences) from None
         raise

@@ -38,8 +38,14 @@ def register_pytree_node(
     >>> tree_leaves({"x": Interval(1, 2)})
     [1, 2]
     """
-    _require_new_class("register_pytree_node", nodetype)
-    pytree.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+    _register(
+        "register_pytree_node",
+        pytree.register_node,
+        nodetype,
+        flatten_func,
+        unflatten_func,
+        flatten_with_keys_func,
+    )
 
 
 def register_pytree_with_keys(
@@ -158,7 +164,6 @@ def register_dataclass(
     >>> tree_flatten(Layer(2.0))
     ([2.0], PyTreeDef(CustomNode(Layer[('relu',)], [*])))
     """
-    _require_new_class("register_dataclass", nodetype)
     if (data_fields is None) != (meta_fields is None):
         raise TreeArgumentError(
             message(
@@ -184,7 +189,13 @@ def register_dataclass(
         _require_all_fields(nodetype, {*data_fields}, {*meta_fields}, {*drop_fields})
     elif both := sorted({*data_fields} & {*meta_fields}):
         raise _wrong_fields(nodetype, [f"in data_fields and in meta_fields: {', '.join(both)}"])
-    pytree.register_dataclass_node(nodetype, list(data_fields), list(meta_fields))
+    _register(
+        "register_dataclass",
+        pytree.register_dataclass_node,
+        nodetype,
+        list(data_fields),
+        list(meta_fields),
+    )
     return nodetype
 
 
@@ -206,9 +217,7 @@ def is_tree_node(typ: type) -> bool:
     >>> is_tree_node(dict), is_tree_node(int)
     (True, False)
     """
-    return pytree.is_registered(typ) or (
-        isinstance(typ, type) and issubclass(typ, tuple) and hasattr(typ, "_fields")
-    )
+    return pytree.is_registered(typ)
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
@@ -245,19 +254,20 @@ def _node(caller: str, node: tuple[Any, Any] | None, tree: Any) -> tuple[Any, An
     return node
 
 
-def _require_new_class(caller: str, nodetype: Any) -> None:
+def _register(caller: str, register: Callable[..., Any], nodetype: Any, *parts: Any) -> None:
     if not isinstance(nodetype, type):
         raise TreeArgumentError(
             message(f"{caller}: the node type must be a class.", got=type(nodetype).__qualname__)
         )
-    if pytree.is_registered(nodetype):
+    try:
+        register(nodetype, *parts)
+    except ValueError as error:
         raise TreeError(
             message(
                 f"{caller}: {nodetype.__module__}.{nodetype.__qualname__} is registered already.",
-                do="Register each class once; a class defined anew, as by a notebook cell that"
-                " runs again, counts as another one.",
+                do="Register each class once.",
             )
-        )
+        ) from error
 
 
 def _require_all_fields(
