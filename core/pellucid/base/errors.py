@@ -12,13 +12,19 @@ from collections.abc import Iterable
 def message(
     what: str, *, got: str | Iterable[str] = (), where: str | None = None, do: str | None = None
 ) -> str:
-    """The text of an error: what, got (one line each), where, do; parts that are absent are left out."""
+    """The text of an error: what, got (one line each), where, do; parts that are absent are left out.
+
+    >>> print(message("tree_map: the trees differ.", got=["x[0]: got int"], do="Make them equal."))
+    tree_map: the trees differ.
+      x[0]: got int
+      Make them equal.
+    """
     lines = [what]
     lines += [f"  {line}" for line in ([got] if isinstance(got, str) else got)]
     if where:
         lines.append(f"  in {where}")
     if do:
-        lines.append(do)
+        lines.append(f"  {do}")
     return "\n".join(lines)
 
 
@@ -57,10 +63,6 @@ class ShapeError(PellucidError, TypeError, ValueError):
 
 class DtypeError(PellucidError, TypeError):
     """Element types of operands do not fit together or are not accepted."""
-
-
-class TreeError(PellucidError, ValueError, TypeError):
-    """A tree has another structure than expected."""
 
 
 class IndexingError(PellucidError, IndexError, TypeError):
