@@ -29,8 +29,8 @@ class Record:
 
         Lists of plain data are shared with the record, not copied: columns can be long.
 
-        >>> DimRange(start=0, stop=4).to_dict()
-        {'start': 0, 'stop': 4}
+        >>> PhaseRecord(name="trace", seconds=0.25).to_dict()
+        {'name': 'trace', 'seconds': 0.25}
         """
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
@@ -78,14 +78,6 @@ class SpecRecord(Record):
     unreduced_axes: list[str]
     """Axes along which devices hold summands that are not added up yet."""
     memory_kind: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DimRange(Record):
-    """Half-open range of indices along one dimension."""
-
-    start: int
-    stop: int
 
 
 # Programs
