@@ -6,6 +6,8 @@ PYTEST := $(BIN)/python -m pytest
 # Two processes: every test process has eight virtual devices and compiles, so more don't help.
 WORKERS ?= 2
 NOTEBOOK ?= notebooks/01_first_look.ipynb
+# In a container one is often root, which Jupyter refuses unless told that it is meant.
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help environment lab test test-slow test-browser bench lint format types layers check snapshots wheel clean
@@ -17,7 +19,7 @@ environment: ## make .venv or bring it up to date
 	@tools/environment.sh $(VENV) dev
 
 lab: environment ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(NOTEBOOK)
+	$(BIN)/jupyter lab $(ALLOW_ROOT) $(NOTEBOOK)
 
 test: environment ## run all tests that need neither accelerator, browser nor minutes
 	$(PYTEST) -n $(WORKERS) --dist worksteal
