@@ -6,18 +6,16 @@ import functools
 from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
-from pellucid.compilation.pipeline import Placement, Request, compile_program
+from pellucid.compilation.pipeline import Request, compile_program
+from pellucid.compilation.placement import Where, where
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
-from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
-from pellucid.sharding.single_device import single_device_sharding
 from pellucid.tracing.staging import check_alive, stage
 from pellucid.tracing.trace import Trace, bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
@@ -48,7 +46,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     def apply(*operands: Any) -> Any:
         from_tracers(operands)
         executable = _executable(
-            primitive, params, tuple([type_of(x) for x in operands]), placement_of(operands), trace_context()
+            primitive, params, tuple([type_of(x) for x in operands]), where(operands, primitive.name), trace_context()
         )
         results = executable(operands)
         return results, executable.fast_path(flatten(results)[1])
@@ -58,11 +56,12 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
 
 @functools.lru_cache(maxsize=8192)
 def _executable(
-    primitive: Primitive[Any], params: Any, avals: tuple[Any, ...], where: Any, context: Any
+    primitive: Primitive[Any], params: Any, avals: tuple[Any, ...], place: Where, context: Any
 ) -> Executable:
     jaxpr, consts = stage(lambda *xs: bind(primitive, *xs, params=params), avals)
-    placement, committed, shardings = where
-    request = Request(primitive.name, placement, shardings, None, committed=committed)
+    request = Request(
+        primitive.name, place.placement, place.shardings, None, committed=place.committed
+    )
     return compile_program(ClosedJaxpr(jaxpr, consts), request)
 
 
@@ -77,16 +76,3 @@ def from_tracers(operands: tuple[Any, ...]) -> None:
                 do="Return it from the transformed function instead.",
             )
 
-
-def placement_of(operands: tuple[Any, ...]) -> tuple[Placement, bool, tuple[Any, ...]]:
-    """Where operands that are arrays say a program should run: (placement, committed, their shardings)."""
-    device = None
-    committed = False
-    for x in operands:
-        if type(x) is ArrayImpl and x._committed:
-            device, committed = x._sharding._internal_device_list[0], True
-            break
-    if device is None:
-        device = platforms.default_device()
-    sharding = single_device_sharding(device)
-    return Placement(device.client, (device,)), committed, (sharding,) * len(operands)

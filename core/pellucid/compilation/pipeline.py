@@ -14,25 +14,14 @@ from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
 from pellucid.compilation import disk_cache, options as xla_options
+from pellucid.compilation.placement import Placement
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.executable import Executable
-from pellucid.runtime.platforms import platform_of
-from pellucid.sharding.single_device import single_device_sharding
+from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_options
-
-
-class Placement(NamedTuple):
-    """Where a program runs: its devices in order, and their client."""
-
-    client: Any
-    devices: tuple[Any, ...]
-
-    @property
-    def platform(self) -> str:
-        return platform_of(self.client)
 
 
 class Request(NamedTuple):
@@ -171,7 +160,7 @@ def replicated_sharding(request: Request) -> Any:
 
 
 def _single(placement: Placement) -> Any:
-    return single_device_sharding(placement.devices[0])
+    return make_single_device_sharding(placement.devices[0])
 
 
 def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:

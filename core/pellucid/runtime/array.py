@@ -15,7 +15,7 @@ from pellucid.base.errors import DeletedArrayError, DeviceError
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.source import describe
 from pellucid.runtime import platforms
-from pellucid.sharding.single_device import single_device_sharding
+from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl
 
@@ -318,7 +318,7 @@ def _format(array: Any, spec: str) -> str:
 
 def default_sharding() -> Any:
     """Where a new array goes if nobody says: one device, uncommitted."""
-    return single_device_sharding(platforms.default_device())
+    return make_single_device_sharding(platforms.default_device())
 
 
 ArrayImpl.__hash__ = None

@@ -10,7 +10,7 @@ from pellucid.base import config
 from pellucid.base.errors import DeviceError, PlatformError
 from pellucid.base.events import logger
 from pellucid.ir.avals import shaped_array
-from pellucid.sharding.single_device import single_device_sharding
+from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import arrays, client as xla_client
 
 _ALIASES = {"gpu": ("cuda", "rocm"), "cuda": ("cuda",), "rocm": ("rocm",), "cpu": ("cpu",), "tpu": ("tpu",)}
@@ -35,7 +35,7 @@ def _make_cpu() -> Any:
             return arrays.put(aval, sharding, [np.zeros(1, np.float32)] * 2, pair, True)
 
         xla_client.answer_lookups(
-            client, shaped_array, lambda d, memory_kind=None: single_device_sharding(d, memory_kind), two_devices
+            client, shaped_array, lambda d, memory_kind=None: make_single_device_sharding(d, memory_kind), two_devices
         )
     return client
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effect
-from pellucid.sharding.single_device import single_device_sharding
+from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import result_handler
 
@@ -27,7 +27,7 @@ class RuntimeTokens(threading.local):
         """The token that the next program with `effect` on `device` must wait for."""
         token = self._ordered.get((effect, device))
         if token is None:
-            sharding = single_device_sharding(device)
+            sharding = make_single_device_sharding(device)
             token = arrays.put(_TOKEN_TYPE, sharding, [np.zeros(0, np.bool_)], [device], False)
         return token
 
@@ -37,7 +37,7 @@ class RuntimeTokens(threading.local):
 
     def handler(self, device: Any) -> Any:
         """Makes an array of a token that a program gives."""
-        return result_handler(_TOKEN_TYPE, single_device_sharding(device), False)
+        return result_handler(_TOKEN_TYPE, make_single_device_sharding(device), False)
 
     def add_runtime_token(self, device: Any, token: Any) -> None:
         """Note that a program with side effects runs on `device`."""

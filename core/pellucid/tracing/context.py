@@ -18,6 +18,8 @@ class Context(threading.local):
     trace: Any = None
     scope: NameStack | None = None
     lineage: Lineage | None = None
+    source: Any = None
+    """Where the equation comes from that is being run again; None while the user's code runs."""
     axes: dict[Any, Any] = {}  # noqa: RUF012  (replaced, never changed)
 
 

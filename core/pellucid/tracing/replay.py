@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, Lineage, Literal, Var
 from pellucid.tracing.context import context
 
 
@@ -18,15 +18,20 @@ class Pause(NamedTuple):
 
 
 def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
-    """Results of `jaxpr` on `arguments` under the current trace, each equation's scope in force."""
+    """Results of `jaxpr` on `arguments` under the current trace.
+
+    What an equation turns into carries its source and scope, and has it as lineage.
+    """
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))
     trace = context.trace
     interpret = trace.interpret
-    outer_scope = context.scope
+    outer_scope, outer_source, outer_lineage = context.scope, context.source, context.lineage
     try:
         for equation in jaxpr.equations:
             context.scope = joined_scope(outer_scope, equation.scope)
+            context.source = equation.source
+            context.lineage = Lineage("replay", (equation,))
             results = interpret(
                 equation.primitive,
                 tuple([a.val if type(a) is Literal else values[a] for a in equation.operands]),
@@ -34,7 +39,7 @@ def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
             )
             values.update(zip(equation.results, results, strict=True))
     finally:
-        context.scope = outer_scope
+        context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 

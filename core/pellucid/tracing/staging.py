@@ -75,9 +75,11 @@ class StagingTrace(Trace):
         ]
         result_avals, effects = primitive.types(tuple([a.aval for a in atoms]), params)
         results = [Var(aval) for aval in result_avals]
+        facts = context
         equation = Equation(
-            atoms, results, primitive, params, effects, _capture(), context.scope, context.lineage
-        )
+            atoms, results, primitive, params, effects,
+            facts.source or _capture(), facts.scope, facts.lineage,
+        )  # fmt: skip
         self.equations.append(equation)
         if effects:
             self.effects = self.effects | effects

@@ -175,7 +175,8 @@ class RuleTrace(Trace):
         for x in operands:
             if type(x) is StagingTracer and x.trace is linear:
                 outer = context.lineage
-                context.lineage = Lineage("linearize", self.primal_results or ())
+                origins = self.primal_results or (outer.origins if outer is not None else ())
+                context.lineage = Lineage("linearize", origins)
                 try:
                     return linear.interpret(primitive, operands, params)
                 finally:

@@ -44,7 +44,7 @@ def backward_pass(
         if type(atom) is not Literal and atom in linear and type(ct) is not Zero:
             cotangent_of[atom] = add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
 
-    outer_scope, outer_lineage = context.scope, context.lineage
+    outer_scope, outer_source, outer_lineage = context.scope, context.source, context.lineage
     try:
         for equation in reversed(scheduled):
             results = equation.results
@@ -58,6 +58,7 @@ def backward_pass(
                 for a in equation.operands
             ])
             context.scope = joined_scope(outer_scope, equation.scope)
+            context.source = equation.source
             lineage = equation.lineage
             context.lineage = Lineage("transpose", lineage.origins if lineage is not None else (equation,))
             found = equation.primitive.transpose(given_cts, given, equation.params)
@@ -66,7 +67,7 @@ def backward_pass(
                     continue
                 cotangent_of[atom] = add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
     finally:
-        context.scope, context.lineage = outer_scope, outer_lineage
+        context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
     return [
         cotangent_of.get(var, Zero(var.aval)) if var in linear else None for var in jaxpr.invars
     ]
