@@ -148,7 +148,7 @@ def physical(aval: ShapedArray) -> ShapedArray:
     """The type that holds values of `aval` on a device: keys are arrays of their words, float0 is bool."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
-        return shaped_array((*aval.shape, *dtype.element_shape), dtype.element_dtype)
+        return shaped_array((*aval.shape, *dtype.element_shape), dtype.base_dtype)
     if dtype == dtypes.float0:
         return shaped_array(aval.shape, np.dtype(bool))
     return aval

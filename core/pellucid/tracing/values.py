@@ -14,13 +14,13 @@ from pellucid.xla import flags
 from pellucid.xla.arrays import ArrayImpl
 
 _WIDE = {
-    bool: shaped_array((), np.dtype(bool), True),
+    bool: shaped_array((), np.dtype(bool)),
     int: shaped_array((), np.dtype(np.int64), True),
     float: shaped_array((), np.dtype(np.float64), True),
     complex: shaped_array((), np.dtype(np.complex128), True),
 }
 _NARROW = {
-    bool: shaped_array((), np.dtype(bool), True),
+    bool: shaped_array((), np.dtype(bool)),
     int: shaped_array((), np.dtype(np.int32), True),
     float: shaped_array((), np.dtype(np.float32), True),
     complex: shaped_array((), np.dtype(np.complex64), True),

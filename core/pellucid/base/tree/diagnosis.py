@@ -11,6 +11,7 @@ from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeafWithPath
 from pellucid.xla.recursion import give_back_levels
 
+
 def flatten_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> Exception:
     """The error to raise for `error`, which C++ raised when it flattened `tree`.
 
