@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # Two processes: every test process has eight virtual devices and compiles, so more don't help.
 WORKERS ?= 2
-NOTEBOOK ?= notebooks/01_first_look.ipynb
+NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
 # In a container one is often root, which Jupyter refuses unless told that it is meant.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
