@@ -59,9 +59,7 @@ def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | No
     return None, ()
 
 
-def _children(
-    node: Any, path: KeyPath, predicate: IsLeafWithPath | None
-) -> list[tuple[Any, Any]]:
+def _children(node: Any, path: KeyPath, predicate: IsLeafWithPath | None) -> list[tuple[Any, Any]]:
     if predicate is not None:
         answer = predicate(path, node)
         if answer is not None and not isinstance(answer, bool):
@@ -109,7 +107,6 @@ def _too_deep(depth: int) -> CyclicTreeError:
     return CyclicTreeError(
         message(
             f"A tree is nested more than {depth - 1} levels deep.",
-            do="Keep long chains in a list; if the depth is meant, raise"
-            " `sys.setrecursionlimit`.",
+            do="Keep long chains in a list; if the depth is meant, raise `sys.setrecursionlimit`.",
         )
     )

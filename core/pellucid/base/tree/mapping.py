@@ -19,9 +19,7 @@ from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
 _MISSING: Any = object()
 
 
-def tree_map(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
-) -> Any:
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """The tree of `f(leaf, *subtrees)` for each leaf of `tree`.
 
     Each tree of `rest` must continue the structure of `tree`: `subtrees` are its parts that
@@ -53,9 +51,7 @@ def tree_map_with_path(
     """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = _columns("tree_map_with_path", treedef, rest)
-    return treedef.unflatten(
-        [f(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)]
-    )
+    return treedef.unflatten([f(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)])
 
 
 def tree_transpose(

@@ -270,9 +270,7 @@ def _register(caller: str, register: Callable[..., Any], nodetype: Any, *parts: 
         ) from error
 
 
-def _require_all_fields(
-    nodetype: type, data: set[str], meta: set[str], dropped: set[str]
-) -> None:
+def _require_all_fields(nodetype: type, data: set[str], meta: set[str], dropped: set[str]) -> None:
     wanted = {f.name for f in dataclasses.fields(nodetype) if f.init}
     problems = {
         "in data_fields and in meta_fields": data & meta,
