@@ -35,7 +35,7 @@ from pellucid.base.dtypes.catalog import (
     finfo,
     iinfo,
     itemsize_bits,
-    short_dtype_name,
+    short_name,
     supports_inf,
 )
 from pellucid.base.dtypes.conversion import (
@@ -51,6 +51,7 @@ from pellucid.base.dtypes.errors import (
     UnavailableDTypeError,
 )
 from pellucid.base.dtypes.extended import ExtendedDType, extended, float0, prng_key
+from pellucid.base.dtypes.facts import canonicalize, is_inexact, item_bytes, tangent_dtype
 from pellucid.base.dtypes.hierarchy import isdtype, issubdtype
 from pellucid.base.dtypes.promotion import (
     OperandType,
@@ -86,6 +87,7 @@ __all__ = [
     "UNSIGNED",
     "UnavailableDTypeError",
     "as_dtype",
+    "canonicalize",
     "canonicalize_dtype",
     "check_user_dtype",
     "default_complex_dtype",
@@ -100,7 +102,9 @@ __all__ = [
     "float0",
     "iinfo",
     "is_weakly_typed",
+    "is_inexact",
     "isdtype",
+    "item_bytes",
     "issubdtype",
     "itemsize_bits",
     "lattice_result_type",
@@ -117,8 +121,9 @@ __all__ = [
     "set_promotion_mode",
     "set_scalar_conversion",
     "set_x64",
-    "short_dtype_name",
+    "short_name",
     "supports_inf",
+    "tangent_dtype",
     "to_complex_dtype",
     "to_floating_dtype",
     "to_inexact_dtype",

@@ -10,20 +10,20 @@ from pellucid.base.dtypes.errors import DTypeError, TruncatedDTypeWarning, Unava
 from pellucid.base.dtypes.extended import ExtendedDType
 from pellucid.base.dtypes.hierarchy import CATEGORIES, issubdtype
 from pellucid.base.errors import message
+from pellucid.xla import flags
 
-_x64 = False
+_x64 = flags.enable_x64
 _explicit_x64: Literal["warn", "error", "allow"] = "warn"
 
 
 def x64_enabled() -> bool:
     """Whether arrays may have 64-bit dtypes."""
-    return _x64
+    return _x64.value
 
 
 def set_x64(enabled: bool) -> None:
     """Switch 64-bit dtypes on or off."""
-    global _x64
-    _x64 = enabled
+    _x64.set_global(enabled)
 
 
 def explicit_x64() -> Literal["warn", "error", "allow"]:

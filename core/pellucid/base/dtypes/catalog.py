@@ -74,10 +74,10 @@ def _short_name(dtype: DType) -> str:
 _SHORT_NAMES: dict[Any, str] = {**{dtype: _short_name(dtype) for dtype in ALL}, float0: "float0"}
 
 
-def short_dtype_name(dtype: DType | ExtendedDType) -> str:
+def short_name(dtype: DType | ExtendedDType) -> str:
     """Name of a dtype as programs are printed.
 
-    >>> [short_dtype_name(np.dtype(name)) for name in ("float32", "bfloat16", "uint8", "bool")]
+    >>> [short_name(np.dtype(name)) for name in ("float32", "bfloat16", "uint8", "bool")]
     ['f32', 'bf16', 'u8', 'bool']
     """
     name = _SHORT_NAMES.get(dtype)

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from pellucid.base import config
 from pellucid.base.dtypes.canonical import (
     canonicalize_dtype,
     default_float_dtype,
@@ -44,18 +45,17 @@ OperandType: TypeAlias = tuple[DType | ExtendedDType, bool]
 
 PromotionMode: TypeAlias = Literal["standard", "strict"]
 
-_mode: PromotionMode = "standard"
+_mode = config.numpy_dtype_promotion.state
 
 
 def promotion_mode() -> PromotionMode:
     """Whether dtypes are promoted, or ("strict") only weak types are."""
-    return _mode
+    return _mode.value
 
 
 def set_promotion_mode(mode: PromotionMode) -> None:
     """Choose whether dtypes are promoted, or ("strict") only weak types are."""
-    global _mode
-    _mode = mode
+    config.numpy_dtype_promotion.set(mode)
 
 
 def _chain(*names: str) -> list[DType]:
