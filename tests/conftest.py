@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from oracle import Oracle, is_available, oracle_for  # noqa: E402
+from oracle import Oracle, is_available, oracle_for
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,7 +16,7 @@ so the same source runs with `jax` in the worker and with `pellucid` here:
 import atexit
 import contextlib
 import importlib
-import importlib.util
+import importlib.metadata
 import io
 import os
 import pickle
@@ -32,7 +32,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import ml_dtypes
 import numpy as np
@@ -95,6 +95,10 @@ class Failure:
         """The built-in class that an `except` would name."""
         return next(name for name in self.ancestors if isinstance(_BUILTINS.get(name), type))
 
+    def report(self, what: str) -> NoReturn:
+        """Raise an AssertionError that shows the traceback."""
+        raise AssertionError(f"{what} failed:\n{self.traceback}")
+
 
 _BUILTINS = vars(importlib.import_module("builtins"))
 
@@ -112,7 +116,7 @@ class Outcome:
     def require_result(self) -> "Outcome":
         """This outcome, unless it is a failure, which is raised."""
         if self.failure is not None:
-            raise AssertionError(f"the program failed:\n{self.failure.traceback}")
+            self.failure.report("the program")
         return self
 
 
@@ -251,7 +255,7 @@ class Oracle:
         """
         answer = self._ask(("call", _address(function), args), timeout)
         if isinstance(answer, Failure):
-            raise AssertionError(f"{function.__qualname__} failed:\n{answer.traceback}")
+            answer.report(function.__qualname__)
         return answer
 
     def run(
@@ -299,7 +303,7 @@ class Oracle:
             "PJRT_NPROC": str(max(os.cpu_count() or 1, 2 * self.devices)),
             "TF_CPP_MIN_LOG_LEVEL": "1",
         }
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
         self._process = subprocess.Popen(
             [_interpreter(), "-u", os.path.abspath(__file__)],
             stdin=subprocess.PIPE,
@@ -352,7 +356,10 @@ def oracle_for(*, x64: bool = False, devices: int = 1) -> Oracle:
 
 def is_available() -> bool:
     """Whether a Python with `jax` is at hand."""
-    return INTERPRETER_VARIABLE in os.environ or importlib.util.find_spec("jax") is not None
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.version("jax")  # not looked for as a module: pellucid forbids that
+        return True
+    return INTERPRETER_VARIABLE in os.environ
 
 
 @atexit.register

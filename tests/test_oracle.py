@@ -39,8 +39,8 @@ def test_ml_dtypes_travel_both_ways(oracle):
 
 def test_weak_types_and_python_values_are_told_apart(oracle):
     weak, strong, number, text = oracle.run(probes.weak).leaves
-    assert weak.weak_type and weak.dtype == "float32"
-    assert not strong.weak_type and strong.dtype == "int8"
+    assert (weak.weak_type, weak.dtype) == (True, "float32")
+    assert (strong.weak_type, strong.dtype) == (False, "int8")
     assert (number.kind, number.text) == ("python", "3")
     assert text.text == "'text'"
 

@@ -4,7 +4,6 @@ import sys
 from collections import defaultdict
 from typing import Any
 
-from pellucid.base.errors import message
 from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeysError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
@@ -83,30 +82,24 @@ def _is_unsortable(node: dict[Any, Any]) -> bool:
 def _unsortable(node: dict[Any, Any], path: KeyPath) -> UnsortableKeysError:
     kinds = sorted({type(key).__qualname__ for key in node})
     return UnsortableKeysError(
-        message(
-            "The keys of a dict can't be sorted, so its leaves have no order.",
-            got=f"{shown_path('tree', path)}: {type(node).__qualname__} with keys of type"
-            f" {' and '.join(kinds)}",
-            do="Use keys of one type, or an OrderedDict, whose own order is taken.",
-        )
+        "The keys of a dict can't be sorted, so its leaves have no order.",
+        got=f"{shown_path('tree', path)}: {type(node).__qualname__} with keys of type"
+        f" {' and '.join(kinds)}",
+        do="Use keys of one type, or an OrderedDict, whose own order is taken.",
     )
 
 
 def _cyclic(node: Any, path: KeyPath, first: KeyPath) -> CyclicTreeError:
     return CyclicTreeError(
-        message(
-            "A tree contains itself, so it has no end.",
-            got=f"{shown_path('tree', path)}: the same {type(node).__qualname__} as"
-            f" {shown_path('tree', first)}",
-            do="Keep the way back to the parent out of the tree, for example as static data.",
-        )
+        "A tree contains itself, so it has no end.",
+        got=f"{shown_path('tree', path)}: the same {type(node).__qualname__} as"
+        f" {shown_path('tree', first)}",
+        do="Keep the way back to the parent out of the tree, for example as static data.",
     )
 
 
 def _too_deep(depth: int) -> CyclicTreeError:
     return CyclicTreeError(
-        message(
-            f"A tree is nested more than {depth - 1} levels deep.",
-            do="Keep long chains in a list; if the depth is meant, raise `sys.setrecursionlimit`.",
-        )
+        f"A tree is nested more than {depth - 1} levels deep.",
+        do="Keep long chains in a list; if the depth is meant, raise `sys.setrecursionlimit`.",
     )

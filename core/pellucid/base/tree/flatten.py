@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sized
 from typing import Any
 
-from pellucid.base.errors import message
 from pellucid.base.tree.diagnosis import flatten_failure
 from pellucid.base.tree.errors import TreeArgumentError, TreeStructureError
 from pellucid.base.tree.paths import KeyPath, shown_path
@@ -178,12 +177,10 @@ def require_structures(caller: str, *treedefs: Any) -> None:
     for treedef in treedefs:
         if not isinstance(treedef, PyTreeDef):
             raise TreeArgumentError(
-                message(
-                    f"{caller}: needs the structure of a tree.",
-                    got=type(treedef).__qualname__,
-                    do="Pass what `tree_structure` gives; the structure comes before the tree or"
-                    " its leaves.",
-                )
+                f"{caller}: needs the structure of a tree.",
+                got=type(treedef).__qualname__,
+                do="Pass what `tree_structure` gives; the structure comes before the tree or"
+                " its leaves.",
             )
 
 
@@ -197,4 +194,4 @@ def _wrong_leaf_count(treedef: PyTreeDef, count: int) -> TreeStructureError:
     if count < treedef.num_leaves:
         indices = pytree.flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))[0]
         lines.append(f"first without a value: {shown_path('tree', indices[count][0])}")
-    return TreeStructureError(message("tree_unflatten: the number of leaves is wrong.", got=lines))
+    return TreeStructureError("tree_unflatten: the number of leaves is wrong.", got=lines)

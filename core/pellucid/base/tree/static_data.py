@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pellucid.base.errors import message
 from pellucid.base.tree.differences import child_keys
 from pellucid.base.tree.errors import StaticDataError
 from pellucid.base.tree.paths import KeyPath, shown_path
@@ -29,11 +28,9 @@ def _visit(treedef: PyTreeDef, path: KeyPath, caller: str, name: str) -> None:
         bool(data == data)  # noqa: PLR0124
     except Exception as error:  # `==` of the user's class
         raise StaticDataError(
-            message(
-                f"{caller}: the static data of a {kind.__qualname__} can't be compared.",
-                got=f"{shown_path(name, path)}: static data of type {_type_text(data)}",
-                do="Make arrays children of the node; static data are part of the program.",
-            )
+            f"{caller}: the static data of a {kind.__qualname__} can't be compared.",
+            got=f"{shown_path(name, path)}: static data of type {_type_text(data)}",
+            do="Make arrays children of the node; static data are part of the program.",
         ) from error
     children = treedef.children()
     if children:
