@@ -164,7 +164,8 @@ def _weak_node(dtype: DType) -> Node:
     return dtype
 
 
-_WEAK_NODES = (int, float, complex)
+# A set, which compares hashes first: `np.dtype("int64") == int`.
+_WEAK_NODES = frozenset((int, float, complex))
 _STANDARD = tuple(_Promotion(_standard_lattice(x64), is_strict=False) for x64 in (False, True))
 _STRICT = tuple(_Promotion(_strict_lattice(), is_strict=True) for _ in (False, True))
 
