@@ -4,14 +4,28 @@ import warnings
 
 import ml_dtypes
 import numpy as np
+
 from corpus.promotion import DTYPES
 
 CATEGORIES = {
     name: getattr(np, name)
-    for name in (
-        "generic number integer signedinteger unsignedinteger inexact floating complexfloating"
-        " bool_ int8 float32 float64 void object_ str_"
-    ).split()
+    for name in [
+        "generic",
+        "number",
+        "integer",
+        "signedinteger",
+        "unsignedinteger",
+        "inexact",
+        "floating",
+        "complexfloating",
+        "bool_",
+        "int8",
+        "float32",
+        "float64",
+        "void",
+        "object_",
+        "str_",
+    ]
 }
 
 

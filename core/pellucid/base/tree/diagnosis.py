@@ -8,18 +8,23 @@ from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeys
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeafWithPath
-from pellucid.xla.recursion import give_back_levels
+from pellucid.xla.recursion import SPARE_LEVELS, give_levels, restore_levels, take_levels
 
 
 def flatten_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> Exception:
     """The error to raise for `error`, which C++ raised when it flattened `tree`.
 
-    That is `error` itself if it comes from the user's code. The recursion levels that the
-    failed call has kept are given back.
+    That is `error` itself if it comes from the user's code. The caller has given this thread
+    the spare recursion levels; they are taken back, and those that the failed call has kept
+    are given.
     """
+    is_out_of_levels = isinstance(error, (RecursionError, SystemError))
+    if is_out_of_levels:
+        restore_levels()
     found, path = _search(tree, predicate)
-    if not isinstance(error, SystemError | RecursionError):
-        give_back_levels(len(path))
+    if not is_out_of_levels:
+        give_levels(len(path))
+        take_levels(len(SPARE_LEVELS))
     if found is None and isinstance(error, SystemError) and isinstance(error.__cause__, Exception):
         return error.__cause__
     return found or error

@@ -8,6 +8,10 @@ from pellucid.base.tree.errors import TreeArgumentError, TreeStructureError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
+from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
+
+_flatten = guarded(pytree.flatten)
+_flatten_with_path = guarded(pytree.flatten_with_path)
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
@@ -22,8 +26,10 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     ([2, 1], PyTreeDef({'a': *, 'b': (*, None)}))
     """
     try:
-        return pytree.flatten(tree, is_leaf)
+        return _flatten(tree, is_leaf)
     except Exception as error:
+        for _ in SPARE_LEVELS:
+            leave_level()
         failure = flatten_failure(tree, _with_path(is_leaf), error)
         if failure is error:
             raise
@@ -81,8 +87,10 @@ def tree_flatten_with_path(
     """
     predicate = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
     try:
-        return pytree.flatten_with_path(tree, predicate)
+        return _flatten_with_path(tree, predicate)
     except Exception as error:
+        for _ in SPARE_LEVELS:
+            leave_level()
         failure = flatten_failure(tree, predicate, error)
         if failure is error:
             raise

@@ -25,7 +25,7 @@ def _visit(treedef: PyTreeDef, path: KeyPath, caller: str, name: str) -> None:
         return
     kind, data = node
     try:
-        bool(data == data)  # noqa: PLR0124
+        _compare(data)
     except Exception as error:  # `==` of the user's class
         raise StaticDataError(
             f"{caller}: the static data of a {kind.__qualname__} can't be compared.",
@@ -36,6 +36,17 @@ def _visit(treedef: PyTreeDef, path: KeyPath, caller: str, name: str) -> None:
     if children:
         for key, child in zip(child_keys(treedef), children, strict=True):
             _visit(child, (*path, key), caller, name)
+
+
+def _compare(data: Any) -> None:
+    """Compare `data` as another object with the same content would be compared with it."""
+    if isinstance(data, dict):
+        data = list(data.values())
+    if isinstance(data, (tuple, list)):  # which take an item for equal to itself unasked
+        for item in data:
+            _compare(item)
+    else:
+        bool(data == data)  # noqa: PLR0124
 
 
 def _type_text(data: Any) -> str:
