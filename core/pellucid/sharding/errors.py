@@ -29,6 +29,10 @@ class MemoryKindError(ShardingError):
     """A kind of memory that the devices do not have."""
 
 
+class LayoutError(ShardingError):
+    """A layout that does not fit the value or the devices."""
+
+
 class ShardingArgumentError(ShardingError, TypeError):
     """An argument that is no mesh, no PartitionSpec, no device or no sharding."""
 

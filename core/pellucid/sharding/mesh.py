@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import functools
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +38,8 @@ class AxisType(enum.Enum):
         return self.name
 
 
-class AbstractDevice(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class AbstractDevice:
     """What kind of devices a mesh is made of, without saying which.
 
     >>> AbstractDevice("NVIDIA H100", None, "gpu")
@@ -46,7 +48,7 @@ class AbstractDevice(NamedTuple):
 
     device_kind: str
     num_cores: int | None
-    platform: str | None = None
+    platform: str
 
     def __repr__(self) -> str:
         return (

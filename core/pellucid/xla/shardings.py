@@ -115,7 +115,28 @@ if TYPE_CHECKING:
             memory_kind: str | None = None,
         ) -> None: ...
 
+    class XlaLayout:
+        """Order and tiling of elements, as XLA writes it."""
+
+        def __init__(
+            self,
+            minor_to_major: Sequence[int],
+            tiling: Sequence[tuple[int, ...]] = ...,
+            element_size_in_bits: int = ...,
+        ) -> None: ...
+        def minor_to_major(self) -> tuple[int, ...]: ...
+        def tiling(self) -> list[tuple[int, ...]]: ...
+        def element_size_in_bits(self) -> int: ...
+        def to_string(self) -> str: ...
+
+    class DeviceLayout:
+        """The layout of a value on a device, as an executable reports it."""
+
+        def _xla_layout(self) -> XlaLayout: ...
+
 else:
+    XlaLayout = _hlo.Layout
+    DeviceLayout = _jax.PjRtLayout
     Device = _jax.Device
     DeviceList = _jax.DeviceList
     OpSharding = _hlo.OpSharding
