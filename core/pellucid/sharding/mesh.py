@@ -130,7 +130,7 @@ class _NamedAxes:
 
     def _axes_text(self) -> str:
         axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
-        return f"{axes or '()'}, axis_types=({', '.join(map(repr, self.axis_types))})"
+        return f"{axes or '()'}, axis_types={self.axis_types}"
 
     def __copy__(self) -> Self:
         return self
@@ -324,8 +324,8 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         if self.empty:
             return "Mesh(axis_sizes=(), axis_names=())"
         return (
-            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, "
-            f"axis_types=({', '.join(map(repr, self.axis_types))}{',' * (len(self.axis_types) == 1)}))"
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types={self.axis_types})"
         )
 
     def __str__(self) -> str:

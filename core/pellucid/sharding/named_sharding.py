@@ -125,8 +125,10 @@ class NamedSharding(GSPMDSharding):
     @property
     def is_fully_replicated(self) -> bool:
         """Whether each device holds the whole value."""
-        sizes = self.mesh.shape
-        return not self.spec.unreduced and all(sizes[axis] == 1 for axis in self.spec.axis_names)
+        sizes, spec = self.mesh.shape, self.spec
+        return self.mesh.size == 1 or (
+            not spec.unreduced and all(sizes[axis] == 1 for axis in spec.axis_names)
+        )
 
     @property
     def replicated_axes(self) -> frozenset[AxisName]:

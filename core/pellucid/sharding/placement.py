@@ -11,8 +11,6 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pellucid.sharding.errors import (
     AbstractPlacementError,
     IndivisibleError,
@@ -217,11 +215,17 @@ def _shard_shape(sharding: Sharding, shape: Shape) -> Shape:
 @functools.lru_cache(maxsize=1024)
 def _devices_indices(sharding: Sharding, shape: Shape) -> dict[Device, Index]:
     cut = _even_tiles(sharding, shape)
-    if np.any(cut.addends):
+    if cut.addends.any():
         raise ShardingError(
             "the parts of an unreduced value are no slices of it: devices hold addends.",
             got=f"{sharding}",
             do="Reduce it first, for example with `reshard(x, spec.update(unreduced=set()))`.",
+        )
+    if cut.programs.any():
+        raise ShardingError(
+            "along Manual mesh axes each position has a value of its own, not a part of one.",
+            got=f"{sharding}",
+            do="Ask outside shard_map, or of a mesh without Manual axes.",
         )
     whole = slice(None)
     slices = [

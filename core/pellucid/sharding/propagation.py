@@ -264,20 +264,17 @@ def dot_general(
 ) -> PartitionSpec:
     """Batch dimensions first, then the free ones of `lhs`, then those of `rhs`, each with its axes.
 
-    A contracting dimension may be cut in one operand (the other operand's is then cut too, or the parts
-    gathered). Cut in both, the products of parts are addends, and `out_sharding` must say whether they are
+    Batch dimensions have the axes of `lhs`, as in the reference, also where only `rhs` is cut. A
+    contracting dimension may be cut in one operand; the other's is then cut too, or the parts are gathered.
+    Where it is cut in both, products of parts are addends, and `out_sharding` must say whether they are
     summed or left unreduced.
 
-    Raises: ShardingTypeError otherwise.
+    Raises: ShardingTypeError where dimensions that belong together are cut differently, or it is not said.
     """
     name, operands = "dot_general", [lhs, rhs]
     _refuse_unreduced(name, operands, mesh)
     contracted = [
         [o.spec.partitions[d] for d in dims] for o, dims in zip(operands, contracting, strict=True)
-    ]
-    batched = [
-        _agreed_entry(name, "batch dimensions", lhs, i, rhs, j, mesh)
-        for i, j in zip(*batch, strict=True)
     ]
     free = [
         [d for d in range(len(o.shape)) if d not in c and d not in b]
@@ -291,6 +288,8 @@ def dot_general(
         if spec.unreduced:
             _check_unreduced_product(operands, contracted, spec, mesh)
         return spec.update(reduced=NO_AXES)
+    for i, j in zip(*batch, strict=True):
+        _agreed_entry(name, "batch dimensions", lhs, i, rhs, j, mesh)
     for i, j in zip(*contracting, strict=True):
         _agreed_entry(name, "contracting dimensions", lhs, i, rhs, j, mesh)
         if lhs.axes_per_dim[i] and rhs.axes_per_dim[j]:
@@ -302,9 +301,8 @@ def dot_general(
                 "Say how to lay out the result: `out_sharding=PartitionSpec(...)` sums, "
                 f"`unreduced={{{axes_text(lhs.axes_per_dim[i])}}}` in it does not.",
             )
-    entries = batched + [
-        o.spec.partitions[d] for o, dims in zip(operands, free, strict=True) for d in dims
-    ]
+    entries = [lhs.spec.partitions[d] for d in (*batch[0], *free[0])]
+    entries += [rhs.spec.partitions[d] for d in free[1]]
     return result_spec(name, operands, mesh, entries)
 
 

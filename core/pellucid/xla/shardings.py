@@ -17,8 +17,6 @@ from jaxlib import _hlo, _jax  # isort: skip
 if TYPE_CHECKING:
     from enum import Enum
 
-    import numpy as np
-
     class Memory:
         """One memory that a device can address."""
 
