@@ -41,5 +41,17 @@ class AbstractPlacementError(ShardingError):
     """A question about devices asked of a sharding over an AbstractMesh, which has none."""
 
 
+def indivisible_error(
+    got: str, shape: tuple[int, ...], dim: int, count: int, over: str
+) -> IndivisibleError:
+    """The error for dimension `dim` of `shape`, which `count` parts over the mesh axes `over` do not divide."""
+    parts = f"{count} parts over {over}" if over else f"{count} parts"
+    return IndivisibleError(
+        f"dimension {dim} of size {shape[dim]} can't be split evenly into {parts}.",
+        got=got,
+        do=f"Pad it to {-(-shape[dim] // count) * count}, or shard another dimension.",
+    )
+
+
 class ShardingTypeError(PellucidError, TypeError):
     """Explicitly sharded operands whose result has no unambiguous sharding."""

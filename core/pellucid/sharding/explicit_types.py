@@ -1,4 +1,4 @@
-"""Sharded types: shapes whose dimensions say over which Explicit mesh axes they are cut."""
+"""Sharded types: shapes whose dimensions say over which Explicit mesh axes they are sharded."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.sharding.errors import (
-    IndivisibleError,
     PartitionSpecError,
     ShardingArgumentError,
     ShardingTypeError,
+    indivisible_error,
 )
 from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, check_spec
@@ -18,6 +18,7 @@ from pellucid.sharding.partition_spec import (
     NO_AXES,
     Entry,
     PartitionSpec,
+    axes_text,
     rank_error,
     repeated_axes,
 )
@@ -34,7 +35,7 @@ class Operand(NamedTuple):
 
     @property
     def axes_per_dim(self) -> tuple[tuple[AxisName, ...], ...]:
-        """For each dimension the mesh axes that cut it."""
+        """For each dimension the mesh axes that shard it."""
         return self.spec.axes_per_dim
 
     @property
@@ -80,23 +81,18 @@ def in_words(operand: Operand, mesh: AbstractMesh) -> str:
     """How `operand` is laid out over `mesh`, for messages.
 
     >>> in_words(Operand((8, 4), PartitionSpec("x", None)), AbstractMesh((2,), ("x",)))
-    "dimension 0 is cut into 2 over 'x'"
+    "dimension 0 is sharded over 'x' (2 parts)"
     """
     parts = [
-        f"dimension {dim} is cut into {parts_of(axes, mesh)} over {axes_text(axes)}"
+        f"dimension {dim} is sharded over {axes_text(axes)} ({parts_of(axes, mesh)} parts)"
         for dim, axes in enumerate(operand.axes_per_dim)
         if axes
     ]
     if operand.spec.unreduced:
-        parts.append(f"devices along {axes_text(sorted_axes(operand.spec.unreduced))} hold addends")
+        parts.append(f"devices along {axes_text(operand.spec.unreduced)} hold addends")
     if operand.spec.reduced:
-        parts.append(f"reduced over {axes_text(sorted_axes(operand.spec.reduced))}")
+        parts.append(f"reduced over {axes_text(operand.spec.reduced)}")
     return "; ".join(parts) or "every device has all of it"
-
-
-def axes_text(axes: Iterable[AxisName]) -> str:
-    """Mesh axes in a sentence."""
-    return ", ".join(map(repr, axes))
 
 
 def sorted_axes(axes: Iterable[AxisName]) -> list[AxisName]:
@@ -105,7 +101,7 @@ def sorted_axes(axes: Iterable[AxisName]) -> list[AxisName]:
 
 
 def parts_of(axes: Iterable[AxisName], mesh: Mesh | AbstractMesh) -> int:
-    """Into how many parts `axes` together cut a dimension."""
+    """Into how many parts `axes` together split a dimension."""
     return math.prod(mesh.shape[axis] for axis in axes)
 
 
@@ -154,12 +150,8 @@ def check_divisible(shape: Shape, spec: PartitionSpec, mesh: Mesh | AbstractMesh
     for dim, (size, axes) in enumerate(zip(shape, spec.axes_per_dim, strict=False)):
         count = parts_of(axes, mesh)
         if size % count:
-            raise IndivisibleError(
-                f"dimension {dim} of size {size} can't be cut evenly into {count} parts "
-                f"over {axes_text(axes)}.",
-                got=f"{type_text('', shape, spec)} over {mesh}",
-                do=f"Pad it to {-(-size // count) * count}, or cut another dimension.",
-            )
+            got = f"{type_text('', shape, spec)} over {mesh}"
+            raise indivisible_error(got, shape, dim, count, axes_text(axes))
 
 
 def checked_out_spec(
@@ -168,7 +160,7 @@ def checked_out_spec(
     """The spec that `out_sharding` asks for, with one entry for each dimension of the result's `shape`.
 
     Raises: PartitionSpecError where it does not fit the shape, or names an axis that is not Explicit;
-    IndivisibleError where it does not cut evenly; ShardingArgumentError where it is neither a spec nor a
+    IndivisibleError where it does not split evenly; ShardingArgumentError where it is neither a spec nor a
     NamedSharding, or over another mesh.
     """
     if isinstance(out_sharding, NamedSharding):

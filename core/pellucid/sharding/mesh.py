@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.sharding import mesh_context
-from pellucid.sharding.errors import AbstractPlacementError, MeshError, ShardingArgumentError
+from pellucid.sharding.errors import (
+    AbstractPlacementError,
+    MeshError,
+    ShardingArgumentError,
+    ShardingError,
+)
 from pellucid.sharding.interning import InternTable
 from pellucid.xla.shardings import Device, DeviceList
 
@@ -488,13 +493,17 @@ def _canonical_types(caller: str, types: Any, names: tuple[AxisName, ...]) -> tu
 
 
 def axis_not_in_mesh_error(
-    what: str, axis: AxisName, mesh: Mesh | AbstractMesh, got: str | None = None
-) -> MeshError:
+    what: str,
+    axis: AxisName,
+    mesh: Mesh | AbstractMesh,
+    error: type[ShardingError] = MeshError,
+) -> ShardingError:
     """The error for `what` naming an axis that `mesh` does not have."""
     axes = ", ".join(f"{name!r} ({size})" for name, size in mesh.shape_tuple) or "none"
-    return MeshError(
+    return error(
         f"{what} names axis {axis!r}, which the mesh does not have.",
-        got=[*([got] if got else []), f"axes of the mesh: {axes}"],
+        got=f"axes of the mesh: {axes}",
+        do=f"Name one of these, or add {axis!r} to the mesh.",
     )
 
 

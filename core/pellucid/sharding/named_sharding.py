@@ -21,6 +21,7 @@ from pellucid.sharding.mesh import (
 from pellucid.sharding.partition_spec import (
     UNCONSTRAINED,
     PartitionSpec,
+    axes_text,
     check_axes_are_used_once,
     rank_error,
 )
@@ -32,7 +33,7 @@ _WHOLE = HloSharding.replicate()
 
 
 class NamedSharding(GSPMDSharding):
-    """The parts of a value that `spec` cuts over the axes of `mesh`, in memory of `memory_kind`.
+    """The parts of a value that `spec` makes over the axes of `mesh`, in memory of `memory_kind`.
 
     The mesh may be an AbstractMesh: then everything but the devices is known. Equal shardings are one
     object, so they compare and hash by identity; C++ sees a tile assignment over the mesh's devices.
@@ -141,6 +142,9 @@ class NamedSharding(GSPMDSharding):
         """Whether the mesh is an AbstractMesh, so that nothing is known of devices."""
         return self._internal_device_list is None
 
+    def _axes_text(self, dim: int) -> str:
+        return axes_text(self.spec.axes_per_dim[dim])
+
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Raise PartitionSpecError if the spec has more entries than `aval_shape`."""
         if len(self.spec) > len(aval_shape):
@@ -218,12 +222,12 @@ def _check_types(mesh: Any, spec: Any) -> None:
 
 
 def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
-    """Raise PartitionSpecError (or MeshError for unknown axes) if `spec` can't be over `mesh`."""
+    """Raise PartitionSpecError if `spec` can't be over `mesh`."""
     types = mesh.axis_type_by_name
     for axes in (*spec.axes_per_dim, spec.unreduced, spec.reduced):
         for axis in axes:
             if axis not in types:
-                raise axis_not_in_mesh_error(repr(spec), axis, mesh)
+                raise axis_not_in_mesh_error(repr(spec), axis, mesh, PartitionSpecError)
     check_axes_are_used_once(spec)
     for name, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
         for axis in axes:
@@ -236,5 +240,5 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
         raise PartitionSpecError(
             f"{spec!r} leaves a dimension to the compiler, but the mesh has no Auto axis.",
             got=str(mesh),
-            do="Write None for a dimension that is not cut.",
+            do="Write None for a dimension that is not sharded.",
         )

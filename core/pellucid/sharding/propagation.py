@@ -16,17 +16,15 @@ from pellucid.sharding.errors import ShardingTypeError
 from pellucid.sharding.explicit_types import (
     Operand,
     Shape,
-    axes_text,
     checked_out_spec,
     operand_of,
     parts_of,
     result_spec,
     sharding_type_error,
-    sorted_axes,
 )
 from pellucid.sharding.mesh import AbstractMesh, AxisName
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import NO_AXES, Entry, PartitionSpec
+from pellucid.sharding.partition_spec import NO_AXES, Entry, PartitionSpec, axes_text
 from pellucid.sharding.reshape_rule import reshape as reshape
 
 OutSharding = PartitionSpec | NamedSharding | None
@@ -73,19 +71,19 @@ def elementwise(
 ) -> PartitionSpec:
     """Operands of one shape, or with dimensions of size 1 (or no dimensions) where others have more.
 
-    Each dimension is cut as in the operands that cut it, which must agree.
+    Each dimension is sharded as in the operands that shard it, which must agree.
     """
     ndim = max(len(operand.shape) for operand in operands)
     ranked = [operand for operand in operands if len(operand.shape) == ndim]
     shape = [max(sizes) for sizes in zip(*(operand.shape for operand in ranked), strict=True)]
     entries: list[Entry] = []
     for dim, size in enumerate(shape):
-        cuts = [o.spec[dim] for o in ranked if o.spec[dim] is not None and o.shape[dim] == size]
-        distinct = list(dict.fromkeys(cuts))
+        sharded = [o.spec[dim] for o in ranked if o.spec[dim] is not None and o.shape[dim] == size]
+        distinct = list(dict.fromkeys(sharded))
         if len(distinct) > 1:
             raise sharding_type_error(
                 name,
-                f"dimension {dim} is cut differently in different operands.",
+                f"dimension {dim} is sharded differently in different operands.",
                 operands,
                 mesh,
                 "Bring one operand to the other's layout: reshard(operand, PartitionSpec(...)).",
@@ -152,14 +150,14 @@ def along_dims(
 ) -> PartitionSpec:
     """An operation that needs whole dimensions `dims`: sort, top_k, cumulative sums.
 
-    Raises: ShardingTypeError if one of them is cut.
+    Raises: ShardingTypeError if one of them is sharded.
     """
     for dim in dims:
         if operand.axes_per_dim[dim]:
             entries = [None if i == dim else e for i, e in enumerate(operand.spec.partitions)]
             raise sharding_type_error(
                 name,
-                f"dimension {dim}, along which it works, must not be cut.",
+                f"dimension {dim}, along which it works, must not be sharded.",
                 [operand],
                 mesh,
                 f"Gather it first: reshard(x, {operand.spec.update(partitions=entries)!r}).",
@@ -174,9 +172,9 @@ def resized(
 ) -> PartitionSpec:
     """An operation that changes sizes of dimensions but not their roles: slice, pad, windows.
 
-    Each dimension keeps its axes; those of changed size must still be cut evenly. Devices exchange edges.
+    Each dimension keeps its axes; those of changed size must still be split evenly. Devices exchange edges.
 
-    Raises: ShardingTypeError where a cut dimension gets a size that its axes do not divide.
+    Raises: ShardingTypeError where a sharded dimension gets a size that its axes do not divide.
     """
     if out_sharding is not None:
         return checked_out_spec(name, out_sharding, shape, mesh)
@@ -197,7 +195,7 @@ def resized(
 def concatenate(
     name: str, operands: Sequence[Operand], dim: int, mesh: AbstractMesh
 ) -> PartitionSpec:
-    """Operands must be laid out alike; devices exchange parts if the joined dimension is cut."""
+    """Operands must be laid out alike; devices exchange parts if the joined dimension is sharded."""
     require_same_layout(name, operands, mesh)
     spec = operands[0].spec
     size = sum(operand.shape[dim] for operand in operands)
@@ -264,12 +262,12 @@ def dot_general(
 ) -> PartitionSpec:
     """Batch dimensions first, then the free ones of `lhs`, then those of `rhs`, each with its axes.
 
-    Batch dimensions have the axes of `lhs`, as in the reference, also where only `rhs` is cut. A
-    contracting dimension may be cut in one operand; the other's is then cut too, or the parts are gathered.
-    Where it is cut in both, products of parts are addends, and `out_sharding` must say whether they are
+    Batch dimensions have the axes of `lhs`, as in the reference, also where only `rhs` is sharded. A
+    contracting dimension may be sharded in one operand; the other's is then sharded too, or the parts are gathered.
+    Where it is sharded in both, products of parts are addends, and `out_sharding` must say whether they are
     summed or left unreduced.
 
-    Raises: ShardingTypeError where dimensions that belong together are cut differently, or it is not said.
+    Raises: ShardingTypeError where dimensions that belong together are sharded differently, or it is not said.
     """
     name, operands = "dot_general", [lhs, rhs]
     _refuse_unreduced(name, operands, mesh)
@@ -295,11 +293,11 @@ def dot_general(
         if lhs.axes_per_dim[i] and rhs.axes_per_dim[j]:
             raise sharding_type_error(
                 name,
-                "contracting dimensions are cut in both operands, so each device would have an addend.",
+                "both operands' contracting dimensions are sharded; devices would hold addends.",
                 operands,
                 mesh,
-                "Say how to lay out the result: `out_sharding=PartitionSpec(...)` sums, "
-                f"`unreduced={{{axes_text(lhs.axes_per_dim[i])}}}` in it does not.",
+                "Give out_sharding=PartitionSpec(...) to have them summed, with "
+                f"unreduced={{{axes_text(lhs.axes_per_dim[i])}}} to keep them.",
             )
     entries = [lhs.spec.partitions[d] for d in (*batch[0], *free[0])]
     entries += [rhs.spec.partitions[d] for d in free[1]]
@@ -344,10 +342,10 @@ def gather(
     mesh: AbstractMesh,
     out_sharding: OutSharding = None,
 ) -> PartitionSpec:
-    """A dimension that is taken whole keeps its axes; no other may be cut, nor the indices.
+    """A dimension that is taken whole keeps its axes; no other may be sharded, nor the indices.
 
     `whole_dims` pairs dimensions of the operand that every slice takes whole with those of the result;
-    `batch_dims` lists (operand, indices, result) dimensions that run together, and may be cut alike.
+    `batch_dims` lists (operand, indices, result) dimensions that run together, and may be sharded alike.
     """
     name = "gather"
     if out_sharding is not None:
@@ -364,7 +362,7 @@ def gather(
         )
         explained[0].add(dim)
         explained[1].add(index_dim)
-    if _is_cut_outside(operand, explained[0]) or _is_cut_outside(indices, explained[1]):
+    if _is_sharded_outside(operand, explained[0]) or _is_sharded_outside(indices, explained[1]):
         raise _needs_out_sharding(name, [operand, indices], mesh)
     return result_spec(name, [operand, indices], mesh, entries, reduced=operand.spec.reduced)
 
@@ -377,10 +375,10 @@ def scatter(
     mesh: AbstractMesh,
     out_sharding: OutSharding = None,
 ) -> PartitionSpec:
-    """The operand's layout, provided that it is cut only along dimensions that updates cover whole.
+    """The operand's layout, provided that it is sharded only along dimensions that updates cover whole.
 
-    `whole_dims` pairs such dimensions with those of `updates`, which must be cut alike or not at all; the
-    indices must not be cut.
+    `whole_dims` pairs such dimensions with those of `updates`, which must be sharded alike or not at all; the
+    indices must not be sharded.
     """
     name, operands = "scatter", [operand, indices, updates]
     if out_sharding is not None:
@@ -390,11 +388,11 @@ def scatter(
     for dim, update_dim in pairs:
         _agreed_entry(name, "dimensions written whole", operand, dim, updates, update_dim, mesh)
     written_whole = {dim for dim, _ in pairs}
-    cut_in_both = {j for i, j in pairs if operand.axes_per_dim[i]}
+    sharded_in_both = {j for i, j in pairs if operand.axes_per_dim[i]}
     if (
-        _is_cut_outside(operand, written_whole)
-        or _is_cut_outside(updates, cut_in_both)
-        or _is_cut_outside(indices, ())
+        _is_sharded_outside(operand, written_whole)
+        or _is_sharded_outside(updates, sharded_in_both)
+        or _is_sharded_outside(indices, ())
     ):
         raise _needs_out_sharding(name, operands, mesh)
     return operand.spec
@@ -409,7 +407,7 @@ def or_out_sharding(
 ) -> PartitionSpec:
     """An operation without a rule of its own: whole operands give a whole result.
 
-    Raises: ShardingTypeError if an operand is cut and `out_sharding` is not given.
+    Raises: ShardingTypeError if an operand is sharded and `out_sharding` is not given.
     """
     if out_sharding is None and not all(operand.is_whole for operand in operands):
         raise _needs_out_sharding(name, operands, mesh)
@@ -428,8 +426,8 @@ def _needs_out_sharding(
     )
 
 
-def _is_cut_outside(operand: Operand, dims: Iterable[int]) -> bool:
-    """Whether a dimension other than `dims` is cut."""
+def _is_sharded_outside(operand: Operand, dims: Iterable[int]) -> bool:
+    """Whether a dimension other than `dims` is sharded."""
     inside = set(dims)
     return any(axes and dim not in inside for dim, axes in enumerate(operand.axes_per_dim))
 
@@ -443,12 +441,12 @@ def _without_dims(operand: Operand, dims: Iterable[int]) -> PartitionSpec:
 def _agreed_entry(
     name: str, what: str, a: Operand, i: int, b: Operand, j: int, mesh: AbstractMesh
 ) -> Entry:
-    """The entry of paired dimensions: that of the operand which cuts it; both must agree."""
+    """The entry of paired dimensions: that of the operand which is sharded; both must agree."""
     entry_a, entry_b = a.spec.partitions[i], b.spec.partitions[j]
     if entry_a is not None and entry_b is not None and entry_a != entry_b:
         raise sharding_type_error(
             name,
-            f"{what} {i} and {j} are cut differently.",
+            f"{what} {i} and {j} are sharded differently.",
             [a, b],
             mesh,
             "Bring one operand to the other's layout: reshard(operand, PartitionSpec(...)).",
@@ -468,8 +466,8 @@ def _check_unreduced_product(
         return
     raise sharding_type_error(
         "dot_general",
-        f"the result can't be unreduced over {axes_text(sorted_axes(spec.unreduced))}: both operands' "
-        "contracting dimensions must be cut over just those axes.",
+        f"the result can't be unreduced over {axes_text(spec.unreduced)}: both operands' "
+        "contracting dimensions must be sharded over just those axes.",
         operands,
         mesh,
     )
@@ -478,7 +476,7 @@ def _check_unreduced_product(
 def _refuse_unreduced(name: str, operands: Sequence[Operand], mesh: AbstractMesh) -> None:
     for i, operand in enumerate(operands):
         if operand.spec.unreduced:
-            axes = axes_text(sorted_axes(operand.spec.unreduced))
+            axes = axes_text(operand.spec.unreduced)
             raise sharding_type_error(
                 name,
                 f"operand {i} is unreduced over {axes}, and the operation does not commute with sums.",
@@ -527,7 +525,7 @@ def _unreduced_of_product(
         else "at most one operand may be unreduced, and the operation must be linear in it.",
         operands,
         mesh,
-        f"For example reshard(operand, PartitionSpec(..., reduced={{{axes_text(sorted_axes(axes))}}}))."
+        f"For example reshard(operand, PartitionSpec(..., reduced={{{axes_text(axes)}}}))."
         if possible
         else "Sum the addends first with reshard.",
     )

@@ -1,8 +1,8 @@
 """How a reshape carries the sharding of its operand.
 
-In row-major order a dimension of size 8 cut into 4 is a factor 4 that is cut, then a factor 2 that is not.
+In row-major order a dimension of size 8 sharded over an axis of size 4 is a factor 4 that is sharded, then a factor 2 that is not.
 A reshape keeps the sequence of factors and only groups them otherwise, so no data moves as long as in each
-new dimension the cut factors come first.
+new dimension the sharded factors come first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Axes = tuple[AxisName, ...]
 
 
 class _Factor(NamedTuple):
-    """A factor of a dimension's size: cut over a mesh axis, or whole where `axis` is None."""
+    """A factor of a dimension's size: sharded over a mesh axis, or whole where `axis` is None."""
 
     size: int
     axis: AxisName | None
@@ -43,7 +43,7 @@ def reshape(operand: Operand, shape: Shape, mesh: AbstractMesh) -> PartitionSpec
     """The spec of `operand` reshaped to `shape`.
 
     Dimensions that are merged join their axes; a dimension that is split gives its axes to the leading new
-    dimensions. Where dimensions are only merged and the leading ones are cut, the result is cut over the
+    dimensions. Where dimensions are only merged and the leading ones are sharded, the result is sharded over the
     axes of all of them, as in the reference, though data may move then.
 
     Raises: ShardingTypeError where no such sharding exists.
@@ -53,10 +53,10 @@ def reshape(operand: Operand, shape: Shape, mesh: AbstractMesh) -> PartitionSpec
     only_merged = all(len(group.new) <= 1 for group in groups)
     for group in groups:
         sizes = [shape[i] for i in group.new]
-        cut = _cut_in_place(operand, group.old, sizes, mesh)
-        if cut is None and only_merged:
-            cut = _cut_over_all(operand, group.old)
-        if cut is None:
+        carried = _sharded_in_place(operand, group.old, sizes, mesh)
+        if carried is None and only_merged:
+            carried = _sharded_over_all(operand, group.old)
+        if carried is None:
             raise sharding_type_error(
                 "reshape",
                 f"to shape {shape} it is ambiguous how the result is sharded.",
@@ -64,7 +64,7 @@ def reshape(operand: Operand, shape: Shape, mesh: AbstractMesh) -> PartitionSpec
                 mesh,
                 "Give the result's spec: reshape(x, sizes, out_sharding=PartitionSpec(...)).",
             )
-        for i, axes in zip(group.new, cut, strict=True):
+        for i, axes in zip(group.new, carried, strict=True):
             entries[i] = axes
     spec = operand.spec
     return result_spec(
@@ -97,7 +97,7 @@ def _groups(old: Shape, new: Shape) -> list[_Group]:
     return groups
 
 
-def _cut_in_place(
+def _sharded_in_place(
     operand: Operand, dims: list[int], new_sizes: Sequence[int], mesh: AbstractMesh
 ) -> list[Axes] | None:
     """The axes of each new dimension if no data moves; None where that is impossible."""
@@ -106,7 +106,7 @@ def _cut_in_place(
     if not any(operand.axes_per_dim[dim] for dim in dims):
         return [()] * len(new_sizes)
     factors = _factors(operand, dims, mesh)
-    cut: list[Axes] = []
+    carried: list[Axes] = []
     for left in new_sizes:
         axes: list[AxisName] = []
         while factors and factors[-1].axis is not None and left % factors[-1].size == 0:
@@ -118,8 +118,8 @@ def _cut_in_place(
             rest = factors.pop().size // left
             if rest > 1:
                 factors.append(_Factor(rest, None))
-        cut.append(tuple(axes))
-    return None if factors else cut
+        carried.append(tuple(axes))
+    return None if factors else carried
 
 
 def _factors(operand: Operand, dims: list[int], mesh: AbstractMesh) -> list[_Factor]:
@@ -139,8 +139,8 @@ def _factors(operand: Operand, dims: list[int], mesh: AbstractMesh) -> list[_Fac
     return joined[::-1]
 
 
-def _cut_over_all(operand: Operand, dims: list[int]) -> list[Axes] | None:
-    """All axes of merged dimensions, provided that no dimension before the last cut one is whole."""
+def _sharded_over_all(operand: Operand, dims: list[int]) -> list[Axes] | None:
+    """All axes of merged dimensions, provided that no dimension before the last sharded one is whole."""
     per_dim = [operand.axes_per_dim[dim] for dim in dims if operand.shape[dim] > 1]
     if any(later and not earlier for earlier, later in itertools.pairwise(per_dim)):
         return None

@@ -1,4 +1,4 @@
-"""Shardings in the terms of Shardy: a mesh with named axes, and for each dimension the axes that cut it.
+"""Shardings in the terms of Shardy: a mesh with named axes, and for each dimension the axes that shard it.
 
 Plain data: lowering turns it into `sdy` attributes. Equal descriptions are equal values, so they can key a
 table of mesh symbols.
@@ -33,7 +33,7 @@ class MeshDescription:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DimensionDescription:
-    """How one dimension is cut: `{"x", "y"}`, or `{"x", ?}` where more axes may be added."""
+    """How one dimension is sharded: `{"x", "y"}`, or `{"x", ?}` where more axes may be added."""
 
     axes: tuple[str, ...]
     is_open: bool = False
@@ -129,7 +129,7 @@ def _describe_named(
 def _describe_tiles(
     sharding: Sharding, ndim: int, assignment: DeviceList | None
 ) -> ShardingDescription:
-    """A tile assignment over a mesh made for it: one axis for each dimension that is cut.
+    """A tile assignment over a mesh made for it: one axis for each dimension that is sharded.
 
     The mesh lists the devices tile by tile, so any order of devices can be described.
     """

@@ -46,7 +46,7 @@ def test_a_spec_with_marks_is_not_unpacked_silently() -> None:
 def test_padding_never_drops_entries() -> None:
     assert P("x", unreduced={"y"}).padded(2) is P("x", None, unreduced={"y"})
     assert P("x").padded(1) is P("x")
-    with pytest.raises(PartitionSpecError, match="2 entries, but the value has 1 dimensions"):
+    with pytest.raises(PartitionSpecError, match="rank 2 or more, but this one has rank 1"):
         P("x", None).padded(1)
 
 

@@ -68,7 +68,7 @@ def test_types_show_explicit_axes_alone(mesh: Mesh, explicit_mesh: Mesh) -> None
 
 def test_layouts_are_told_in_words() -> None:
     cut = operand((8, 8), ("x", "y"))
-    assert in_words(cut, MESH) == "dimension 0 is cut into 8 over 'x', 'y'"
+    assert in_words(cut, MESH) == "dimension 0 is sharded over 'x', 'y' (8 parts)"
     assert in_words(operand((8,)), MESH) == "every device has all of it"
     assert "devices along 'y' hold addends" in in_words(operand((8,), "x", unreduced={"y"}), MESH)
     assert type_text("f32", (8,), None) == "f32[8]"
@@ -173,7 +173,7 @@ def test_gather_keeps_whole_and_batch_dimensions() -> None:
         operand((8, 8), "x"), operand((8, 8), "x"), (8, 8), [], [(0, 0, 0)], MESH
     )
     assert along == P("x", None)
-    with pytest.raises(ShardingTypeError, match="cut differently"):
+    with pytest.raises(ShardingTypeError, match="sharded differently"):
         propagation.gather(operand((8, 8), "x"), operand((8, 8), "y"), (8, 8), [], [(0, 0, 0)], MESH)
     with pytest.raises(ShardingTypeError, match="ambiguous"):
         propagation.gather(operand((8, 8)), operand((8, 1), "x"), (8, 8), [(1, 1)], [], MESH)

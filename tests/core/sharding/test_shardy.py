@@ -119,7 +119,7 @@ def test_axis_texts_differ() -> None:
 
 
 def test_a_spec_longer_than_the_rank_is_refused(mesh: Mesh) -> None:
-    with pytest.raises(PartitionSpecError, match="2 entries, but the value has 1 dimensions"):
+    with pytest.raises(PartitionSpecError, match="rank 2 or more, but this one has rank 1"):
         describe(NamedSharding(mesh, P("x", "y")), 1)
 
 
