@@ -114,7 +114,10 @@ class use_abstract_mesh:  # noqa: N801 - as `set_mesh`
         if not outer.empty and not self.mesh.empty and outer.size != self.mesh.size:
             raise MeshError(
                 "use_abstract_mesh can't change the number of devices.",
-                got=[f"new: {self.mesh} of size {self.mesh.size}", f"current: {outer} of size {outer.size}"],
+                got=[
+                    f"new: {self.mesh} of size {self.mesh.size}",
+                    f"current: {outer} of size {outer.size}",
+                ],
             )
         self.prev = mesh_context.abstract.swap_local(self.mesh)
         return self.mesh
@@ -126,5 +129,6 @@ class use_abstract_mesh:  # noqa: N801 - as `set_mesh`
 def _refuse_under_trace(name: str, instead: str) -> None:
     if flags.tracing_now.value is not None:
         raise MeshError(
-            f"{name} can't be used inside a function that is being traced.", do=f"Use {instead} there."
+            f"{name} can't be used inside a function that is being traced.",
+            do=f"Use {instead} there.",
         )

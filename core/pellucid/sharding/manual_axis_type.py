@@ -62,9 +62,7 @@ class ManualAxisType:
         return hash(self._facts())
 
     def __repr__(self) -> str:
-        return (
-            f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"
-        )
+        return f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"
 
     @property
     def vur(self) -> frozenset[AxisName]:

@@ -236,7 +236,9 @@ class AbstractMesh(_NamedAxes):
         for name in name_to_type:
             if name not in self.axis_type_by_name:
                 raise axis_not_in_mesh_error("AbstractMesh.update_axis_types", name, self)
-        return self.update(axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()])
+        return self.update(
+            axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()]
+        )
 
     def _no_devices(self, asked: str) -> AbstractPlacementError:
         return AbstractPlacementError(
@@ -458,7 +460,8 @@ def _canonical_names(caller: str, names: Any) -> tuple[AxisName, ...]:
         return (names,)
     if not isinstance(names, Iterable):
         raise ShardingArgumentError(
-            f"{caller}: `axis_names` is a sequence of names.", got=f"axis_names: {type(names).__name__}"
+            f"{caller}: `axis_names` is a sequence of names.",
+            got=f"axis_names: {type(names).__name__}",
         )
     names = tuple(names)
     if None in names:

@@ -45,7 +45,14 @@ class NamedSharding(GSPMDSharding):
     (2, 3)
     """
 
-    __slots__ = ("mesh", "spec", "memory_kind", "_internal_device_list", "_hlo_shardings", "__weakref__")
+    __slots__ = (
+        "mesh",
+        "spec",
+        "memory_kind",
+        "_internal_device_list",
+        "_hlo_shardings",
+        "__weakref__",
+    )
 
     mesh: Mesh | AbstractMesh
     spec: PartitionSpec
@@ -207,7 +214,8 @@ def _new_sharding(
 def _check_types(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
-            "NamedSharding: `mesh` is a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
+            "NamedSharding: `mesh` is a Mesh or an AbstractMesh.",
+            got=f"mesh: {type(mesh).__name__}",
         )
     if not isinstance(spec, PartitionSpec):
         raise ShardingArgumentError(

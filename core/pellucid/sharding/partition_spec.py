@@ -305,7 +305,9 @@ def check_axes_are_used_once(spec: PartitionSpec) -> None:
         axis = repeated[0]
         places = [str(i) for i, axes in enumerate(spec.axes_per_dim) if axis in axes]
         where = (
-            f"dimensions {' and '.join(places)}" if len(places) > 1 else f"dimension {places[0]} twice"
+            f"dimensions {' and '.join(places)}"
+            if len(places) > 1
+            else f"dimension {places[0]} twice"
         )
         raise DuplicateAxisError(
             f"{spec!r} uses mesh axis {axis!r} more than once.",

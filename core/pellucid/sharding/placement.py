@@ -137,7 +137,10 @@ class _Placement:
             devices == other._internal_device_list
             and self.memory_kind == other.memory_kind
             and means_the_same(
-                self._to_xla_hlo_sharding(ndim), other._to_xla_hlo_sharding(ndim), ndim, len(devices)
+                self._to_xla_hlo_sharding(ndim),
+                other._to_xla_hlo_sharding(ndim),
+                ndim,
+                len(devices),
             )
         )
 

@@ -113,7 +113,9 @@ def _describe_named(
     texts = axis_texts(mesh)
     all_open = leave_auto_open and bool(mesh.auto_axes)
     dims = tuple(
-        DimensionDescription(tuple(texts[axis] for axis in axes), all_open or entry is UNCONSTRAINED)
+        DimensionDescription(
+            tuple(texts[axis] for axis in axes), all_open or entry is UNCONSTRAINED
+        )
         for entry, axes in zip(spec.partitions, spec.axes_per_dim, strict=True)
     )
     dims += (DimensionDescription((), all_open),) * (ndim - len(spec))

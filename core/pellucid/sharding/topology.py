@@ -136,9 +136,7 @@ def create_hybrid_device_mesh(
         )
     keys = sorted(granules) if should_sort_granules_by_key else list(granules)
     inner = [
-        create_device_mesh(
-            shape, granules[k], allow_split_physical_axes=allow_split_physical_axes
-        )
+        create_device_mesh(shape, granules[k], allow_split_physical_axes=allow_split_physical_axes)
         for k in keys
     ]
     # [granule axes…, device axes…] becomes [granule axis, device axis] pairs, then products.
@@ -151,7 +149,9 @@ def _ring_of_small_slice(shape: tuple[int, ...], devices: Sequence[Any]) -> list
     """Slices too small to wrap around have no rings along their axes, but one through all devices."""
     grid = torus.grid_of(devices)
     is_line = sum(size > 1 for size in shape) <= 1
-    fits = grid.ndim == 3 and grid.shape[2] == 1 and (grid.size <= 8 or (grid.size == 16 and is_line))
+    fits = (
+        grid.ndim == 3 and grid.shape[2] == 1 and (grid.size <= 8 or (grid.size == 16 and is_line))
+    )
     return torus.ring(grid[:, :, 0]) if fits and grid.shape[1] % 2 == 0 else None
 
 

@@ -93,7 +93,9 @@ def _choices(
     partial: list[tuple[int, ...]] = [()]
     for axis, available in zip(physical, left, strict=True):
         allowed = (
-            [f for f in range(1, available + 1) if available % f == 0] if split else sorted({1, available})
+            [f for f in range(1, available + 1) if available % f == 0]
+            if split
+            else sorted({1, available})
         )
         if not split and available != axis:
             allowed = [1]

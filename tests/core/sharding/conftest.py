@@ -84,4 +84,3 @@ def ask_reference() -> Any:
     if not any(metadata.distributions(name="jax")):
         pytest.skip("the reference is not installed")
     return ask
-

@@ -34,7 +34,9 @@ def mesh_of(case):
 
 
 def spec_of(entries, unreduced=(), reduced=()):
-    decoded = [P.UNCONSTRAINED if e == "?" else tuple(e) if isinstance(e, list) else e for e in entries]
+    decoded = [
+        P.UNCONSTRAINED if e == "?" else tuple(e) if isinstance(e, list) else e for e in entries
+    ]
     return P(*decoded, unreduced=frozenset(unreduced), reduced=frozenset(reduced))
 
 
@@ -144,15 +146,11 @@ def rule(case):
     mesh = mesh_of(case)
     with jax.set_mesh(mesh):
         operands = [
-            jax.ShapeDtypeStruct(
-                shape, jnp.float32, sharding=NamedSharding(mesh, spec_of(**spec))
-            )
+            jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec_of(**spec)))
             for shape, spec in case["operands"]
         ]
         try:
-            result = jax.eval_shape(
-                lambda *xs: RULES[case["rule"]](case["params"], *xs), *operands
-            )
+            result = jax.eval_shape(lambda *xs: RULES[case["rule"]](case["params"], *xs), *operands)
         except Exception as error:  # noqa: BLE001
             return {"error": type(error).__name__}
         return encoded(result.sharding.spec)

@@ -115,7 +115,10 @@ def test_placement_is_that_of_the_reference(ask_reference: Any, make_mesh_of: An
         spec = spec_of(case["spec"], case.get("unreduced", ()), case.get("reduced", ()))
         ours = our_placement(NamedSharding(mesh, spec), tuple(case["shape"]))
         if len(spec.unreduced | spec.reduced) > 1:
-            ours.pop("repr"), expected.pop("repr")  # there the reference's order changes from run to run
+            (
+                ours.pop("repr"),
+                expected.pop("repr"),
+            )  # there the reference's order changes from run to run
         for question in ("shard_shape", "indices"):
             if expected[question] in NOT_DONE_BY_THE_REFERENCE:
                 expected.pop(question)
@@ -136,9 +139,7 @@ def test_equivalence_is_that_of_the_reference(ask_reference: Any, make_mesh_of: 
     seen = set()
     for case, expected in zip(cases, ask_reference("equivalence", cases), strict=True):
         a, b = (
-            NamedSharding(
-                make_mesh_of(c["sizes"], c["types"], c["order"]), spec_of(c["spec"])
-            )
+            NamedSharding(make_mesh_of(c["sizes"], c["types"], c["order"]), spec_of(c["spec"]))
             for c in case["shardings"]
         )
         # The reference compares groups of copies in order; which copy is which makes no difference.
@@ -249,7 +250,9 @@ class FakeDevice:
         self.__dict__ = fields
 
 
-def torus(shape: tuple[int, int, int], kind: str, cores: int = 1, **more: Any) -> list[dict[str, Any]]:
+def torus(
+    shape: tuple[int, int, int], kind: str, cores: int = 1, **more: Any
+) -> list[dict[str, Any]]:
     first = more.get("first", 0)
     places = itertools.product(range(shape[2]), range(shape[1]), range(shape[0]), range(cores))
     return [
@@ -447,7 +450,9 @@ def test_type_rules_are_those_of_the_reference(rule: str, ask_reference: Any) ->
     agreed = 0
     for case, expected in zip(cases, ask_reference("rule", cases), strict=True):
         mesh = AbstractMesh(
-            case["sizes"], tuple("abcd"[: len(case["sizes"])]), [AxisType.Explicit] * len(case["sizes"])
+            case["sizes"],
+            tuple("abcd"[: len(case["sizes"])]),
+            [AxisType.Explicit] * len(case["sizes"]),
         )
         try:
             ours: Any = encoded(our_rule(case, mesh))
@@ -461,4 +466,3 @@ def test_type_rules_are_those_of_the_reference(rule: str, ask_reference: Any) ->
             assert ours == expected, case
             agreed += 1
     assert agreed > 5
-

@@ -208,7 +208,11 @@ def test_use_abstract_mesh_keeps_the_number_of_devices(mesh: Mesh) -> None:
 
 
 def test_every_way_to_set_a_mesh_changes_the_keys_of_caches(mesh: Mesh) -> None:
-    for setting in (lambda: set_mesh(mesh), lambda: use_abstract_mesh(mesh.abstract_mesh), lambda: mesh):
+    for setting in (
+        lambda: set_mesh(mesh),
+        lambda: use_abstract_mesh(mesh.abstract_mesh),
+        lambda: mesh,
+    ):
         before = flags.trace_context(), context_key()
         with setting():
             during = flags.trace_context(), context_key()

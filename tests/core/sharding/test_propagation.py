@@ -174,7 +174,9 @@ def test_gather_keeps_whole_and_batch_dimensions() -> None:
     )
     assert along == P("x", None)
     with pytest.raises(ShardingTypeError, match="sharded differently"):
-        propagation.gather(operand((8, 8), "x"), operand((8, 8), "y"), (8, 8), [], [(0, 0, 0)], MESH)
+        propagation.gather(
+            operand((8, 8), "x"), operand((8, 8), "y"), (8, 8), [], [(0, 0, 0)], MESH
+        )
     with pytest.raises(ShardingTypeError, match="ambiguous"):
         propagation.gather(operand((8, 8)), operand((8, 1), "x"), (8, 8), [(1, 1)], [], MESH)
 
@@ -215,9 +217,7 @@ def reshapes(draw: Any) -> tuple[AbstractMesh, Operand, tuple[int, ...]]:
 
     def grouped() -> tuple[int, ...]:
         ends = sorted(draw(st.sets(st.integers(1, len(factors)))) | {len(factors)})
-        return tuple(
-            math.prod(factors[start:end]) for start, end in itertools.pairwise([0, *ends])
-        )
+        return tuple(math.prod(factors[start:end]) for start, end in itertools.pairwise([0, *ends]))
 
     old, new = grouped(), grouped()
     axes = list(draw(st.permutations(mesh.axis_names)))
@@ -232,8 +232,12 @@ def reshapes(draw: Any) -> tuple[AbstractMesh, Operand, tuple[int, ...]]:
     return mesh, Operand(old, P(*entries)), new
 
 
-def elements_by_device(shape: tuple[int, ...], spec: PartitionSpec, mesh: AbstractMesh) -> list[Any]:
-    tiles = tiles_of(NamedSharding(mesh, spec)._to_xla_hlo_sharding(len(shape)), len(shape), mesh.size)
+def elements_by_device(
+    shape: tuple[int, ...], spec: PartitionSpec, mesh: AbstractMesh
+) -> list[Any]:
+    tiles = tiles_of(
+        NamedSharding(mesh, spec)._to_xla_hlo_sharding(len(shape)), len(shape), mesh.size
+    )
     numbers = np.arange(math.prod(shape)).reshape(shape)
     return [
         sorted(

@@ -225,8 +225,16 @@ def test_users_may_define_placements(devices: list[Any]) -> None:
         (lambda m: NamedSharding(m, "x"), ShardingArgumentError, "is a PartitionSpec"),
         (lambda m: NamedSharding(None, P()), ShardingArgumentError, "is a Mesh"),
         (lambda m: NamedSharding(m, P()).update(foo=1), ShardingArgumentError, "'foo'"),
-        (lambda m: NamedSharding(m, P("x", None)).shard_shape((8,)), PartitionSpecError, "rank 2 or more"),
-        (lambda m: NamedSharding(m, P("x")).check_compatible_aval(()), PartitionSpecError, "scalar"),
+        (
+            lambda m: NamedSharding(m, P("x", None)).shard_shape((8,)),
+            PartitionSpecError,
+            "rank 2 or more",
+        ),
+        (
+            lambda m: NamedSharding(m, P("x")).check_compatible_aval(()),
+            PartitionSpecError,
+            "scalar",
+        ),
         (lambda m: NamedSharding(m, P("x")).shard_shape((6,)), IndivisibleError, "size 6"),
         (lambda m: NamedSharding(m, P("x")).devices_indices_map((6,)), IndivisibleError, "size 6"),
     ],

@@ -39,7 +39,9 @@ def attribute(description: ShardingDescription) -> str:
     )
     named = {"replicated": description.replicated, "unreduced": description.unreduced}
     marks = "".join(
-        f", {name}={{" + ", ".join(f'"{axis}"' for axis in axes) + "}" for name, axes in named.items() if axes
+        f", {name}={{" + ", ".join(f'"{axis}"' for axis in axes) + "}"
+        for name, axes in named.items()
+        if axes
     )
     return f"#sdy.sharding<@mesh, [{dims}]{marks}>"
 
