@@ -1,0 +1,115 @@
+"""Why a tree can't be flattened: the search for the node to blame, made only after a failure."""
+
+import sys
+from collections import defaultdict
+from typing import Any
+
+from pellucid.base.errors import message
+from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeysError
+from pellucid.base.tree.paths import KeyPath, shown_path
+from pellucid.xla import pytree
+from pellucid.xla.pytree import IsLeafWithPath
+from pellucid.xla.recursion import give_back_levels
+
+
+def flatten_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> Exception:
+    """The error to raise for `error`, which C++ raised when it flattened `tree`.
+
+    That is `error` itself if it comes from the user's code. The recursion levels that the
+    failed call has kept are given back.
+    """
+    found, path = _search(tree, predicate)
+    if not isinstance(error, SystemError | RecursionError):
+        give_back_levels(len(path))
+    if found is None and isinstance(error, SystemError) and isinstance(error.__cause__, Exception):
+        return error.__cause__
+    return found or error
+
+
+def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
+    """What is wrong with the tree, if it isn't the user's own code, and where it is found.
+
+    Goes depth first, as the flattening does, but on a list instead of Python's stack.
+    """
+    ancestors: dict[int, KeyPath] = {}
+    finished: set[int] = set()
+    alive: list[Any] = []  # a freed child's id could come back as that of another one
+    todo: list[tuple[Any, KeyPath, bool]] = [(tree, (), False)]
+    while todo:
+        node, path, is_done = todo.pop()
+        if is_done:
+            del ancestors[id(node)]
+            finished.add(id(node))
+            continue
+        if id(node) in finished:
+            continue
+        if id(node) in ancestors:
+            return _cyclic(node, path, ancestors[id(node)]), path
+        if len(path) > sys.getrecursionlimit():
+            return _too_deep(len(path)), path
+        try:
+            children = _children(node, path, predicate)
+        except Exception:  # the user's own code, which has raised this before
+            return (_unsortable(node, path) if _is_unsortable(node) else None), path
+        if children:
+            alive.append(node)
+            ancestors[id(node)] = path
+            todo.append((node, path, True))
+            todo.extend((child, (*path, key), False) for key, child in reversed(children))
+    return None, ()
+
+
+def _children(
+    node: Any, path: KeyPath, predicate: IsLeafWithPath | None
+) -> list[tuple[Any, Any]]:
+    if predicate is not None:
+        answer = predicate(path, node)
+        if answer is not None and not isinstance(answer, bool):
+            raise TypeError  # refused by the flattening, too
+        if answer:
+            return []
+    flattened = pytree.flatten_one_level_with_keys(node)
+    return [] if flattened is None else list(flattened[0])
+
+
+def _is_unsortable(node: dict[Any, Any]) -> bool:
+    if type(node) not in (dict, defaultdict):  # the nodes whose keys are sorted
+        return False
+    try:
+        sorted(node)
+    except Exception:  # `<` of the keys' class
+        return True
+    return False
+
+
+def _unsortable(node: dict[Any, Any], path: KeyPath) -> UnsortableKeysError:
+    kinds = sorted({type(key).__qualname__ for key in node})
+    return UnsortableKeysError(
+        message(
+            "The keys of a dict can't be sorted, so its leaves have no order.",
+            got=f"{shown_path('tree', path)}: {type(node).__qualname__} with keys of type"
+            f" {' and '.join(kinds)}",
+            do="Use keys of one type, or an OrderedDict, whose own order is taken.",
+        )
+    )
+
+
+def _cyclic(node: Any, path: KeyPath, first: KeyPath) -> CyclicTreeError:
+    return CyclicTreeError(
+        message(
+            "A tree contains itself, so it has no end.",
+            got=f"{shown_path('tree', path)}: the same {type(node).__qualname__} as"
+            f" {shown_path('tree', first)}",
+            do="Keep the way back to the parent out of the tree, for example as static data.",
+        )
+    )
+
+
+def _too_deep(depth: int) -> CyclicTreeError:
+    return CyclicTreeError(
+        message(
+            f"A tree is nested more than {depth - 1} levels deep.",
+            do="Keep long chains in a list; if the depth is meant, raise"
+            " `sys.setrecursionlimit`.",
+        )
+    )

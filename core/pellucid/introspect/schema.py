@@ -1,0 +1,559 @@
+"""Records that tools receive from core: plain data with a version, JSON all the way down.
+
+A record holds only `str`, `int`, `float`, `bool`, `None`, lists, dictionaries with string keys and
+other records. Ids are integers below 2**53. NaN and infinity are absent, because JSON has neither.
+Sizes carry their unit in the name. TypeScript types are generated from this file.
+
+A program can have 100,000 equations, so its tables are stored by column: entry `i` of every list
+of `EquationColumns` describes equation `i`. Texts are indices into `ProgramRecord.strings`, whose
+entry 0 is the empty text and means "none". A column of lists is stored flat: `operand_counts[i]`
+says how many entries of `operands` belong to equation `i`, in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+"""Rises when a field is renamed or removed; readers accept the last two versions."""
+
+
+class Record:
+    """Base of all records."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """This record as dictionaries and lists, ready for `json.dumps`.
+
+        Lists of plain data are shared with the record, not copied: columns can be long.
+
+        >>> PhaseRecord(name="trace", seconds=0.25).to_dict()
+        {'name': 'trace', 'seconds': 0.25}
+        """
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, list) and value and isinstance(value[0], Record):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+# Meshes and shardings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeshRecord(Record):
+    """Devices arranged along named axes. Lists over devices are in row-major mesh order."""
+
+    axis_names: list[str]
+    axis_sizes: list[int]
+    axis_types: list[Literal["auto", "explicit", "manual"]]
+    device_ids: list[int]
+    """Empty for an abstract mesh, whose devices are numbered by position."""
+    process_indices: list[int]
+    """Process that owns each device; empty for an abstract mesh."""
+    device_coordinates: list[list[int]]
+    """Position of each device in the machine's own network; empty where it is not known."""
+    platform: str
+    device_kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecRecord(Record):
+    """How one type is laid over a mesh."""
+
+    text: str
+    """As the user would write it, for example `P('data', None)`."""
+    mesh: int
+    """Index into the list of meshes beside it; -1 where there is no mesh (one device)."""
+    dim_axes: list[list[str]]
+    """For each dimension the mesh axes that divide it, the major one first."""
+    unreduced_axes: list[str]
+    """Axes along which devices hold summands that are not added up yet."""
+    memory_kind: str | None
+
+
+# Programs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeRecord(Record):
+    """Type of values; many values share one."""
+
+    text: str
+    """As programs print it, for example `f32[8,128]`."""
+    dtype: str
+    """Empty for what is no array, such as a token."""
+    shape: list[int | str] | None
+    """A symbolic dimension is its text; None for what is no array."""
+    weak_type: bool
+    bytes: int | None
+    """Bytes of the whole array; None with symbolic dimensions or without a fixed width."""
+    sharding: int
+    """Index into `ProgramRecord.shardings`; -1 where none is known."""
+    memory_space: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord(Record):
+    """A file or a notebook cell that equations come from."""
+
+    name: str
+    """What the user calls it: `In[4]`, or a path as short as it can be."""
+    path: str
+    cell_id: str | None
+    """Id of the notebook cell, where the front end sent one."""
+    execution_count: int | None
+    first_line: int
+    """Number of the first entry of `lines`, counted from 1."""
+    lines: list[str] | None
+    """Text of the lines; None where the record was asked to leave it out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanColumns(Record):
+    """Places in the user's source. Lines count from 1, columns from 0."""
+
+    source: list[int]
+    """Index into `ProgramRecord.sources`."""
+    line: list[int]
+    end_line: list[int]
+    column: list[int]
+    end_column: list[int]
+    function: list[int]
+    """Text: the Python function that holds the span."""
+    variable: list[int]
+    """Text: the variable that the statement assigns; 0 where there is none."""
+    caller: list[int]
+    """Span of the call that led here; -1 at the outermost frame of the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeColumns(Record):
+    """Tree of named scopes. A parent comes before its children."""
+
+    name: list[int]
+    parent: list[int]
+    """-1 for an outermost scope."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueColumns(Record):
+    """Variables of a program: inputs, constants and results of equations."""
+
+    name: list[int]
+    """Text: the name in the printed program."""
+    user_name: list[int]
+    """Text: the user's name for it; 0 where none is known."""
+    type: list[int]
+    """Index into `ProgramRecord.types`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiteralColumns(Record):
+    """Constants written into the program text."""
+
+    text: list[int]
+    type: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquationColumns(Record):
+    """Equations, body after body: those of one body are neighbours, in program order."""
+
+    id: list[int]
+    """Stable id, the same in every record of the same program, unique in this one."""
+    primitive: list[int]
+    """Text: name of the primitive or of the operation."""
+    scope: list[int]
+    """Index into `ProgramRecord.scopes`; -1 outside every scope."""
+    span: list[int]
+    """Index into `ProgramRecord.spans`; -1 where the source is not known."""
+    effects: list[int]
+    """Text: effects of the equation; 0 without any."""
+    operand_counts: list[int]
+    operands: list[int]
+    """A value's index, or -1 - i for literal i."""
+    result_counts: list[int]
+    results: list[int]
+    """Indices of values."""
+    param_counts: list[int]
+    param_names: list[int]
+    """Text. Params that hold programs are in `bodies` and are absent here."""
+    param_texts: list[int]
+    """Text of the param's value, short."""
+    body_counts: list[int]
+    bodies: list[int]
+    """Indices into `ProgramRecord.bodies`. Several equations may run one body."""
+    body_roles: list[int]
+    """Text: the param that holds the body, for example `cond_jaxpr` or `branches[1]`."""
+    body_trips: list[int | None]
+    """How often one run of the equation runs the body; None where nobody can know."""
+    transformation: list[int]
+    """Text: the transformation that made this equation from others; 0 for the user's own."""
+    origin_counts: list[int]
+    origins: list[int]
+    """Stable ids of the equations it was made from, which may lie in another program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyRecord(Record):
+    """A program or a program within a program: inputs, equations, outputs."""
+
+    name: str
+    first_equation: int
+    equation_count: int
+    constants: list[int]
+    """Values bound outside the body's inputs."""
+    inputs: list[int]
+    outputs: list[int]
+    """A value's index, or -1 - i for literal i."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostColumn(Record):
+    """One quantity for each equation, for one run of it with everything inside."""
+
+    name: str
+    """`flops`, `transcendentals` and `bytes` are known to all views; others are shown as named."""
+    unit: str
+    """`flop`, `op`, `B`, `us`, or empty for a plain number."""
+    basis: Literal["estimate", "compiler", "measured"]
+    values: list[float | None]
+    """None where nobody knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingRecord(Record):
+    """Text of a program as its own printer writes it."""
+
+    text: str
+    line_equations: list[int]
+    """For each line of `text` the index of its equation; -1 for a line without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRecord(Record):
+    """A jaxpr, a StableHLO module or an optimized HLO module."""
+
+    key: str
+    """Names this program in links and in other records."""
+    name: str
+    dialect: Literal["jaxpr", "stablehlo", "hlo"]
+    strings: list[str]
+    types: list[TypeRecord]
+    meshes: list[MeshRecord]
+    shardings: list[SpecRecord]
+    sources: list[SourceRecord]
+    spans: SpanColumns
+    scopes: ScopeColumns
+    values: ValueColumns
+    literals: LiteralColumns
+    equations: EquationColumns
+    bodies: list[BodyRecord]
+    """The first is the program itself."""
+    costs: list[CostColumn]
+    listing: ListingRecord | None
+    """None where views should write the text themselves, from the columns."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["program"] = "program"
+
+
+# Several programs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRecord(Record):
+    """Which equations of two programs belong together, as pairs of stable ids."""
+
+    source: str
+    """Key of a program."""
+    target: str
+    relation: str
+    """What leads from source to target: `lower`, `compile`, `jvp`, `transpose`, `same`, …"""
+    source_ids: list[int]
+    target_ids: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LensRecord(Record):
+    """One function at its stages, from the user's lines to the optimized program."""
+
+    name: str
+    programs: list[ProgramRecord]
+    links: list[LinkRecord]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["lens"] = "lens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderRecord(Record):
+    """One function after each of several transformations."""
+
+    name: str
+    transformations: list[str]
+    """For each program what made it from the one before; empty for the first."""
+    programs: list[ProgramRecord]
+    links: list[LinkRecord]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["ladder"] = "ladder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRecord(Record):
+    """Two programs to compare."""
+
+    before: ProgramRecord
+    after: ProgramRecord
+    matches: LinkRecord | None
+    """Equations known to correspond; None leaves the matching to the view."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["diff"] = "diff"
+
+
+# What was compiled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledCostRecord(Record):
+    """Cost of one run of an executable on one device, as the compiler estimates it."""
+
+    flops: float | None
+    transcendentals: float | None
+    bytes_accessed: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledMemoryRecord(Record):
+    """Memory of an executable on one device."""
+
+    argument_bytes: int
+    output_bytes: int
+    alias_bytes: int
+    """Part of the outputs that reuses donated arguments."""
+    temporary_bytes: int
+    code_bytes: int
+    peak_bytes: int | None
+    basis: Literal["estimate", "compiler", "measured"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRecord(Record):
+    """One kernel or library call of an executable."""
+
+    name: str
+    category: Literal["fusion", "library", "custom", "copy", "collective", "other"]
+    hlo_equation: int
+    """Stable id in the optimized program; -1 where it is not known."""
+    equations: list[int]
+    """Stable ids of the user's equations that it computes."""
+    flops: float | None
+    bytes_accessed: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRecord(Record):
+    """Time of one step between a Python call and an executable."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledRecord(Record):
+    """One executable: what it costs, what it holds, which kernels it runs."""
+
+    key: str
+    name: str
+    fingerprint: str | None
+    platform: str
+    device_count: int
+    cache: Literal["miss", "memory", "disk"]
+    phases: list[PhaseRecord]
+    cost: CompiledCostRecord
+    memory: CompiledMemoryRecord
+    kernels: list[KernelRecord]
+    program: ProgramRecord | None
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["compiled"] = "compiled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissCauseRecord(Record):
+    """One part of a cache key that no earlier call had."""
+
+    part: Literal[
+        "shape",
+        "dtype",
+        "weak_type",
+        "sharding",
+        "tree",
+        "static_argument",
+        "function",
+        "closure",
+        "configuration",
+        "donation",
+        "device",
+        "first_call",
+    ]
+    path: str
+    """Path of the argument, for example `batch['x']`; empty where the cause is no argument."""
+    before: str
+    """Empty for a first call."""
+    after: str
+    advice: str
+    """One concrete change that avoids it; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissRecord(Record):
+    """Why a function was traced or compiled again."""
+
+    function: str
+    source: SourceRecord | None
+    line: int | None
+    cell: str | None
+    """The cell that made the call."""
+    entry_count: int
+    """Entries of the function's cache, this one included."""
+    seconds: float
+    phases: list[PhaseRecord]
+    causes: list[MissCauseRecord]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["miss"] = "miss"
+
+
+# What lives on devices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceMemoryRecord(Record):
+    """Memory of one device at one moment."""
+
+    device_id: int
+    process_index: int
+    platform: str
+    device_kind: str
+    in_use_bytes: int
+    """From the allocator where it reports, else the sum over live arrays."""
+    peak_bytes: int | None
+    limit_bytes: int | None
+    basis: Literal["estimate", "compiler", "measured"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveArrayRecord(Record):
+    """One array that holds device memory."""
+
+    id: int
+    type: str
+    sharding: str
+    device_ids: list[int]
+    bytes_per_device: int
+    """Of its largest shard."""
+    total_bytes: int
+    owners: list[str]
+    """Variables that hold it, with their path, for example `params['layer3'].w`."""
+    holders: list[str]
+    """What else keeps it alive, for example `sys.last_traceback`."""
+    source: str | None
+    """Cell or file that made it."""
+    line: int | None
+    age_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord(Record):
+    """Devices and the arrays that live on them."""
+
+    devices: list[DeviceMemoryRecord]
+    arrays: list[LiveArrayRecord]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["memory"] = "memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardingRecord(Record):
+    """Which device holds which part of one array."""
+
+    name: str
+    """The user's name for the array; empty where there is none."""
+    type: str
+    dtype: str
+    shape: list[int]
+    item_bytes: float
+    """Bytes of one element; below 1 for types that share a byte."""
+    mesh: MeshRecord
+    spec: SpecRecord
+    """`spec.mesh` is 0."""
+    tile_starts: list[int]
+    """First index along each dimension for each distinct part, one part after the other."""
+    tile_stops: list[int]
+    device_tiles: list[int]
+    """For each device in mesh order the part that it holds; -1 for none."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["sharding"] = "sharding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyRecord(Record):
+    """One step from a value's sharding back to what the user wrote."""
+
+    value: int
+    """Index of the value in the program; -1 for a specification outside it."""
+    equation: int
+    """Index of the equation that carried the sharding; -1 for none."""
+    rule: str
+    """One clause: `follows dimension 1 of w`, `in_shardings`, `with_sharding_constraint`, …"""
+    span: int
+    """Index into the program's spans; -1 where the source is not known."""
+    is_user_written: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveRecord(Record):
+    """One exchange between devices in the compiled program."""
+
+    operation: str
+    """`all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`."""
+    axes: list[str]
+    group_count: int
+    group_size: int
+    bytes_per_device: int
+    """Bytes that one device sends in one run of the equation."""
+    runs: int | None
+    """How often the program runs it; None where nobody can know."""
+    equation: int
+    """Index of the equation that caused it; -1 where it is not known."""
+    span: int
+    reason: Literal["written", "contraction", "reshard", "full_replication", "unknown"]
+    note: str
+    """One sentence on what would avoid it; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionShardingRecord(Record):
+    """Layout of every intermediate of a function, why it is so, and what it costs to move."""
+
+    name: str
+    program: ProgramRecord
+    mesh: MeshRecord
+    shardings: list[SpecRecord]
+    """`mesh` of each is 0: the mesh beside it."""
+    value_shardings: list[int]
+    """For each value of the program an index into `shardings`; -1 where it is not known."""
+    why_counts: list[int]
+    why: list[WhyRecord]
+    collectives: list[CollectiveRecord]
+    device_peak_bytes: list[int]
+    """For each device in mesh order; empty where it is not known."""
+    basis: Literal["estimate", "compiler", "measured"]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["function_sharding"] = "function_sharding"

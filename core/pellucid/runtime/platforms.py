@@ -1,0 +1,247 @@
+"""Platforms and their devices: which are started, in what order, and which is the default."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.base import config
+from pellucid.base.errors import DeviceError, PlatformError
+from pellucid.base.events import logger
+from pellucid.ir.avals import shaped_array
+from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.xla import arrays, client as xla_client
+
+_ALIASES = {"gpu": ("cuda", "rocm"), "cuda": ("cuda",), "rocm": ("rocm",), "cpu": ("cpu",), "tpu": ("tpu",)}
+_lock = threading.RLock()
+_clients: dict[str, Any] = {}
+_failures: dict[str, str] = {}
+_default: list[str] = []
+_distributed_options: dict[str, Any] = {}
+
+
+def _make_cpu() -> Any:
+    n_devices = xla_client.cpu_device_count(config.num_cpu_devices.value)
+    client = xla_client.make_cpu_client(n_devices, **_distributed_options)
+    devices = client.local_devices()
+    if len(devices) > 1:
+        import numpy as np  # noqa: PLC0415  (kept out of the module's import for a rare path)
+
+        def two_devices() -> Any:
+            aval = shaped_array((2,), np.dtype(np.float32))
+            pair = list(devices[:2])
+            sharding = _pair_sharding(pair)
+            return arrays.put(aval, sharding, [np.zeros(1, np.float32)] * 2, pair, True)
+
+        xla_client.answer_lookups(
+            client, shaped_array, lambda d, memory_kind=None: make_single_device_sharding(d, memory_kind), two_devices
+        )
+    return client
+
+
+def _pair_sharding(devices: list[Any]) -> Any:
+    from pellucid.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: PLC0415
+
+    return NamedSharding(Mesh(devices, ("x",)), PartitionSpec("x"))
+
+
+_makers: dict[str, Callable[[], Any]] = {
+    "cpu": _make_cpu,
+    "cuda": lambda: xla_client.make_cuda_client(),
+    "tpu": xla_client.make_tpu_client,
+}
+
+
+def register_platform(name: str, make: Callable[[], Any]) -> None:
+    """Add a platform; `make()` starts it and gives its client."""
+    _makers[name] = make
+    _ALIASES[name] = (name,)
+
+
+def _wanted() -> list[str]:
+    """Platforms to start, best first; a leading 'automatic' order where the user names none."""
+    text = config.platforms.value
+    if text:
+        return [name.strip() for name in text.split(",") if name.strip()]
+    found = []
+    if xla_client.tpu_library() is not None:
+        found.append("tpu")
+    if xla_client.cuda_plugin() is not None:
+        found.append("cuda")
+    found += [name for name in _makers if name not in ("cpu", "cuda", "tpu")]
+    return [*found, "cpu"]
+
+
+def _start_all() -> None:
+    with _lock:
+        if _default:
+            return
+        chosen = bool(config.platforms.value)
+        for wanted in _wanted():
+            names = _ALIASES.get(wanted)
+            if names is None:
+                raise PlatformError(
+                    f"there is no platform {wanted!r}.", do=f"Known platforms: {', '.join(sorted(_ALIASES))}."
+                )
+            errors = []
+            for name in names:
+                if name in _clients:
+                    break
+                try:
+                    _clients[name] = _makers[name]() if name in _makers else _unsupported(name)
+                    break
+                except (xla_client.JaxRuntimeError, FileNotFoundError, OSError) as error:
+                    _failures[name] = str(error)
+                    errors.append(f"{name}: {error}")
+            else:
+                if chosen:
+                    raise PlatformError(
+                        f"platform {wanted!r} could not be started.",
+                        got=errors,
+                        do="Set `platforms` to one that can, for example 'cpu'.",
+                    )
+                logger.warning(
+                    "pellucid: a plugin for %s is installed but could not be started (%s); using the next platform.",
+                    wanted, "; ".join(errors),
+                )  # fmt: skip
+        if not _clients:
+            raise PlatformError("no platform could be started.", got=[f"{k}: {v}" for k, v in _failures.items()])
+        if "cpu" not in _clients and not chosen:
+            _clients["cpu"] = _make_cpu()
+        _default.append(next(iter(_clients)))
+
+
+def _unsupported(name: str) -> Any:
+    raise FileNotFoundError(f"no plugin for {name} is installed")
+
+
+def client(platform: str | None = None) -> Any:
+    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one."""
+    _start_all()
+    if platform is None:
+        return _clients[default_platform()]
+    for name in _ALIASES.get(platform, (platform,)):
+        if name in _clients:
+            return _clients[name]
+    raise DeviceError(
+        f"platform {platform!r} is not available.",
+        got=[f"started: {', '.join(_clients)}", *[f"{k}: {v}" for k, v in _failures.items()]],
+        do="Use one of the started platforms, or set `platforms` before the first use of a device.",
+    )
+
+
+def default_platform() -> str:
+    """Name of the platform used where none is stated."""
+    _start_all()
+    name = config.platform_name.value
+    if name:
+        for candidate in _ALIASES.get(name, (name,)):
+            if candidate in _clients:
+                return candidate
+    return _default[0]
+
+
+def default_backend() -> str:
+    """'cpu', 'gpu' or 'tpu': the kind of the default platform."""
+    name = default_platform()
+    return "gpu" if name in ("cuda", "rocm") else name
+
+
+def devices(backend: str | None = None) -> list[Any]:
+    """All devices of `backend` (by default, of the best platform), in order of id."""
+    return list(client(backend).devices())
+
+
+def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Any]:
+    """Devices of this process, or of process `process_index`."""
+    index = host_id if process_index is None else process_index
+    chosen = client(backend)
+    if index is None or index == chosen.process_index():
+        return list(chosen.local_devices())
+    if index not in process_indices(backend):
+        raise DeviceError(f"there is no process {index}.", got=f"processes: {process_indices(backend)}")
+    return [d for d in chosen.devices() if d.process_index == index]
+
+
+def device_count(backend: str | None = None) -> int:
+    """Number of devices, of all processes."""
+    return int(client(backend).device_count())
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """Number of this process's devices."""
+    return int(client(backend).local_device_count())
+
+
+def process_index(backend: str | None = None) -> int:
+    """Index of this process among those that share the devices."""
+    return int(client(backend).process_index())
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """Indices of all processes."""
+    return sorted({d.process_index for d in client(backend).devices()})
+
+
+def process_count(backend: str | None = None) -> int:
+    """Number of processes."""
+    return max(d.process_index for d in client(backend).devices()) + 1
+
+
+def default_device() -> Any:
+    """The device of new arrays in this thread: the option `default_device`, else the first local one."""
+    chosen = config.default_device.value
+    if chosen is None:
+        return _first_device()
+    if isinstance(chosen, str):
+        return client(chosen).local_devices()[0]
+    return chosen
+
+
+_first: list[Any] = []
+
+
+def _first_device() -> Any:
+    if config.platform_name.value:
+        return client().local_devices()[0]
+    if not _first:
+        _first.append(client().local_devices()[0])
+    return _first[0]
+
+
+def started_clients() -> list[Any]:
+    """Clients of the platforms that are running; starts none."""
+    return list(_clients.values())
+
+
+def set_distributed_options(options: dict[str, Any]) -> None:
+    """Give the CPU client what it needs to join other processes; only before it starts."""
+    if _clients:
+        raise PlatformError(
+            "devices were already used, so this process can't join others any more.",
+            do="Call `distributed.initialize()` before anything that touches a device.",
+        )
+    _distributed_options.update(options)
+
+
+def stop_all() -> None:
+    """Forget all clients, so that the next use starts them anew (arrays on them stay usable)."""
+    with _lock:
+        _clients.clear()
+        _failures.clear()
+        _default.clear()
+        _first.clear()
+
+
+def platform_of(chosen: Any) -> str:
+    """'cpu', 'cuda', 'rocm' or 'tpu': the platform of a client, by our name for it."""
+    for name, known in _clients.items():
+        if known is chosen:
+            return name
+    return str(chosen.platform)
+
+
+def client_of(device: Any) -> Any:
+    """The client that owns `device`."""
+    return device.client

@@ -1,0 +1,39 @@
+"""Algebra of tangents and cotangents, some of which are known to be zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.ir.rules import Zero
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.families import add_any_p
+from pellucid.tracing.trace import bind1
+
+
+def instantiate(tangent: Any) -> Any:
+    """`tangent` as an array, also if it is a known zero."""
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def zeros(aval: Any) -> Any:
+    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    return broadcast_in_dim(np.zeros((), aval.dtype), aval.shape, ())
+
+
+def ones(aval: Any) -> Any:
+    """An array of ones of type `aval`."""
+    return broadcast_in_dim(np.ones((), aval.dtype), aval.shape, ())
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """Sum of two tangents, either of which may be a known zero."""
+    if type(x) is Zero:
+        return y
+    if type(y) is Zero:
+        return x
+    return bind1(add_any_p, x, y)
