@@ -9,7 +9,7 @@ import functools
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from pellucid.sharding.errors import (
 )
 from pellucid.sharding.interning import InternTable
 from pellucid.xla.shardings import Device, DeviceList
-
-if TYPE_CHECKING:
-    from typing import Self
 
 AxisName = Hashable
 
@@ -158,7 +155,7 @@ class AbstractMesh(_NamedAxes):
     abstract_device: AbstractDevice | None
     """The kind of device, where it is known."""
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
         axis_sizes: Sequence[int],
         axis_names: str | Sequence[AxisName],
@@ -271,10 +268,10 @@ class AbstractMesh(_NamedAxes):
     def _internal_device_list(self) -> DeviceList | None:
         return None
 
-    def __enter__(self) -> AbstractMesh:
+    def __enter__(self) -> NoReturn:
         raise self._not_entered()
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: object) -> NoReturn:
         raise self._not_entered()
 
     def _not_entered(self) -> MeshError:
@@ -293,10 +290,10 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
     Raises: MeshError where devices, names and types do not fit together.
     """
 
-    devices: np.ndarray[Any, np.dtype[np.object_]]
+    devices: np.ndarray[Any, np.dtype[Any]]
     """The devices, one dimension for each axis; read-only."""
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
         devices: np.ndarray[Any, Any] | Sequence[Any] | Device,
         axis_names: str | Sequence[AxisName],
@@ -391,7 +388,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         if not self.is_multi_process:
             return self
         local = set(self.local_devices)
-        is_local = np.frompyfunc(local.__contains__, 1, 1)(self.devices).astype(bool)
+        is_local = np.vectorize(local.__contains__, otypes=[bool])(self.devices)
         positions = np.nonzero(is_local)
         box = self.devices[np.ix_(*map(np.unique, positions))]
         if box.size != len(local):
@@ -414,7 +411,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
             abstract_device=_abstract_device_of(self.devices.flat[0]),
         )
 
-    def __enter__(self) -> Mesh:
+    def __enter__(self) -> Self:
         mesh_context.enter(self)
         return self
 
@@ -428,7 +425,7 @@ _meshes: InternTable[Mesh] = InternTable()
 
 def _new_mesh(
     cls: type[Mesh],
-    devices: np.ndarray[Any, np.dtype[np.object_]],
+    devices: np.ndarray[Any, np.dtype[Any]],
     names: tuple[AxisName, ...],
     types: tuple[AxisType, ...],
 ) -> Mesh:

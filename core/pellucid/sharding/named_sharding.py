@@ -27,7 +27,7 @@ from pellucid.sharding.partition_spec import (
 )
 from pellucid.sharding.placement import checked_memory_kind
 from pellucid.sharding.single_device import GSPMDSharding
-from pellucid.xla.shardings import HloSharding
+from pellucid.xla.shardings import DeviceList, HloSharding
 
 _WHOLE = HloSharding.replicate()
 
@@ -56,10 +56,11 @@ class NamedSharding(GSPMDSharding):
 
     mesh: Mesh | AbstractMesh
     spec: PartitionSpec
-    memory_kind: str | None
+    memory_kind: str | None  # pyright: ignore[reportIncompatibleMethodOverride]
+    _internal_device_list: DeviceList | None  # pyright: ignore[reportIncompatibleMethodOverride]
     _hlo_shardings: dict[int, HloSharding]
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
     ) -> NamedSharding:
         key = (mesh, spec, memory_kind)
@@ -87,7 +88,7 @@ class NamedSharding(GSPMDSharding):
     ) -> None:
         """Nothing: `__new__` gives finished shardings, perhaps old ones."""
 
-    __eq__ = object.__eq__
+    __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:

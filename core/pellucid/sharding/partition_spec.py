@@ -60,7 +60,7 @@ class PartitionSpec:
     axis_names: frozenset[AxisName]
     """All mesh axes that shard some dimension."""
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
         *partitions: Entry,
         unreduced: frozenset[AxisName] | set[AxisName] = NO_AXES,

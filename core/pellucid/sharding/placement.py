@@ -8,6 +8,7 @@ devices in order), `_to_xla_hlo_sharding(ndim)` (which part each one holds) and 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,11 @@ Shape = tuple[int, ...]
 Index = tuple[slice, ...]
 
 
-class _Placement:
+class _Placement(shardings.Sharding if TYPE_CHECKING else object):
     """Methods of `Sharding`."""
 
     @property
-    def _internal_device_list(self) -> DeviceList:
+    def _internal_device_list(self) -> DeviceList | None:
         raise self._not_supplied("_internal_device_list")
 
     @property
@@ -40,7 +41,7 @@ class _Placement:
     def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
         raise self._not_supplied("_to_xla_hlo_sharding(ndim)")
 
-    def with_memory_kind(self, kind: str) -> shardings.Sharding:
+    def with_memory_kind(self, kind: str) -> Sharding:
         """The same placement in memory of another kind.
 
         Raises: MemoryKindError if the devices have no such memory.
@@ -67,7 +68,7 @@ class _Placement:
     @property
     def num_devices(self) -> int:
         """How many devices hold a part of the value."""
-        return len(self._internal_device_list)
+        return len(self._devices_for("num_devices"))
 
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
@@ -130,9 +131,9 @@ class _Placement:
         """
         if self is other:
             return True
-        if not isinstance(other, shardings.Sharding):
+        if not isinstance(other, Sharding):
             return False
-        devices = self._internal_device_list
+        devices = self._devices_for("is_equivalent_to")
         return (
             devices == other._internal_device_list
             and self.memory_kind == other.memory_kind
@@ -146,10 +147,7 @@ class _Placement:
 
 
 if TYPE_CHECKING:
-
-    class Sharding(shardings.Sharding, _Placement):
-        """Where the parts of a value are: which device holds which part, in which memory."""
-
+    Sharding = _Placement
 else:
     shardings.extend(shardings.Sharding, _Placement)
     Sharding = shardings.Sharding
@@ -171,7 +169,7 @@ def uneven_indices_map(sharding: Sharding, global_shape: Shape) -> dict[Device, 
         [min(i * -(-size // count), size) for i in range(count + 1)]
         for size, count in zip(global_shape, tiling.counts, strict=True)
     ]
-    slices = [[slice(*pair) for pair in zip(e, e[1:], strict=False)] for e in edges]
+    slices = [[slice(*ends) for ends in itertools.pairwise(of_dim)] for of_dim in edges]
     return {
         device: tuple(of_dim[i] for of_dim, i in zip(slices, position, strict=True))
         for device, position in zip(

@@ -135,7 +135,7 @@ def _describe_tiles(
 
     The mesh lists the devices tile by tile, so any order of devices can be described.
     """
-    devices = sharding._internal_device_list
+    devices = sharding._devices_for("describe")
     hlo_sharding = sharding._to_xla_hlo_sharding(ndim)
     tiles = tiles_of(hlo_sharding, ndim, len(devices))
     if tiles.programs.any():

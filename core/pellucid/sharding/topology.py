@@ -164,7 +164,7 @@ def _ring_of_cube(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] |
 def _rings_of_trays(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] | None:
     """Trays of 2x2 chips with two cores each: a ring through each where the mesh asks for trays."""
     grid = torus.grid_of(devices)
-    if grid.ndim != 4 or grid.shape[:2] != (2, 2) and shape[-1] != 8:
+    if grid.ndim != 4 or (grid.shape[:2] != (2, 2) and shape[-1] != 8):
         return None
     if grid.shape[0] % 2 or grid.shape[1] % 2:
         return None

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         process_indices: set[int]
 
         def __init__(self, devices: tuple[Device, ...]) -> None: ...
+        def __len__(self) -> int: ...
+        def __getitem__(self, i: Any) -> Any: ...
 
     class OpSharding:
         """An HLO sharding as the compiler's message."""
@@ -51,9 +53,9 @@ if TYPE_CHECKING:
         class Type(Enum):
             """How the devices of a subgroup share a tile."""
 
-            REPLICATED = ...
-            MANUAL = ...
-            UNREDUCED = ...
+            REPLICATED = 0
+            MANUAL = 1
+            UNREDUCED = 2
 
         def SerializeToString(self) -> bytes: ...
         def ParseFromString(self, data: bytes) -> None: ...
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
             transpose_perm: Sequence[int],
             subgroup_types: Sequence[OpSharding.Type],
         ) -> HloSharding: ...
+        def v3_to_v2_sharding(self) -> HloSharding: ...
         def is_replicated(self) -> bool: ...
         def is_maximal(self) -> bool: ...
         def is_manual(self) -> bool: ...
@@ -90,12 +93,12 @@ if TYPE_CHECKING:
     class Sharding:
         """Root of all placements, known to C++."""
 
+        _memory_kind: str | None
+
     class SingleDeviceSharding(Sharding):
         """The whole value on one device."""
 
         _device: Device
-        _memory_kind: str | None
-        _internal_device_list: DeviceList
 
         def __init__(self, device: Device, *, memory_kind: str | None = None) -> None: ...
 
@@ -103,8 +106,6 @@ if TYPE_CHECKING:
         """A tile assignment over a list of devices."""
 
         _hlo_sharding: HloSharding
-        _memory_kind: str | None
-        _internal_device_list: DeviceList
 
         def __init__(
             self,

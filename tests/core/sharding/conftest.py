@@ -18,6 +18,7 @@ import pytest
 
 from pellucid.sharding.mesh import AxisType, Mesh
 from pellucid.xla import bootstrap as _bootstrap  # noqa: F401
+
 from jaxlib import _jax  # isort: skip
 
 collect_ignore = ["reference_answers.py"]  # runs in a process of its own

@@ -55,7 +55,7 @@ def answer_or_error(answer):
     def answered(case):
         try:
             return answer(case)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             return {"error": type(error).__name__}
 
     return answered
@@ -83,7 +83,7 @@ def placement(case):
     }.items():
         try:
             answer[name] = ask()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             answer[name] = {"error": type(error).__name__}
     return answer
 
@@ -102,7 +102,7 @@ def texts(case):
 @answer_or_error
 def device_order(case):
     class Device:
-        def __init__(self, id, coords, core, kind, process, slice_index):  # noqa: A002, PLR0913
+        def __init__(self, id, coords, core, kind, process, slice_index):
             self.id, self.coords, self.core_on_chip = id, coords, core
             self.device_kind, self.process_index, self.platform = kind, process, "tpu"
             self.slice_index = slice_index
@@ -151,7 +151,7 @@ def rule(case):
         ]
         try:
             result = jax.eval_shape(lambda *xs: RULES[case["rule"]](case["params"], *xs), *operands)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             return {"error": type(error).__name__}
         return encoded(result.sharding.spec)
 

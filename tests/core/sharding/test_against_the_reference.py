@@ -199,8 +199,7 @@ TEXTS = [
     "ManualAxisType().empty",
     "ManualAxisType(varying={'x'}, reduced={'y'}).to_ct_mat()",
     "sorted(ManualAxisType(varying={'x'}, reduced={'y'}).vur)",
-    "sorted(ManualAxisType(varying={'x'}).invarying(AbstractMesh((2, 2), ('x', 'y'),"
-    " (AxisType.Manual,) * 2)))",
+    "ManualAxisType(varying={'x'}).invarying(AbstractMesh((2,), ('y',), (AxisType.Manual,)))",
     "Layout((1, 0))",
     "Layout((0, 1), tiling=((8, 128),))",
     "Layout((0, 1)).update(major_to_minor=(1, 0))",

@@ -36,7 +36,8 @@ def test_a_layout_goes_to_the_compiler_and_back() -> None:
 
 
 def test_layouts_are_values() -> None:
-    assert Layout([1, 0]) == Layout((1, 0)) and hash(Layout([1, 0])) == hash(Layout((1, 0)))
+    assert Layout([1, 0]) == Layout((1, 0))
+    assert hash(Layout([1, 0])) == hash(Layout((1, 0)))
     assert Layout((1, 0), [[8, 128]]).tiling == ((8, 128),)
     assert not isinstance(Layout((0,)), tuple), "else trees of shardings would look into it"
     assert pickle.loads(pickle.dumps(Layout((1, 0)))) == Layout((1, 0))
@@ -47,9 +48,8 @@ def test_a_format_holds_both(mesh: Mesh) -> None:
     sharding = NamedSharding(mesh, PartitionSpec("x"))
     both = Format(Layout((0, 1)), sharding)
     assert (both.layout, both.sharding) == (Layout((0, 1)), sharding)
-    assert both == Format(Layout((0, 1)), sharding) and hash(both) == hash(
-        Format(Layout((0, 1)), sharding)
-    )
+    assert both == Format(Layout((0, 1)), sharding)
+    assert hash(both) == hash(Format(Layout((0, 1)), sharding))
     assert not isinstance(both, tuple)
 
 

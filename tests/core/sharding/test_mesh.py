@@ -40,16 +40,22 @@ def test_a_mesh_describes_its_axes(mesh: Mesh) -> None:
     assert mesh.device_ids.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert [d.id for d in mesh._internal_device_list] == list(range(8))
     assert not mesh.devices.flags.writeable
-    assert not mesh.empty and not mesh.is_scalar and not mesh.is_multi_process
-    assert mesh.local_mesh is mesh and len(mesh.local_devices) == 8
-    assert mesh.are_all_axes_auto and not mesh.are_all_axes_explicit
+    assert not mesh.empty
+    assert not mesh.is_scalar
+    assert not mesh.is_multi_process
+    assert mesh.local_mesh is mesh
+    assert len(mesh.local_devices) == 8
+    assert mesh.are_all_axes_auto
+    assert not mesh.are_all_axes_explicit
     typed = mesh.update(axis_types=(AxisType.Explicit, AxisType.Manual))
     assert (typed.auto_axes, typed.explicit_axes, typed.manual_axes) == ((), ("x",), ("y",))
 
 
 def test_one_device_is_a_mesh_without_axes(devices: list[Any]) -> None:
     scalar = Mesh(devices[0], ())
-    assert scalar.is_scalar and scalar.size == 1 and not scalar.empty
+    assert scalar.is_scalar
+    assert scalar.size == 1
+    assert not scalar.empty
     assert scalar.shape == {}
 
 
@@ -58,9 +64,12 @@ def test_one_device_is_a_mesh_without_axes(devices: list[Any]) -> None:
 )
 def test_a_mesh_without_devices_is_the_empty_mesh(make: Any) -> None:
     mesh = make()
-    assert mesh is empty_mesh and mesh.empty and str(mesh) == "Mesh()"
+    assert mesh is empty_mesh
+    assert mesh.empty
+    assert str(mesh) == "Mesh()"
     assert repr(mesh) == "Mesh(axis_sizes=(), axis_names=())"
-    assert mesh.abstract_mesh.empty and mesh.local_devices == []
+    assert mesh.abstract_mesh.empty
+    assert mesh.local_devices == []
 
 
 def test_an_abstract_mesh_survives_pickling_as_itself(mesh: Mesh) -> None:
@@ -135,7 +144,7 @@ class FakeClient:
 class RemoteDevice:
     platform = device_kind = "cpu"
 
-    def __init__(self, id: int, process_index: int, client: FakeClient) -> None:  # noqa: A002
+    def __init__(self, id: int, process_index: int, client: FakeClient) -> None:
         self.id, self.process_index, self.client = id, process_index, client
 
 
@@ -159,14 +168,16 @@ def test_no_mesh_is_current_at_first() -> None:
 
 def test_set_mesh_is_undone_at_the_end_of_the_block(mesh: Mesh, explicit_mesh: Mesh) -> None:
     with set_mesh(mesh):
-        assert get_mesh() is mesh and get_abstract_mesh() is mesh.abstract_mesh
+        assert get_mesh() is mesh
+        assert get_abstract_mesh() is mesh.abstract_mesh
         assert mesh_of_bare_specs() is mesh.abstract_mesh
         with use_mesh(explicit_mesh):
             assert get_mesh() is explicit_mesh
         assert get_mesh() is mesh
         manual = mesh.abstract_mesh.update_axis_types({"x": AxisType.Manual})
         with use_abstract_mesh(manual):
-            assert get_abstract_mesh() is manual and get_mesh() is mesh
+            assert get_abstract_mesh() is manual
+            assert get_mesh() is mesh
         assert get_abstract_mesh() is mesh.abstract_mesh
     assert get_mesh() is empty_mesh
 

@@ -56,7 +56,8 @@ def text_of(mesh: Mesh, explicit_mesh: Mesh, devices: list[Any]) -> Any:
 def test_the_message_is_as_shown(code: str, text: str, text_of: Any) -> None:
     assert text_of(code) == text
     first, *rest = text.split(": ", 1)[1].splitlines()
-    assert len(first) <= 100 and len(rest) <= 5
+    assert len(first) <= 100
+    assert len(rest) <= 5
     assert not re.search(r"\b(aval|jaxpr|tracer)\b", text)
 
 

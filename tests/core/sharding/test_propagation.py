@@ -50,7 +50,8 @@ def aval(shape: tuple[int, ...], sharding: NamedSharding | None) -> Any:
 def test_operands_come_from_avals() -> None:
     cut = aval((8, 8), NamedSharding(MESH, P("x")))
     operands, mesh = propagation.operands_and_mesh("add", [aval((8, 8), None), cut])
-    assert operands == [operand((8, 8)), operand((8, 8), "x")] and mesh is MESH
+    assert operands == [operand((8, 8)), operand((8, 8), "x")]
+    assert mesh is MESH
     assert operands[1] == operand_of(cut)
     other = aval((8,), NamedSharding(AbstractMesh((8,), "x", AxisType.Explicit), P("x")))
     with pytest.raises(ShardingTypeError, match="over different meshes"):

@@ -125,7 +125,8 @@ def test_equivalence_needs_the_same_memory_and_order(mesh: Mesh) -> None:
     turned = Mesh(mesh.devices[::-1], mesh.axis_names)
     assert not NamedSharding(turned, P()).is_equivalent_to(NamedSharding(mesh, P()), 2)
     tiles = GSPMDSharding(mesh._internal_device_list, sharding._to_xla_hlo_sharding(2))
-    assert tiles.is_equivalent_to(sharding, 2) and sharding.is_equivalent_to(tiles, 2)
+    assert tiles.is_equivalent_to(sharding, 2)
+    assert sharding.is_equivalent_to(tiles, 2)
 
 
 def test_memory_kinds_are_those_of_the_devices(mesh: Mesh, devices: list[Any]) -> None:
@@ -148,7 +149,8 @@ def test_a_device_has_one_sharding_for_each_memory(devices: list[Any]) -> None:
     assert make_single_device_sharding(devices[1], memory_kind="device") is sharding
     assert type(sharding) is SingleDeviceSharding
     by_hand = SingleDeviceSharding(devices[1])
-    assert by_hand == sharding and hash(by_hand) == hash(sharding)
+    assert by_hand == sharding
+    assert hash(by_hand) == hash(sharding)
     assert sharding != make_single_device_sharding(devices[0])
     assert sharding != sharding.with_memory_kind("pinned_host")
     assert sharding != "x"
@@ -158,15 +160,18 @@ def test_a_device_has_one_sharding_for_each_memory(devices: list[Any]) -> None:
 def test_a_single_device_holds_everything(devices: list[Any]) -> None:
     sharding = make_single_device_sharding(devices[1])
     assert sharding.device_set == sharding.addressable_devices == {devices[1]}
-    assert sharding.num_devices == 1 and sharding.is_fully_replicated
-    assert sharding.is_fully_addressable and sharding.has_addressable_devices
+    assert sharding.num_devices == 1
+    assert sharding.is_fully_replicated
+    assert sharding.is_fully_addressable
+    assert sharding.has_addressable_devices
     assert sharding.shard_shape((3, 5)) == (3, 5)
     assert sharding.devices_indices_map((3, 5)) == {devices[1]: (slice(None), slice(None))}
     assert sharding.addressable_devices_indices_map(()) == {devices[1]: ()}
     assert sharding._to_xla_hlo_sharding(2).is_replicated()
     sharding.check_compatible_aval((3,))
     one = NamedSharding(Mesh(devices[1:2], "x"), P("x"))
-    assert sharding.is_equivalent_to(one, 2) and one.is_equivalent_to(sharding, 2)
+    assert sharding.is_equivalent_to(one, 2)
+    assert one.is_equivalent_to(sharding, 2)
     assert not sharding.is_equivalent_to(make_single_device_sharding(devices[0]), 2)
 
 
@@ -174,12 +179,15 @@ def test_a_tile_assignment_is_a_placement(mesh: Mesh, devices: list[Any]) -> Non
     tiles = GSPMDSharding(devices, NamedSharding(mesh, P("x", "y"))._to_xla_hlo_sharding(2))
     assert tiles == GSPMDSharding(tuple(devices), tiles._hlo_sharding)
     assert hash(tiles) == hash(GSPMDSharding(tuple(devices), tiles._hlo_sharding))
-    assert tiles != tiles.with_memory_kind("pinned_host") and tiles != 3
+    assert tiles != tiles.with_memory_kind("pinned_host")
+    assert tiles != 3
     assert tiles.shard_shape((8, 4)) == (2, 2)
-    assert tiles.num_devices == 8 and not tiles.is_fully_replicated
+    assert tiles.num_devices == 8
+    assert not tiles.is_fully_replicated
     assert repr(tiles) == "GSPMDSharding({devices=[4,2]<=[8]}, memory_kind=device)"
     whole = GSPMDSharding.get_replicated(devices)
-    assert whole.is_fully_replicated and whole.shard_shape((3,)) == (3,)
+    assert whole.is_fully_replicated
+    assert whole.shard_shape((3,)) == (3,)
     with pytest.raises(ShardingError, match="2 dimensions, but the value has 1"):
         tiles.check_compatible_aval((8,))
 
