@@ -6,23 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
 from pellucid.ir.rules import Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.families import add_any_p
+from pellucid.primitives.linear import instantiate, zeros
 from pellucid.tracing.trace import bind1
-
-
-def instantiate(tangent: Any) -> Any:
-    """`tangent` as an array, also if it is a known zero."""
-    return zeros(tangent.aval) if type(tangent) is Zero else tangent
-
-
-def zeros(aval: Any) -> Any:
-    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such."""
-    if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
-    return broadcast_in_dim(np.zeros((), aval.dtype), aval.shape, ())
 
 
 def ones(aval: Any) -> Any:
@@ -37,3 +25,6 @@ def add_tangents(x: Any, y: Any) -> Any:
     if type(y) is Zero:
         return x
     return bind1(add_any_p, x, y)
+
+
+__all__ = ["add_tangents", "instantiate", "ones", "zeros"]
