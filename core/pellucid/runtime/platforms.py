@@ -35,7 +35,7 @@ def _make_cpu() -> Any:
             return arrays.put(aval, sharding, [np.zeros(1, np.float32)] * 2, pair, True)
 
         xla_client.answer_lookups(
-            client, shaped_array, lambda d, memory_kind=None: make_single_device_sharding(d, memory_kind), two_devices
+            client, shaped_array, make_single_device_sharding, two_devices
         )
     return client
 
