@@ -9,7 +9,11 @@ from pellucid.sharding.errors import (
     PartitionSpecError,
     ShardingArgumentError,
 )
-from pellucid.sharding.hlo_shardings import hlo_sharding_of_spec, means_the_same
+from pellucid.sharding.hlo_shardings import (
+    hlo_sharding_of_spec,
+    means_the_same,
+    spec_of_hlo_sharding,
+)
 from pellucid.sharding.interning import InternTable
 from pellucid.sharding.mesh import (
     AbstractMesh,
@@ -210,6 +214,26 @@ def _new_sharding(
     sharding._internal_device_list = devices
     sharding._hlo_shardings = {}
     return sharding
+
+
+def sharding_of_tiles(
+    tiles: HloSharding, mesh: Mesh, ndim: int, memory_kind: str | None = None
+) -> NamedSharding | GSPMDSharding:
+    """The placement that the compiler chose for a value of `ndim` dimensions on the devices of `mesh`.
+
+    Named by the axes of `mesh` where they can say it; else the tiles as they are.
+    """
+    spec = spec_of_hlo_sharding(tiles, mesh, ndim)
+    if spec is not None and all(
+        mesh.axis_type_by_name[axis] is AxisType.Explicit for axis in spec.unreduced
+    ):
+        return NamedSharding(mesh, spec, memory_kind)
+    devices = mesh._internal_device_list
+    if devices is None:
+        raise ShardingArgumentError(
+            "sharding_of_tiles: the mesh has no devices.", got=f"mesh: {mesh}"
+        )
+    return GSPMDSharding(devices, tiles, checked_memory_kind(devices, memory_kind))
 
 
 def _check_types(mesh: Any, spec: Any) -> None:
