@@ -85,7 +85,7 @@ class Tiles(NamedTuple):
     """What an HLO sharding says about a value of some rank."""
 
     counts: tuple[int, ...]
-    """Into how many tiles each dimension is sharded."""
+    """Into how many tiles each dimension is split."""
     positions: np.ndarray[Any, np.dtype[np.int64]]
     """[device, dimension]: which tile along each dimension each device holds."""
     addends: np.ndarray[Any, np.dtype[np.int64]]

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.sharding.errors import (
-    MemoryKindError,
-    PartitionSpecError,
-    ShardingArgumentError,
-)
+from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.hlo_shardings import (
     hlo_sharding_of_spec,
     means_the_same,
@@ -68,18 +64,17 @@ class NamedSharding(GSPMDSharding):
         cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
     ) -> NamedSharding:
         key = (mesh, spec, memory_kind)
-        sharding = _shardings.get(key)
+        try:
+            sharding = _shardings.get(key)
+        except TypeError:  # a list in place of a spec has no hash
+            _check_types(mesh, spec)
+            raise
         if sharding is not None:
             return sharding
         _check_types(mesh, spec)
         check_spec(mesh, spec)
         if mesh._internal_device_list is not None:
             memory_kind = checked_memory_kind(mesh._internal_device_list, memory_kind)
-        elif memory_kind is not None and memory_kind not in _MEMORY_KINDS:
-            raise MemoryKindError(
-                f"no platform has memory of kind {memory_kind!r}.",
-                got="kinds: " + ", ".join(map(repr, _MEMORY_KINDS)),
-            )
         full_key = (mesh, spec, memory_kind)
         sharding = _shardings.get(full_key)
         if sharding is None:
@@ -194,7 +189,6 @@ class NamedSharding(GSPMDSharding):
 
 
 _shardings: InternTable[NamedSharding] = InternTable()
-_MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
 def _new_sharding(

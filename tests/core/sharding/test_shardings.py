@@ -135,7 +135,6 @@ def test_memory_kinds_are_those_of_the_devices(mesh: Mesh, devices: list[Any]) -
         assert make_single_device_sharding(devices[0], memory_kind=kind).memory_kind == kind
     for make in (
         lambda: NamedSharding(mesh, P(), "cellar"),
-        lambda: NamedSharding(mesh.abstract_mesh, P(), "cellar"),
         lambda: make_single_device_sharding(devices[0], memory_kind="cellar"),
         lambda: NamedSharding(mesh, P()).with_memory_kind("cellar"),
         lambda: GSPMDSharding.get_replicated(devices).with_memory_kind("cellar"),
@@ -229,6 +228,7 @@ def test_users_may_define_placements(devices: list[Any]) -> None:
         (lambda m: NamedSharding(m, P("x", "x")), PartitionSpecError, "more than once"),
         (lambda m: NamedSharding(m, P(unreduced={"x"})), PartitionSpecError, "only an Explicit"),
         (lambda m: NamedSharding(m, ("x",)), ShardingArgumentError, "is a PartitionSpec"),
+        (lambda m: NamedSharding(m, ["x"]), ShardingArgumentError, "is a PartitionSpec"),
         (lambda m: NamedSharding(m, None), ShardingArgumentError, "is a PartitionSpec"),
         (lambda m: NamedSharding(m, "x"), ShardingArgumentError, "is a PartitionSpec"),
         (lambda m: NamedSharding(None, P()), ShardingArgumentError, "is a Mesh"),
