@@ -139,6 +139,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     )
 
 
+@functools.lru_cache(maxsize=4096)
 def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) -> bool:
     """Whether two HLO shardings put the same part of a value of `ndim` dimensions on each device."""
     if a == b:
