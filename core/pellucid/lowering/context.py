@@ -193,6 +193,11 @@ class LoweringContext:
         """`x` with its axes at `dims` of the result."""
         return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)})
 
+    def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: tuple[int, ...]) -> ir.Value:
+        """`x` of type `aval` repeated to `shape`: a scalar, or an array whose dimensions of size 1 stretch."""
+        result = shaped_array(shape, aval.dtype)
+        return self.broadcast(x, range(len(shape) - aval.ndim, len(shape)), result)
+
     def reshape(self, x: ir.Value, result: Any) -> ir.Value:
         """`x` with another shape."""
         return self.op1("stablehlo.reshape", result, [x])

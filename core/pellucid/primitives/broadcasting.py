@@ -244,33 +244,21 @@ def aligned_for_batch(
 ) -> tuple[list[Any], int]:
     """Operands of an elementwise rule brought to fit, and where the batch axis then is.
 
-    Scalars that have no batch axis stay scalars, as elementwise primitives accept them.
+    An operand without a batch axis gets one of size 1, unless it is a scalar: those fit as they are.
     """
-    shapes = [type_of(x).shape for x in operands]
-    first = next(d for d in dims if d is not None)
-    logical_ndims = {len(s) - (d is not None) for s, d in zip(shapes, dims, strict=True)}
-    scalars_unbatched = all(d == first or (d is None and s == ()) for s, d in zip(shapes, dims, strict=True))
-    if scalars_unbatched and len({len(s) for s, d in zip(shapes, dims, strict=True) if d is not None}) == 1:
-        return list(operands), first
-    ndim = max(logical_ndims)
+    ndims = [type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True)]
+    ndim = max(ndims)
+    positions = {d for d, n in zip(dims, ndims, strict=True) if d is not None and n == ndim}
+    target: int = positions.pop() if len(positions) == 1 else 0  # type: ignore[assignment]
     aligned = []
-    for x, shape, dim in zip(operands, shapes, dims, strict=True):
+    for x, dim, n in zip(operands, dims, ndims, strict=True):
         if dim is None:
-            if shape == ():
-                aligned.append(x)
-            else:
-                aligned.append(broadcast_in_dim(x, (axis.size, *shape), tuple(range(1, len(shape) + 1))))
-            continue
-        x = move_axis(x, dim, 0)  # noqa: PLW2901
-        if len(shape) - 1 < ndim:  # a batched scalar among arrays
-            full = next(s for s, d in zip(shapes, dims, strict=True) if len(s) - (d is not None) == ndim)
-            full_dim = next(d for s, d in zip(shapes, dims, strict=True) if len(s) - (d is not None) == ndim)
-            logical = list(full)
-            if full_dim is not None:
-                del logical[full_dim]
-            x = broadcast_in_dim(x, (axis.size, *logical), (0,))  # noqa: PLW2901
-        aligned.append(x)
-    return aligned, 0
+            aligned.append(expand_dims(x, (target,)) if n else x)
+        elif n == ndim:
+            aligned.append(move_axis(x, dim, target))
+        else:
+            aligned.append(expand_dims(x, [i for i in range(ndim + 1) if i != target]))
+    return aligned, target
 
 
 __all__ = [

@@ -57,7 +57,9 @@ TangentRule = Callable[..., Any]
 
 
 class Elementwise(Primitive[Any]):
-    """A primitive that works element by element on operands of one shape; scalars fit any shape.
+    """A primitive that works element by element on operands of one shape.
+
+    A scalar fits any shape, and a dimension of size 1 any size.
 
     `accepts`: kinds of elements, the same for all operands, or one set for each.
     `hlo`: the operation, `dialect.name` or a StableHLO name, or a function (ctx, operands, params) -> value.
@@ -103,14 +105,21 @@ class Elementwise(Primitive[Any]):
     def _shape(self, avals: tuple[Any, ...]) -> tuple[int, ...]:
         shape: tuple[int, ...] = ()
         for aval in avals:
-            if aval.shape != () and aval.shape != shape:
-                if shape != ():
-                    raise ShapeError(
-                        f"{self.name} needs operands of one shape (or scalars).",
-                        got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
-                        do=f"Broadcast them first, or use `jnp.{self.name}`.",
-                    )
-                shape = aval.shape
+            other = aval.shape
+            if other == shape or other == ():
+                continue
+            if shape == ():
+                shape = other
+            elif len(other) == len(shape) and all(
+                a == b or a == 1 or b == 1 for a, b in zip(shape, other, strict=True)
+            ):
+                shape = tuple([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
+            else:
+                raise ShapeError(
+                    f"{self.name} needs operands of one shape, up to dimensions of size 1 and scalars.",
+                    got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+                    do=f"Broadcast them first, or use `jnp.{self.name}`.",
+                )
         return shape
 
     def _check_dtypes(self, avals: tuple[Any, ...]) -> None:
@@ -176,7 +185,7 @@ class Elementwise(Primitive[Any]):
         result = ctx.avals_out[0]
         if result.shape != ():
             operands = [
-                x if a.shape == result.shape else ctx.broadcast(x, (), a.update(shape=result.shape))
+                x if a.shape == result.shape else ctx.broadcast_to(x, a, result.shape)
                 for x, a in zip(operands, ctx.avals_in, strict=True)
             ]
         if callable(self.hlo):

@@ -77,4 +77,11 @@ def move(x: Any, sharding: Any, *, committed: bool) -> Any:
     return put_host(value_of(x), x.aval, sharding, committed)
 
 
+def copied(x: Any) -> Any:
+    """A copy of array `x` in memory of its own, laid out as `x`."""
+    check_not_deleted(x)
+    result = arrays.copy_to_devices(x, x._sharding._internal_device_list, x._sharding)
+    return arrays.rewrap(result, x.aval, x._sharding) if result.aval is not x.aval else result
+
+
 array_module.from_host = from_host
