@@ -15,6 +15,8 @@ from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
+from pellucid.transforms.zeros import spread
+
 
 class JitParams(NamedTuple):
     """`jaxpr` has no constants: what the function closes over are operands in front of its arguments."""
@@ -50,40 +52,31 @@ class Jit(Primitive[JitParams]):
 
     def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: JitParams) -> tuple[Any, Any]:
         nonzero = [type(t) is not Zero for t in tangents]
-        program, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
+        program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
         given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
-        results = bind(self, *primals, *given, params=params.on(program))
+        results = bind(self, *consts, *primals, *given, params=params.on(program))
         n = len(nonzero_out)
-        found = iter(results[n:])
-        out = [
-            next(found) if nz else Zero(aval.tangent())
-            for nz, aval in zip(nonzero_out, params.jaxpr.out_avals, strict=True)
-        ]
-        return results[:n], out
+        return results[:n], spread(results[n:], nonzero_out, params.jaxpr.out_avals)
 
     def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: JitParams) -> Any:
         nonzero = [type(t) is not Zero for t in tangents]
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
-        results = bind(self, *primals, params=params.on(ClosedJaxpr(parts.primal)))
+        results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
-        returned = iter(results[n:])
-        residuals = [next(returned) if f is None else primals[f] for f in parts.forwarded]
-        given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
-        linear = params.on(ClosedJaxpr(parts.linear))
-        found = iter(trace.linear.interpret(self, (*residuals, *given), linear) if any(parts.nonzero_out) else ())
-        out = [
-            next(found) if nz else Zero(aval.tangent())
-            for nz, aval in zip(parts.nonzero_out, params.jaxpr.out_avals, strict=True)
-        ]
-        return results[:n], out
+        found: Sequence[Any] = ()
+        if any(parts.nonzero_out):
+            given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
+            operands = (*parts.residuals(primals, results), *given)
+            found = trace.linear.interpret(self, operands, params.on(parts.linear))
+        return results[:n], spread(found, parts.nonzero_out, params.jaxpr.out_avals)
 
     def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: JitParams) -> Sequence[Any]:
         linear = [type(x) is LinearOperand for x in operands]
         nonzero = [type(ct) is not Zero for ct in cotangents]
-        program, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, nonzero, instantiate_results=False)
+        program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, nonzero, False)
         given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
         given += [ct for ct, nz in zip(cotangents, nonzero, strict=True) if nz]
-        results = iter(bind(self, *given, params=params.on(program)))
+        results = iter(bind(self, *consts, *given, params=params.on(program)))
         masked = iter(mask)
         return [
             None if not is_linear else next(results) if next(masked) else Zero(x.aval)
@@ -93,8 +86,8 @@ class Jit(Primitive[JitParams]):
     def batch(
         self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: JitParams
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        program, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
-        return bind(self, *operands, params=params.on(program)), out_dims
+        program, consts, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
+        return bind(self, *consts, *operands, params=params.on(program)), out_dims
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: JitParams) -> Sequence[Any]:
         return ctx.call(params.jaxpr.jaxpr, params.name, operands)

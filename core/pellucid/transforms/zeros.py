@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from pellucid.base import dtypes
 from pellucid.ir.rules import Zero
-from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.families import add_any_p
+from pellucid.primitives.filled import instantiate, ones, zeros
 from pellucid.tracing.trace import bind1
 
 
-def instantiate(tangent: Any) -> Any:
-    """`tangent` as an array, also if it is a known zero."""
-    return zeros(tangent.aval) if type(tangent) is Zero else tangent
-
-
-def zeros(aval: Any) -> Any:
-    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such."""
-    if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
-    return broadcast_in_dim(np.zeros((), aval.dtype), aval.shape, ())
-
-
-def ones(aval: Any) -> Any:
-    """An array of ones of type `aval`."""
-    return broadcast_in_dim(np.ones((), aval.dtype), aval.shape, ())
+def spread(tangents: Sequence[Any], nonzero: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
+    """A tangent for each result of the types `avals`: those that are given, and zeros where none is."""
+    found = iter(tangents)
+    return [next(found) if nz else Zero(aval.tangent()) for nz, aval in zip(nonzero, avals, strict=True)]
 
 
 def add_tangents(x: Any, y: Any) -> Any:
@@ -37,3 +24,6 @@ def add_tangents(x: Any, y: Any) -> Any:
     if type(y) is Zero:
         return x
     return bind1(add_any_p, x, y)
+
+
+__all__ = ["add_tangents", "instantiate", "ones", "zeros"]
