@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.higher_order.jit import jit
+from pellucid.higher_order.jitted import jit
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import VJP, Argnums, canonical_argnums, chosen_arguments, vjp, with_arguments
 

@@ -21,18 +21,19 @@ from pellucid.sharding.mesh import (
 from pellucid.sharding.partition_spec import (
     UNCONSTRAINED,
     PartitionSpec,
+    axes_text,
     check_axes_are_used_once,
     rank_error,
 )
 from pellucid.sharding.placement import checked_memory_kind
 from pellucid.sharding.single_device import GSPMDSharding
-from pellucid.xla.shardings import HloSharding
+from pellucid.xla.shardings import DeviceList, HloSharding
 
 _WHOLE = HloSharding.replicate()
 
 
 class NamedSharding(GSPMDSharding):
-    """The parts of a value that `spec` cuts over the axes of `mesh`, in memory of `memory_kind`.
+    """The parts of a value that `spec` makes over the axes of `mesh`, in memory of `memory_kind`.
 
     The mesh may be an AbstractMesh: then everything but the devices is known. Equal shardings are one
     object, so they compare and hash by identity; C++ sees a tile assignment over the mesh's devices.
@@ -44,14 +45,22 @@ class NamedSharding(GSPMDSharding):
     (2, 3)
     """
 
-    __slots__ = ("mesh", "spec", "memory_kind", "_internal_device_list", "_hlo_shardings", "__weakref__")
+    __slots__ = (
+        "mesh",
+        "spec",
+        "memory_kind",
+        "_internal_device_list",
+        "_hlo_shardings",
+        "__weakref__",
+    )
 
     mesh: Mesh | AbstractMesh
     spec: PartitionSpec
-    memory_kind: str | None
+    memory_kind: str | None  # pyright: ignore[reportIncompatibleMethodOverride]
+    _internal_device_list: DeviceList | None  # pyright: ignore[reportIncompatibleMethodOverride]
     _hlo_shardings: dict[int, HloSharding]
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
     ) -> NamedSharding:
         key = (mesh, spec, memory_kind)
@@ -79,7 +88,7 @@ class NamedSharding(GSPMDSharding):
     ) -> None:
         """Nothing: `__new__` gives finished shardings, perhaps old ones."""
 
-    __eq__ = object.__eq__
+    __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
@@ -125,8 +134,10 @@ class NamedSharding(GSPMDSharding):
     @property
     def is_fully_replicated(self) -> bool:
         """Whether each device holds the whole value."""
-        sizes = self.mesh.shape
-        return not self.spec.unreduced and all(sizes[axis] == 1 for axis in self.spec.axis_names)
+        sizes, spec = self.mesh.shape, self.spec
+        return self.mesh.size == 1 or (
+            not spec.unreduced and all(sizes[axis] == 1 for axis in spec.axis_names)
+        )
 
     @property
     def replicated_axes(self) -> frozenset[AxisName]:
@@ -138,6 +149,9 @@ class NamedSharding(GSPMDSharding):
     def is_abstract(self) -> bool:
         """Whether the mesh is an AbstractMesh, so that nothing is known of devices."""
         return self._internal_device_list is None
+
+    def _axes_text(self, dim: int) -> str:
+        return axes_text(self.spec.axes_per_dim[dim])
 
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Raise PartitionSpecError if the spec has more entries than `aval_shape`."""
@@ -201,7 +215,8 @@ def _new_sharding(
 def _check_types(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
-            "NamedSharding: `mesh` is a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
+            "NamedSharding: `mesh` is a Mesh or an AbstractMesh.",
+            got=f"mesh: {type(mesh).__name__}",
         )
     if not isinstance(spec, PartitionSpec):
         raise ShardingArgumentError(
@@ -216,12 +231,12 @@ def _check_types(mesh: Any, spec: Any) -> None:
 
 
 def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
-    """Raise PartitionSpecError (or MeshError for unknown axes) if `spec` can't be over `mesh`."""
+    """Raise PartitionSpecError if `spec` can't be over `mesh`."""
     types = mesh.axis_type_by_name
     for axes in (*spec.axes_per_dim, spec.unreduced, spec.reduced):
         for axis in axes:
             if axis not in types:
-                raise axis_not_in_mesh_error(repr(spec), axis, mesh)
+                raise axis_not_in_mesh_error(repr(spec), axis, mesh, PartitionSpecError)
     check_axes_are_used_once(spec)
     for name, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
         for axis in axes:
@@ -234,5 +249,5 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
         raise PartitionSpecError(
             f"{spec!r} leaves a dimension to the compiler, but the mesh has no Auto axis.",
             got=str(mesh),
-            do="Write None for a dimension that is not cut.",
+            do="Write None for a dimension that is not sharded.",
         )

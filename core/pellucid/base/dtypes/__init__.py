@@ -45,7 +45,6 @@ from pellucid.base.dtypes.conversion import (
     to_numeric_dtype,
 )
 from pellucid.base.dtypes.errors import (
-    DTypeError,
     TruncatedDTypeWarning,
     TypePromotionError,
     UnavailableDTypeError,
@@ -70,7 +69,6 @@ __all__ = [
     "BOOL",
     "COMPLEXES",
     "DType",
-    "DTypeError",
     "DTypeLike",
     "ExtendedDType",
     "FLOATS",

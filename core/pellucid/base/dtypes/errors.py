@@ -3,10 +3,6 @@
 from pellucid.base.errors import PellucidError
 
 
-class DTypeError(PellucidError, TypeError):
-    """Something isn't a dtype, has none, or has one that no array can have."""
-
-
 class TypePromotionError(PellucidError, ValueError):
     """Operands have no common dtype that may be chosen without asking."""
 

@@ -9,11 +9,11 @@ float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 """Dtype of the tangents of values that can't vary, such as integers. Its elements hold nothing."""
 
 
-class extended(np.generic):  # noqa: N801  (named as NumPy names its abstract scalar types)
+class extended(np.generic):
     """Scalar type above those of all extended dtypes; a category for `issubdtype`."""
 
 
-class prng_key(extended):  # noqa: N801
+class prng_key(extended):
     """Scalar type above those of all dtypes of random keys; a category for `issubdtype`."""
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Sized
 from typing import Any
 
-from pellucid.base.errors import message
 from pellucid.base.tree.diagnosis import flatten_failure
 from pellucid.base.tree.errors import TreeArgumentError, TreeStructureError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
+from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
+
+_flatten = guarded(pytree.flatten)
+_flatten_with_path = guarded(pytree.flatten_with_path)
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
@@ -23,8 +26,10 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     ([2, 1], PyTreeDef({'a': *, 'b': (*, None)}))
     """
     try:
-        return pytree.flatten(tree, is_leaf)
+        return _flatten(tree, is_leaf)
     except Exception as error:
+        for _ in SPARE_LEVELS:
+            leave_level()
         failure = flatten_failure(tree, _with_path(is_leaf), error)
         if failure is error:
             raise
@@ -82,8 +87,10 @@ def tree_flatten_with_path(
     """
     predicate = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
     try:
-        return pytree.flatten_with_path(tree, predicate)
+        return _flatten_with_path(tree, predicate)
     except Exception as error:
+        for _ in SPARE_LEVELS:
+            leave_level()
         failure = flatten_failure(tree, predicate, error)
         if failure is error:
             raise
@@ -178,12 +185,10 @@ def require_structures(caller: str, *treedefs: Any) -> None:
     for treedef in treedefs:
         if not isinstance(treedef, PyTreeDef):
             raise TreeArgumentError(
-                message(
-                    f"{caller}: needs the structure of a tree.",
-                    got=type(treedef).__qualname__,
-                    do="Pass what `tree_structure` gives; the structure comes before the tree or"
-                    " its leaves.",
-                )
+                f"{caller}: needs the structure of a tree.",
+                got=type(treedef).__qualname__,
+                do="Pass what `tree_structure` gives; the structure comes before the tree or"
+                " its leaves.",
             )
 
 
@@ -197,4 +202,4 @@ def _wrong_leaf_count(treedef: PyTreeDef, count: int) -> TreeStructureError:
     if count < treedef.num_leaves:
         indices = pytree.flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))[0]
         lines.append(f"first without a value: {shown_path('tree', indices[count][0])}")
-    return TreeStructureError(message("tree_unflatten: the number of leaves is wrong.", got=lines))
+    return TreeStructureError("tree_unflatten: the number of leaves is wrong.", got=lines)
