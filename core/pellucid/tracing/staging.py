@@ -87,6 +87,11 @@ class StagingTrace(Trace):
             publish(on.equation_staged, EquationStaged(equation))
         return [StagingTracer(self, var, equation) for var in results]
 
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return call.staged(self, operands)
+
+    custom_vjp_call = custom_jvp_call
+
     def atom(self, x: Any) -> Var | Literal:
         """The variable or literal that stands for `x` in this program."""
         kind = type(x)
