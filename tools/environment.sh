@@ -26,8 +26,7 @@ import hashlib, os, pathlib, sys
 inputs = [*map(pathlib.Path, ("pyproject.toml", "hatch_build.py")), *pathlib.Path("kernel/spec").rglob("*")]
 if not os.environ.get("PELLUCID_SKIP_LABEXTENSION"):
     extension = pathlib.Path("lab-extension")
-    names = ("package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "install.json")
-    inputs += [extension / name for name in names]
+    inputs += extension.glob("*.json")
     inputs += [path for folder in ("src", "style", "schema") for path in (extension / folder).rglob("*")]
 digest = hashlib.sha256(f"{sys.version} {sys.argv[1]}".encode())
 for path in sorted(path for path in inputs if path.is_file()):

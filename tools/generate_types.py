@@ -103,7 +103,8 @@ def type_text(annotation: typing.Any, names: Names, where: str) -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list:
         item = type_text(arguments[0], names, where)
-        return f"readonly ({item})[]" if " " in item else f"readonly {item}[]"
+        compound = " | " in item or item.startswith("readonly ")
+        return f"readonly ({item})[]" if compound else f"readonly {item}[]"
     if origin is dict and arguments[0] is str:
         return f"Readonly<Record<string, {type_text(arguments[1], names, where)}>>"
     message = f"{where}: {annotation!r} has no counterpart in a record."

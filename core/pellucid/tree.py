@@ -1,6 +1,6 @@
 """Functions of trees under the short names of `jax.tree`."""
 
-from pellucid.base.tree import static as static
+from pellucid.base.tree import static
 from pellucid.base.tree import tree_all as all
 from pellucid.base.tree import tree_broadcast as broadcast
 from pellucid.base.tree import tree_flatten as flatten

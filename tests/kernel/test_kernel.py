@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,12 +12,26 @@ from jupyter_client.manager import start_new_kernel
 SECONDS = 120
 
 
+@contextmanager
+def kernel(devices: str | None = None) -> Iterator[BlockingKernelClient]:
+    """A kernel started with `devices` asked for in its environment."""
+    environment = {k: v for k, v in os.environ.items() if k != "PELLUCID_NUM_CPU_DEVICES"}
+    if devices is not None:
+        environment["PELLUCID_NUM_CPU_DEVICES"] = devices
+    manager, client = start_new_kernel(
+        kernel_name="pellucid", startup_timeout=SECONDS, env=environment
+    )
+    try:
+        yield client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[BlockingKernelClient]:
-    manager, client = start_new_kernel(kernel_name="pellucid", startup_timeout=SECONDS)
-    yield client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    with kernel() as client:
+        yield client
 
 
 def run(client: BlockingKernelClient, code: str) -> dict[str, Any]:
@@ -54,9 +69,16 @@ def test_debugger_is_offered_without_a_warning(client: BlockingKernelClient) -> 
     assert "debugger" in reply["supported_features"]
 
 
-def test_kernel_has_the_number_of_devices_asked_for(client: BlockingKernelClient) -> None:
-    code = "import os; print(os.environ['PELLUCID_NUM_CPU_DEVICES'])"
-    assert run(client, code)["stdout"].strip() == os.environ["PELLUCID_NUM_CPU_DEVICES"]
+ASK_FOR_DEVICES = "import os; print(os.environ['PELLUCID_NUM_CPU_DEVICES'])"
+
+
+def test_kernel_has_eight_devices(client: BlockingKernelClient) -> None:
+    assert run(client, ASK_FOR_DEVICES)["stdout"] == "8\n"
+
+
+def test_kernel_has_the_devices_that_the_user_asked_for() -> None:
+    with kernel(devices="3") as client:
+        assert run(client, ASK_FOR_DEVICES)["stdout"] == "3\n"
 
 
 def test_empty_lines_at_the_top_of_a_cell_count(client: BlockingKernelClient) -> None:

@@ -30,13 +30,10 @@ class EvalTrace(Trace):
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         return compiled_primitive(primitive, params)(*operands)
 
-    def custom_jvp_call(self, function: Any, jvp: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        return function(*operands)
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return call.function(*operands)
 
-    def custom_vjp_call(
-        self, function: Any, forward: Any, backward: Any, operands: tuple[Any, ...], params: Any
-    ) -> Any:
-        return function(*operands)
+    custom_vjp_call = custom_jvp_call
 
 
 @functools.lru_cache(maxsize=8192)
@@ -73,6 +70,7 @@ def from_tracers(operands: tuple[Any, ...]) -> None:
             raise ArgumentValueError(
                 "a traced value reached a computation outside its transformation.",
                 got=repr(x),
-                do="Return it from the transformed function instead.",
+                do="Return it from the transformed function; a function with its own derivative (custom_jvp, "
+                "custom_vjp) must get it as an argument.",
             )
 

@@ -87,6 +87,10 @@ class Primitive(Generic[P]):
         """StableHLO values of the results."""
         raise self.missing("lower")
 
+    def called(self, params: P) -> Any:
+        """The program that this primitive does nothing but call, if it is such a primitive."""
+        return None
+
     def dead_code(self, used: list[bool], equation: Any) -> tuple[list[bool], Any]:
         """Which operands are needed for the `used` results, and the equation that remains (or None)."""
         return [True] * len(equation.operands), equation

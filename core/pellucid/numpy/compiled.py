@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.higher_order.jit import Jitted
+from pellucid.higher_order.jitted import Jitted
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, resolve_arguments
@@ -28,7 +28,7 @@ def numpy_function(function: F | None = None, *, static: str | Sequence[str] = (
     chosen = function
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = FunctionSpec(chosen, chosen.__name__, static_nums, static_names)
-    jitted = Jitted(spec, inline=True, keep_unused=False, device=None, compiler_options=())
+    jitted = Jitted(spec, inline=True, share=False)
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
         if not context.trace.is_eager or any(

@@ -1,28 +1,12 @@
-"""Primitives that are linear in several operands at once, and the zeros they need for absent tangents."""
+"""Primitives that are linear in several operands at once."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from pellucid.base import dtypes
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Zero
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.filled import instantiate
 from pellucid.tracing.trace import bind
-
-
-def zeros(aval: Any) -> Any:
-    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such."""
-    if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
-    return broadcast_in_dim(np.zeros((), aval.dtype), aval.shape, ())
-
-
-def instantiate(tangent: Any) -> Any:
-    """`tangent` as an array, also if it is a known zero."""
-    return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
 class JointlyLinear(Primitive[Any]):

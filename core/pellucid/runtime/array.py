@@ -15,11 +15,12 @@ from pellucid.base.errors import DeletedArrayError, DeviceError
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.source import describe
 from pellucid.runtime import platforms
+from pellucid.runtime.donation import donors_of
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl
 
-__all__ = ["Array", "ArrayImpl", "Shard", "attribute", "donated_by", "method"]
+__all__ = ["Array", "ArrayImpl", "Shard", "attribute", "method"]
 
 
 def attribute(name: str) -> Callable[[Callable[[Any], Any]], Any]:
@@ -145,22 +146,19 @@ def _addressable_data(array: Any, index: int) -> Any:
 
 # Deletion -----------------------------------------------------------------------------------------
 
-donated_by: dict[int, tuple[str, Any]] = {}
-"""For arrays that were donated (by id): the function's name and the source of the call."""
-
-
 def check_not_deleted(array: Any) -> None:
-    """Raise DeletedArrayError, naming the call that took the memory, if `array` is gone."""
-    if array.is_deleted():
-        name, source = donated_by.get(id(array), (None, None))
-        raise DeletedArrayError(
-            f"an array of type {array.aval.text()} was "
-            + (f"donated to `{name}`, so its memory now holds other values." if name else "deleted."),
-            where=describe(source),
-            do="Use the function's result instead, or don't donate this argument."
-            if name
-            else "Copy it before deleting it, with `jnp.copy`.",
-        )
+    """Raise DeletedArrayError, naming the calls that may have taken its memory, if `array` is gone."""
+    if not array.is_deleted():
+        return
+    donors = donors_of(array.aval)
+    raise DeletedArrayError(
+        f"an array of type {array.aval.text()} was deleted, or donated to a call that reused its memory.",
+        got=[f"`{d.function}` donates arrays of this type: its argument {d.argument}" for d in donors[:3]],
+        where=describe(donors[0].source) if donors else None,
+        do="Use the function's result instead, or don't donate this argument."
+        if donors
+        else "Copy it before deleting it, with `jnp.copy`.",
+    )
 
 
 # Values on the host -------------------------------------------------------------------------------

@@ -32,10 +32,12 @@ def _make_cpu() -> Any:
             aval = shaped_array((2,), np.dtype(np.float32))
             pair = list(devices[:2])
             sharding = _pair_sharding(pair)
-            return arrays.put(aval, sharding, [np.zeros(1, np.float32)] * 2, pair, True)
+            # jaxlib refuses one host array given for both devices.
+            shards = [np.zeros(1, np.float32) for _ in pair]
+            return arrays.put(aval, sharding, shards, pair, True)
 
         xla_client.answer_lookups(
-            client, shaped_array, lambda d, memory_kind=None: make_single_device_sharding(d, memory_kind), two_devices
+            client, shaped_array, make_single_device_sharding, two_devices
         )
     return client
 

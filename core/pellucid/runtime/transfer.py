@@ -16,6 +16,7 @@ from pellucid.sharding.single_device import SingleDeviceSharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten
 
 
 def from_host(value: Any, *, weak_type: bool = False, sharding: Any = None) -> Any:
@@ -75,6 +76,23 @@ def move(x: Any, sharding: Any, *, committed: bool) -> Any:
             do="Do it inside `jit` with `with_sharding_constraint`.",
         )
     return put_host(value_of(x), x.aval, sharding, committed)
+
+
+def block_until_ready(x: Any) -> Any:
+    """`x`, a tree, once all its arrays are computed; raises what their computation raised.
+
+    >>> block_until_ready({"a": np.float32(1)})
+    {'a': np.float32(1.0)}
+    """
+    arrays.batched_block_until_ready([leaf for leaf in flatten(x)[0] if type(leaf) is ArrayImpl])
+    return x
+
+
+def copied(x: Any) -> Any:
+    """A copy of array `x` in memory of its own, laid out as `x`."""
+    check_not_deleted(x)
+    result = arrays.copy_to_devices(x, x._sharding._internal_device_list, x._sharding)
+    return arrays.rewrap(result, x.aval, x._sharding) if result.aval is not x.aval else result
 
 
 array_module.from_host = from_host

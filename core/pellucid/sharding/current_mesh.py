@@ -40,7 +40,7 @@ def mesh_of_bare_specs() -> Mesh | AbstractMesh:
     return mesh_context.abstract.value or mesh_context.entered.value or empty_abstract_mesh
 
 
-class set_mesh:  # noqa: N801 - a function to its users, which `with` also accepts
+class set_mesh:
     """Make `mesh` current in this thread at once; as a context manager, until the block ends.
 
     Bare PartitionSpecs then refer to it, and types of values show how they are laid out over its
@@ -87,7 +87,7 @@ def use_mesh(mesh: Mesh) -> Iterator[None]:
         yield
 
 
-class use_abstract_mesh:  # noqa: N801 - as `set_mesh`
+class use_abstract_mesh:
     """Make `mesh`, an AbstractMesh, current in this thread until the block ends.
 
     Raises: ShardingArgumentError if `mesh` is no AbstractMesh; MeshError if a mesh with another number of
@@ -114,7 +114,10 @@ class use_abstract_mesh:  # noqa: N801 - as `set_mesh`
         if not outer.empty and not self.mesh.empty and outer.size != self.mesh.size:
             raise MeshError(
                 "use_abstract_mesh can't change the number of devices.",
-                got=[f"new: {self.mesh} of size {self.mesh.size}", f"current: {outer} of size {outer.size}"],
+                got=[
+                    f"new: {self.mesh} of size {self.mesh.size}",
+                    f"current: {outer} of size {outer.size}",
+                ],
             )
         self.prev = mesh_context.abstract.swap_local(self.mesh)
         return self.mesh
@@ -126,5 +129,6 @@ class use_abstract_mesh:  # noqa: N801 - as `set_mesh`
 def _refuse_under_trace(name: str, instead: str) -> None:
     if flags.tracing_now.value is not None:
         raise MeshError(
-            f"{name} can't be used inside a function that is being traced.", do=f"Use {instead} there."
+            f"{name} can't be used inside a function that is being traced.",
+            do=f"Use {instead} there.",
         )

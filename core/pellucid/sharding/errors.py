@@ -29,12 +29,28 @@ class MemoryKindError(ShardingError):
     """A kind of memory that the devices do not have."""
 
 
+class LayoutError(ShardingError):
+    """A layout that does not fit the value or the devices."""
+
+
 class ShardingArgumentError(ShardingError, TypeError):
     """An argument that is no mesh, no PartitionSpec, no device or no sharding."""
 
 
 class AbstractPlacementError(ShardingError):
     """A question about devices asked of a sharding over an AbstractMesh, which has none."""
+
+
+def indivisible_error(
+    got: str, shape: tuple[int, ...], dim: int, count: int, over: str
+) -> IndivisibleError:
+    """The error for dimension `dim` of `shape`, which `count` parts over the mesh axes `over` do not divide."""
+    parts = f"{count} parts over {over}" if over else f"{count} parts"
+    return IndivisibleError(
+        f"dimension {dim} of size {shape[dim]} can't be split evenly into {parts}.",
+        got=got,
+        do=f"Pad it to {-(-shape[dim] // count) * count}, or shard another dimension.",
+    )
 
 
 class ShardingTypeError(PellucidError, TypeError):

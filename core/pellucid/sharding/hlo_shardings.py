@@ -11,16 +11,16 @@ import numpy as np
 from pellucid.sharding.errors import PartitionSpecError, ShardingError
 from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
 from pellucid.sharding.partition_spec import PartitionSpec, rank_error
-from pellucid.xla.shardings import MANUAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
+from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
 
 
 def hlo_sharding_of_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int) -> HloSharding:
     """The tile assignment that `spec` over `mesh` means for a value of `ndim` dimensions.
 
     Manual axes become a manual subgroup whatever the spec says about the other axes; unconstrained
-    dimensions count as not cut.
+    dimensions count as not sharded.
 
-    Raises: PartitionSpecError if the spec has more than `ndim` entries or cuts along a Manual axis.
+    Raises: PartitionSpecError if the spec has more than `ndim` entries or names a Manual axis.
     """
     if len(spec) > ndim:
         raise rank_error(spec, ndim)
@@ -28,7 +28,7 @@ def hlo_sharding_of_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: i
     if manual & spec.axis_names:
         axis = next(axis for axis in mesh.axis_names if axis in manual & spec.axis_names)
         raise PartitionSpecError(
-            f"{spec!r} cuts along mesh axis {axis!r}, which is Manual here.",
+            f"{spec!r} shards over mesh axis {axis!r}, which is Manual here.",
             got=str(mesh),
             do=f"Inside shard_map values are already the parts along {axis!r}: leave it out.",
         )
@@ -65,7 +65,7 @@ _ALIKE_ON_ALL_DEVICES = {
 
 
 def _subgroups(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[_Subgroup]:
-    """The axes that cut no dimension, by kind, in the order of the compiler; none of size 1."""
+    """The axes that shard no dimension, by kind, in the order of the compiler; none of size 1."""
     kinds: dict[OpSharding.Type, list[AxisName]] = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
     for axis, axis_type in mesh.axis_type_by_name.items():
         if axis in spec.axis_names:
@@ -85,7 +85,7 @@ class Tiles(NamedTuple):
     """What an HLO sharding says about a value of some rank."""
 
     counts: tuple[int, ...]
-    """Into how many tiles each dimension is cut."""
+    """Into how many tiles each dimension is split."""
     positions: np.ndarray[Any, np.dtype[np.int64]]
     """[device, dimension]: which tile along each dimension each device holds."""
     addends: np.ndarray[Any, np.dtype[np.int64]]
@@ -98,9 +98,15 @@ class Tiles(NamedTuple):
 def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     """Tile counts and positions that `sharding` gives a value of `ndim` dimensions.
 
-    Raises: ShardingError if it cuts more dimensions than there are.
+    Raises: ShardingError if it splits more dimensions than there are, or puts the value on one device only.
     """
     sharding = sharding.v3_to_v2_sharding()
+    if sharding.to_proto().type is MAXIMAL and num_devices > 1:
+        raise ShardingError(
+            f"the sharding puts the value on one of {num_devices} devices.",
+            got=str(sharding),
+            do="Use SingleDeviceSharding(device).",
+        )
     if not sharding.is_tiled():
         same, each = np.zeros(num_devices, np.int64), np.arange(num_devices)
         return Tiles(
@@ -121,8 +127,10 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     by_device = np.empty((len(devices), len(dims)), np.int64)
     by_device[devices] = np.stack(np.unravel_index(np.arange(len(devices)), dims), axis=1)
     padding = ndim - len(counts)
-    group = {kind: by_device[:, len(counts) + i] for i, kind in enumerate(kinds)}
     same = np.zeros(len(devices), np.int64)
+    group: dict[OpSharding.Type, np.ndarray[Any, np.dtype[np.int64]]] = {}
+    for i, kind in enumerate(kinds, start=len(counts)):
+        group[kind] = group.get(kind, same) * dims[i] + by_device[:, i]
     return Tiles(
         (*counts, *(1,) * padding),
         np.pad(by_device[:, : len(counts)], ((0, 0), (0, padding))),
@@ -131,6 +139,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     )
 
 
+@functools.lru_cache(maxsize=4096)
 def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) -> bool:
     """Whether two HLO shardings put the same part of a value of `ndim` dimensions on each device."""
     if a == b:
@@ -144,7 +153,7 @@ def spec_of_hlo_sharding(
 ) -> PartitionSpec | None:
     """The PartitionSpec over `mesh` with the meaning of `sharding`, or None if there is none.
 
-    There is none where a dimension is cut by a part of a mesh axis, or in an order of devices that is
+    There is none where a dimension is sharded by a part of a mesh axis, or in an order of devices that is
     not the mesh's.
 
     Each device's coordinates in the mesh determine its tile. A mesh axis belongs to the dimension in

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import functools
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from pellucid.sharding import mesh_context
-from pellucid.sharding.errors import AbstractPlacementError, MeshError, ShardingArgumentError
+from pellucid.sharding.errors import (
+    AbstractPlacementError,
+    MeshError,
+    ShardingArgumentError,
+    ShardingError,
+)
 from pellucid.sharding.interning import InternTable
 from pellucid.xla.shardings import Device, DeviceList
-
-if TYPE_CHECKING:
-    from typing import Self
 
 AxisName = Hashable
 
@@ -37,7 +40,8 @@ class AxisType(enum.Enum):
         return self.name
 
 
-class AbstractDevice(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class AbstractDevice:
     """What kind of devices a mesh is made of, without saying which.
 
     >>> AbstractDevice("NVIDIA H100", None, "gpu")
@@ -46,7 +50,7 @@ class AbstractDevice(NamedTuple):
 
     device_kind: str
     num_cores: int | None
-    platform: str | None = None
+    platform: str
 
     def __repr__(self) -> str:
         return (
@@ -128,7 +132,7 @@ class _NamedAxes:
 
     def _axes_text(self) -> str:
         axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
-        return f"{axes or '()'}, axis_types=({', '.join(map(repr, self.axis_types))})"
+        return f"{axes or '()'}, axis_types={self.axis_types}"
 
     def __copy__(self) -> Self:
         return self
@@ -151,7 +155,7 @@ class AbstractMesh(_NamedAxes):
     abstract_device: AbstractDevice | None
     """The kind of device, where it is known."""
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
         axis_sizes: Sequence[int],
         axis_names: str | Sequence[AxisName],
@@ -229,7 +233,9 @@ class AbstractMesh(_NamedAxes):
         for name in name_to_type:
             if name not in self.axis_type_by_name:
                 raise axis_not_in_mesh_error("AbstractMesh.update_axis_types", name, self)
-        return self.update(axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()])
+        return self.update(
+            axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()]
+        )
 
     def _no_devices(self, asked: str) -> AbstractPlacementError:
         return AbstractPlacementError(
@@ -262,10 +268,10 @@ class AbstractMesh(_NamedAxes):
     def _internal_device_list(self) -> DeviceList | None:
         return None
 
-    def __enter__(self) -> AbstractMesh:
+    def __enter__(self) -> NoReturn:
         raise self._not_entered()
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: object) -> NoReturn:
         raise self._not_entered()
 
     def _not_entered(self) -> MeshError:
@@ -284,10 +290,10 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
     Raises: MeshError where devices, names and types do not fit together.
     """
 
-    devices: np.ndarray[Any, np.dtype[np.object_]]
+    devices: np.ndarray[Any, np.dtype[Any]]
     """The devices, one dimension for each axis; read-only."""
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
         devices: np.ndarray[Any, Any] | Sequence[Any] | Device,
         axis_names: str | Sequence[AxisName],
@@ -322,8 +328,8 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         if self.empty:
             return "Mesh(axis_sizes=(), axis_names=())"
         return (
-            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, "
-            f"axis_types=({', '.join(map(repr, self.axis_types))}{',' * (len(self.axis_types) == 1)}))"
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types={self.axis_types})"
         )
 
     def __str__(self) -> str:
@@ -382,7 +388,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         if not self.is_multi_process:
             return self
         local = set(self.local_devices)
-        is_local = np.frompyfunc(local.__contains__, 1, 1)(self.devices).astype(bool)
+        is_local = np.vectorize(local.__contains__, otypes=[bool])(self.devices)
         positions = np.nonzero(is_local)
         box = self.devices[np.ix_(*map(np.unique, positions))]
         if box.size != len(local):
@@ -405,7 +411,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
             abstract_device=_abstract_device_of(self.devices.flat[0]),
         )
 
-    def __enter__(self) -> Mesh:
+    def __enter__(self) -> Self:
         mesh_context.enter(self)
         return self
 
@@ -419,7 +425,7 @@ _meshes: InternTable[Mesh] = InternTable()
 
 def _new_mesh(
     cls: type[Mesh],
-    devices: np.ndarray[Any, np.dtype[np.object_]],
+    devices: np.ndarray[Any, np.dtype[Any]],
     names: tuple[AxisName, ...],
     types: tuple[AxisType, ...],
 ) -> Mesh:
@@ -451,7 +457,8 @@ def _canonical_names(caller: str, names: Any) -> tuple[AxisName, ...]:
         return (names,)
     if not isinstance(names, Iterable):
         raise ShardingArgumentError(
-            f"{caller}: `axis_names` is a sequence of names.", got=f"axis_names: {type(names).__name__}"
+            f"{caller}: `axis_names` is a sequence of names.",
+            got=f"axis_names: {type(names).__name__}",
         )
     names = tuple(names)
     if None in names:
@@ -486,13 +493,17 @@ def _canonical_types(caller: str, types: Any, names: tuple[AxisName, ...]) -> tu
 
 
 def axis_not_in_mesh_error(
-    what: str, axis: AxisName, mesh: Mesh | AbstractMesh, got: str | None = None
-) -> MeshError:
+    what: str,
+    axis: AxisName,
+    mesh: Mesh | AbstractMesh,
+    error: type[ShardingError] = MeshError,
+) -> ShardingError:
     """The error for `what` naming an axis that `mesh` does not have."""
     axes = ", ".join(f"{name!r} ({size})" for name, size in mesh.shape_tuple) or "none"
-    return MeshError(
+    return error(
         f"{what} names axis {axis!r}, which the mesh does not have.",
-        got=[*([got] if got else []), f"axes of the mesh: {axes}"],
+        got=f"axes of the mesh: {axes}",
+        do=f"Name one of these, or add {axis!r} to the mesh.",
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.sharding.errors import (
-    MemoryKindError,
-    PartitionSpecError,
-    ShardingArgumentError,
+from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError
+from pellucid.sharding.hlo_shardings import (
+    hlo_sharding_of_spec,
+    means_the_same,
+    spec_of_hlo_sharding,
 )
-from pellucid.sharding.hlo_shardings import hlo_sharding_of_spec, means_the_same
 from pellucid.sharding.interning import InternTable
 from pellucid.sharding.mesh import (
     AbstractMesh,
@@ -21,18 +21,19 @@ from pellucid.sharding.mesh import (
 from pellucid.sharding.partition_spec import (
     UNCONSTRAINED,
     PartitionSpec,
+    axes_text,
     check_axes_are_used_once,
     rank_error,
 )
 from pellucid.sharding.placement import checked_memory_kind
 from pellucid.sharding.single_device import GSPMDSharding
-from pellucid.xla.shardings import HloSharding
+from pellucid.xla.shardings import DeviceList, HloSharding
 
 _WHOLE = HloSharding.replicate()
 
 
 class NamedSharding(GSPMDSharding):
-    """The parts of a value that `spec` cuts over the axes of `mesh`, in memory of `memory_kind`.
+    """The parts of a value that `spec` makes over the axes of `mesh`, in memory of `memory_kind`.
 
     The mesh may be an AbstractMesh: then everything but the devices is known. Equal shardings are one
     object, so they compare and hash by identity; C++ sees a tile assignment over the mesh's devices.
@@ -44,29 +45,36 @@ class NamedSharding(GSPMDSharding):
     (2, 3)
     """
 
-    __slots__ = ("mesh", "spec", "memory_kind", "_internal_device_list", "_hlo_shardings", "__weakref__")
+    __slots__ = (
+        "mesh",
+        "spec",
+        "memory_kind",
+        "_internal_device_list",
+        "_hlo_shardings",
+        "__weakref__",
+    )
 
     mesh: Mesh | AbstractMesh
     spec: PartitionSpec
-    memory_kind: str | None
+    memory_kind: str | None  # pyright: ignore[reportIncompatibleMethodOverride]
+    _internal_device_list: DeviceList | None  # pyright: ignore[reportIncompatibleMethodOverride]
     _hlo_shardings: dict[int, HloSharding]
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
     ) -> NamedSharding:
         key = (mesh, spec, memory_kind)
-        sharding = _shardings.get(key)
+        try:
+            sharding = _shardings.get(key)
+        except TypeError:  # a list in place of a spec has no hash
+            _check_types(mesh, spec)
+            raise
         if sharding is not None:
             return sharding
         _check_types(mesh, spec)
         check_spec(mesh, spec)
         if mesh._internal_device_list is not None:
             memory_kind = checked_memory_kind(mesh._internal_device_list, memory_kind)
-        elif memory_kind is not None and memory_kind not in _MEMORY_KINDS:
-            raise MemoryKindError(
-                f"no platform has memory of kind {memory_kind!r}.",
-                got="kinds: " + ", ".join(map(repr, _MEMORY_KINDS)),
-            )
         full_key = (mesh, spec, memory_kind)
         sharding = _shardings.get(full_key)
         if sharding is None:
@@ -79,7 +87,7 @@ class NamedSharding(GSPMDSharding):
     ) -> None:
         """Nothing: `__new__` gives finished shardings, perhaps old ones."""
 
-    __eq__ = object.__eq__
+    __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
@@ -125,8 +133,10 @@ class NamedSharding(GSPMDSharding):
     @property
     def is_fully_replicated(self) -> bool:
         """Whether each device holds the whole value."""
-        sizes = self.mesh.shape
-        return not self.spec.unreduced and all(sizes[axis] == 1 for axis in self.spec.axis_names)
+        sizes, spec = self.mesh.shape, self.spec
+        return self.mesh.size == 1 or (
+            not spec.unreduced and all(sizes[axis] == 1 for axis in spec.axis_names)
+        )
 
     @property
     def replicated_axes(self) -> frozenset[AxisName]:
@@ -138,6 +148,9 @@ class NamedSharding(GSPMDSharding):
     def is_abstract(self) -> bool:
         """Whether the mesh is an AbstractMesh, so that nothing is known of devices."""
         return self._internal_device_list is None
+
+    def _axes_text(self, dim: int) -> str:
+        return axes_text(self.spec.axes_per_dim[dim])
 
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Raise PartitionSpecError if the spec has more entries than `aval_shape`."""
@@ -176,7 +189,6 @@ class NamedSharding(GSPMDSharding):
 
 
 _shardings: InternTable[NamedSharding] = InternTable()
-_MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
 def _new_sharding(
@@ -198,10 +210,31 @@ def _new_sharding(
     return sharding
 
 
+def sharding_of_tiles(
+    tiles: HloSharding, mesh: Mesh, ndim: int, memory_kind: str | None = None
+) -> NamedSharding | GSPMDSharding:
+    """The placement that the compiler chose for a value of `ndim` dimensions on the devices of `mesh`.
+
+    Named by the axes of `mesh` where they can say it; else the tiles as they are.
+    """
+    spec = spec_of_hlo_sharding(tiles, mesh, ndim)
+    if spec is not None and all(
+        mesh.axis_type_by_name[axis] is AxisType.Explicit for axis in spec.unreduced
+    ):
+        return NamedSharding(mesh, spec, memory_kind)
+    devices = mesh._internal_device_list
+    if devices is None:
+        raise ShardingArgumentError(
+            "sharding_of_tiles: the mesh has no devices.", got=f"mesh: {mesh}"
+        )
+    return GSPMDSharding(devices, tiles, checked_memory_kind(devices, memory_kind))
+
+
 def _check_types(mesh: Any, spec: Any) -> None:
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
-            "NamedSharding: `mesh` is a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
+            "NamedSharding: `mesh` is a Mesh or an AbstractMesh.",
+            got=f"mesh: {type(mesh).__name__}",
         )
     if not isinstance(spec, PartitionSpec):
         raise ShardingArgumentError(
@@ -216,12 +249,12 @@ def _check_types(mesh: Any, spec: Any) -> None:
 
 
 def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
-    """Raise PartitionSpecError (or MeshError for unknown axes) if `spec` can't be over `mesh`."""
+    """Raise PartitionSpecError if `spec` can't be over `mesh`."""
     types = mesh.axis_type_by_name
     for axes in (*spec.axes_per_dim, spec.unreduced, spec.reduced):
         for axis in axes:
             if axis not in types:
-                raise axis_not_in_mesh_error(repr(spec), axis, mesh)
+                raise axis_not_in_mesh_error(repr(spec), axis, mesh, PartitionSpecError)
     check_axes_are_used_once(spec)
     for name, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
         for axis in axes:
@@ -234,5 +267,5 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
         raise PartitionSpecError(
             f"{spec!r} leaves a dimension to the compiler, but the mesh has no Auto axis.",
             got=str(mesh),
-            do="Write None for a dimension that is not cut.",
+            do="Write None for a dimension that is not sharded.",
         )

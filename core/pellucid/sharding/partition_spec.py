@@ -1,4 +1,4 @@
-"""PartitionSpec: which mesh axes cut which dimension of a value."""
+"""PartitionSpec: which mesh axes shard which dimension of a value."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Entry = Any
 
 
 class PartitionSpec:
-    """For each dimension, the mesh axes that cut it; dimensions not mentioned are not cut.
+    """For each dimension, the mesh axes that shard it; dimensions not mentioned are not sharded.
 
-    An entry is None (not cut), an axis name, a tuple of axis names (major first), or
+    An entry is None (not sharded), an axis name, a tuple of axis names (major first), or
     `PartitionSpec.UNCONSTRAINED` (the compiler decides). `unreduced` names mesh axes over which devices hold
     addends whose sum is the value; `reduced` names axes over which the cotangent will be unreduced.
     A spec is no tuple, though it has the length, items and iteration of one. Equal specs are one object.
@@ -58,14 +58,22 @@ class PartitionSpec:
     axes_per_dim: tuple[tuple[AxisName, ...], ...]
     """For each entry the mesh axes in it, major first; nothing for None and UNCONSTRAINED."""
     axis_names: frozenset[AxisName]
-    """All mesh axes that cut some dimension."""
+    """All mesh axes that shard some dimension."""
 
-    def __new__(
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
         *partitions: Entry,
         unreduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
         reduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
     ) -> PartitionSpec:
+        written = (partitions, unreduced, reduced)
+        try:
+            spec = _specs.get(written)
+        except TypeError:  # lists and sets have no hash
+            written = None
+        else:
+            if spec is not None:
+                return spec
         entries = tuple(map(_canonical_entry, partitions))
         unreduced = _checked_axis_set("unreduced", unreduced)
         reduced = _checked_axis_set("reduced", reduced)
@@ -76,7 +84,8 @@ class PartitionSpec:
             raise _unhashable_entry_error(entries) from None
         if spec is None:
             spec = _specs.add(key, _new_spec(cls, entries, unreduced, reduced))
-        return spec
+        # What was written is found at once the next time, also where it was not the canonical form.
+        return spec if written is None else _specs.add(written, spec)
 
     @property
     def partitions(self) -> tuple[Entry, ...]:
@@ -86,7 +95,7 @@ class PartitionSpec:
     def __repr__(self) -> str:
         parts = [repr(entry) for entry in self._partitions]
         named = {"unreduced": self.unreduced, "reduced": self.reduced}
-        sets = [f"{name}={_set_text(axes)}" for name, axes in named.items() if axes]
+        sets = [f"{name}={{{axes_text(axes)}}}" for name, axes in named.items() if axes]
         text = ", ".join(parts + sets)
         return f"P({text},)" if len(parts) == 1 and not sets else f"P({text})"
 
@@ -219,11 +228,11 @@ def _new_spec(
     ):
         both = axes & other
         if both:
-            role = "reduced" if other is reduced else "used to cut a dimension"
+            role = "reduced" if other is reduced else "used to shard a dimension"
             raise PartitionSpecError(
-                f"PartitionSpec: mesh axis {_names_text(both)} can't be {name} and {role} at once.",
+                f"PartitionSpec: mesh axis {axes_text(both)} can't be {name} and {role} at once.",
                 got=f"{spec!r}",
-                do=f"Leave {_names_text(both)} out of one of them.",
+                do=f"Leave {axes_text(both)} out of one of them.",
             )
     return spec
 
@@ -279,10 +288,10 @@ def _checked_axis_set(name: str, axes: Any) -> frozenset[AxisName]:
 def rank_error(spec: PartitionSpec, ndim: int) -> PartitionSpecError:
     """The error for a spec with more entries than the value has dimensions."""
     return PartitionSpecError(
-        f"{spec!r} has {len(spec)} entries, but the value has {ndim} dimensions.",
+        f"{spec!r} is for values of rank {len(spec)} or more, but this one has rank {ndim}.",
         do="Use `PartitionSpec()` for a scalar."
         if ndim == 0
-        else f"Give at most {ndim} entries; dimensions left out are not cut.",
+        else "Leave the last entries out; dimensions not mentioned are not sharded.",
     )
 
 
@@ -305,18 +314,18 @@ def check_axes_are_used_once(spec: PartitionSpec) -> None:
         axis = repeated[0]
         places = [str(i) for i, axes in enumerate(spec.axes_per_dim) if axis in axes]
         where = (
-            f"dimensions {' and '.join(places)}" if len(places) > 1 else f"dimension {places[0]} twice"
+            f"dimensions {' and '.join(places)}"
+            if len(places) > 1
+            else f"dimension {places[0]} twice"
         )
         raise DuplicateAxisError(
             f"{spec!r} uses mesh axis {axis!r} more than once.",
-            got=f"{axis!r} cuts {where}",
+            got=f"{axis!r} shards {where}",
             do=f"Keep {axis!r} in one place.",
         )
 
 
-def _names_text(axes: Iterable[AxisName]) -> str:
-    return ", ".join(sorted(map(repr, axes)))
-
-
-def _set_text(axes: Iterable[AxisName]) -> str:
-    return "{" + _names_text(axes) + "}"
+def axes_text(axes: Iterable[AxisName]) -> str:
+    """Mesh axes in a sentence; those of a set in an order that does not change from run to run."""
+    texts = map(repr, axes)
+    return ", ".join(sorted(texts) if isinstance(axes, (set, frozenset)) else texts)

@@ -8,16 +8,15 @@ devices in order), `_to_xla_hlo_sharding(ndim)` (which part each one holds) and 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pellucid.sharding.errors import (
     AbstractPlacementError,
-    IndivisibleError,
     MemoryKindError,
     ShardingError,
+    indivisible_error,
 )
 from pellucid.sharding.hlo_shardings import Tiles, means_the_same, tiles_of
 from pellucid.xla import shardings
@@ -27,11 +26,11 @@ Shape = tuple[int, ...]
 Index = tuple[slice, ...]
 
 
-class _Placement:
+class _Placement(shardings.Sharding if TYPE_CHECKING else object):
     """Methods of `Sharding`."""
 
     @property
-    def _internal_device_list(self) -> DeviceList:
+    def _internal_device_list(self) -> DeviceList | None:
         raise self._not_supplied("_internal_device_list")
 
     @property
@@ -42,7 +41,7 @@ class _Placement:
     def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
         raise self._not_supplied("_to_xla_hlo_sharding(ndim)")
 
-    def with_memory_kind(self, kind: str) -> shardings.Sharding:
+    def with_memory_kind(self, kind: str) -> Sharding:
         """The same placement in memory of another kind.
 
         Raises: MemoryKindError if the devices have no such memory.
@@ -62,10 +61,14 @@ class _Placement:
             )
         return devices
 
+    def _axes_text(self, dim: int) -> str:
+        """The mesh axes over which dimension `dim` is sharded, for messages; nothing without a mesh."""
+        return ""
+
     @property
     def num_devices(self) -> int:
         """How many devices hold a part of the value."""
-        return len(self._internal_device_list)
+        return len(self._devices_for("num_devices"))
 
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
@@ -99,7 +102,7 @@ class _Placement:
     def devices_indices_map(self, global_shape: Shape) -> Mapping[Device, Index]:
         """For each device the part of a value of `global_shape` that it holds, as slices.
 
-        Raises: IndivisibleError if a dimension is not cut evenly; ShardingError where devices hold
+        Raises: IndivisibleError if a dimension is not split evenly; ShardingError where devices hold
         addends, which are no parts.
         """
         return dict(_devices_indices(self, tuple(global_shape)))
@@ -113,7 +116,7 @@ class _Placement:
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Shape of the part of a value of `global_shape` that each device holds.
 
-        Raises: IndivisibleError if a dimension is not cut evenly.
+        Raises: IndivisibleError if a dimension is not split evenly.
         """
         return _shard_shape(self, tuple(global_shape))
 
@@ -128,49 +131,49 @@ class _Placement:
         """
         if self is other:
             return True
-        if not isinstance(other, shardings.Sharding):
+        if not isinstance(other, Sharding):
             return False
-        devices = self._internal_device_list
+        devices = self._devices_for("is_equivalent_to")
         return (
             devices == other._internal_device_list
             and self.memory_kind == other.memory_kind
             and means_the_same(
-                self._to_xla_hlo_sharding(ndim), other._to_xla_hlo_sharding(ndim), ndim, len(devices)
+                self._to_xla_hlo_sharding(ndim),
+                other._to_xla_hlo_sharding(ndim),
+                ndim,
+                len(devices),
             )
         )
 
 
 if TYPE_CHECKING:
-
-    class Sharding(shardings.Sharding, _Placement):
-        """Where the parts of a value are: which device holds which part, in which memory."""
-
+    Sharding = _Placement
 else:
     shardings.extend(shardings.Sharding, _Placement)
     Sharding = shardings.Sharding
 
 
 def tiles(sharding: Sharding, ndim: int) -> Tiles:
-    """Into how many tiles `sharding` cuts each of `ndim` dimensions, and which tile each device holds."""
+    """Into how many tiles `sharding` splits each of `ndim` dimensions, and which tile each device holds."""
     return tiles_of(sharding._to_xla_hlo_sharding(ndim), ndim, sharding.num_devices)
 
 
 def uneven_indices_map(sharding: Sharding, global_shape: Shape) -> dict[Device, Index]:
     """`devices_indices_map` for any shape: tiles are as even as the compiler makes them.
 
-    A dimension of size n cut k times has tiles of ceil(n / k) elements; the last ones are shorter, or empty.
+    A dimension of size n split k times has tiles of ceil(n / k) elements; the last ones are shorter, or empty.
     """
     global_shape = tuple(global_shape)
-    cut = tiles(sharding, len(global_shape))
+    tiling = tiles(sharding, len(global_shape))
     edges = [
         [min(i * -(-size // count), size) for i in range(count + 1)]
-        for size, count in zip(global_shape, cut.counts, strict=True)
+        for size, count in zip(global_shape, tiling.counts, strict=True)
     ]
-    slices = [[slice(*pair) for pair in zip(e, e[1:], strict=False)] for e in edges]
+    slices = [[slice(*ends) for ends in itertools.pairwise(of_dim)] for of_dim in edges]
     return {
         device: tuple(of_dim[i] for of_dim, i in zip(slices, position, strict=True))
         for device, position in zip(
-            sharding._devices_for("uneven_indices_map"), cut.positions.tolist(), strict=True
+            sharding._devices_for("uneven_indices_map"), tiling.positions.tolist(), strict=True
         )
     }
 
@@ -187,52 +190,46 @@ def checked_memory_kind(devices: DeviceList, kind: str | None) -> str | None:
     return kind
 
 
-def indivisible_error(
-    sharding: Any, shape: Shape, dim: int, count: int, axes: Any = None
-) -> IndivisibleError:
-    """The error for dimension `dim` of `shape`, which is to be cut evenly into `count` parts."""
-    over = f" over mesh axes {axes}" if axes else ""
-    padded = -(-shape[dim] // count) * count
-    return IndivisibleError(
-        f"dimension {dim} of size {shape[dim]} can't be cut evenly into {count} parts{over}.",
-        got=[f"shape {shape}", f"{sharding}"],
-        do=f"Pad it to {padded}, or cut another dimension.",
-    )
-
-
 def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
-    cut = tiles(sharding, len(shape))
-    for dim, (size, count) in enumerate(zip(shape, cut.counts, strict=True)):
+    tiling = tiles(sharding, len(shape))
+    for dim, (size, count) in enumerate(zip(shape, tiling.counts, strict=True)):
         if size % count:
-            raise indivisible_error(sharding, shape, dim, count)
-    return cut
+            over = sharding._axes_text(dim)
+            raise indivisible_error(f"shape {shape}, {sharding}", shape, dim, count, over)
+    return tiling
 
 
 @functools.lru_cache(maxsize=4096)
 def _shard_shape(sharding: Sharding, shape: Shape) -> Shape:
-    cut = _even_tiles(sharding, shape)
-    return tuple(size // count for size, count in zip(shape, cut.counts, strict=True))
+    tiling = _even_tiles(sharding, shape)
+    return tuple(size // count for size, count in zip(shape, tiling.counts, strict=True))
 
 
 @functools.lru_cache(maxsize=1024)
 def _devices_indices(sharding: Sharding, shape: Shape) -> dict[Device, Index]:
-    cut = _even_tiles(sharding, shape)
-    if np.any(cut.addends):
+    tiling = _even_tiles(sharding, shape)
+    if tiling.addends.any():
         raise ShardingError(
             "the parts of an unreduced value are no slices of it: devices hold addends.",
             got=f"{sharding}",
             do="Reduce it first, for example with `reshard(x, spec.update(unreduced=set()))`.",
+        )
+    if tiling.programs.any():
+        raise ShardingError(
+            "along Manual mesh axes each position has a value of its own, not a part of one.",
+            got=f"{sharding}",
+            do="Ask outside shard_map, or of a mesh without Manual axes.",
         )
     whole = slice(None)
     slices = [
         [whole]
         if count == 1
         else [slice(i * size // count, (i + 1) * size // count) for i in range(count)]
-        for size, count in zip(shape, cut.counts, strict=True)
+        for size, count in zip(shape, tiling.counts, strict=True)
     ]
     return {
         device: tuple(of_dim[i] for of_dim, i in zip(slices, position, strict=True))
         for device, position in zip(
-            sharding._devices_for("devices_indices_map"), cut.positions.tolist(), strict=True
+            sharding._devices_for("devices_indices_map"), tiling.positions.tolist(), strict=True
         )
     }

@@ -13,7 +13,17 @@ from pellucid.xla.shardings import Device, DeviceList, HloSharding
 _WHOLE = HloSharding.replicate()
 
 
-class _SingleDevice:
+if TYPE_CHECKING:
+
+    class _SingleDeviceBase(shardings.SingleDeviceSharding, Sharding): ...
+
+    class _GSPMDBase(shardings.GSPMDSharding, Sharding): ...
+
+else:
+    _SingleDeviceBase = _GSPMDBase = object
+
+
+class _SingleDevice(_SingleDeviceBase):
     """Methods of `SingleDeviceSharding`."""
 
     def __repr__(self) -> str:
@@ -31,7 +41,7 @@ class _SingleDevice:
         return hash((self._device, self._memory_kind))
 
     def __reduce__(self) -> Any:
-        return make_single_device_sharding_of_parts, (self._device, self._memory_kind)
+        return _single_device_sharding, (self._device, self._memory_kind)
 
     @property
     def num_devices(self) -> int:
@@ -48,7 +58,7 @@ class _SingleDevice:
         return _WHOLE
 
 
-class _GSPMD:
+class _GSPMD(_GSPMDBase):
     """Methods of `GSPMDSharding`."""
 
     def __repr__(self) -> str:
@@ -66,7 +76,7 @@ class _GSPMD:
         return hash(_facts(self))
 
     def __reduce__(self) -> Any:
-        message = self._hlo_sharding.to_proto().SerializeToString()
+        message = shardings.bytes_of_hlo_sharding(self._hlo_sharding)
         return _gspmd_sharding_of_parts, (self._device_assignment, message, self._memory_kind)
 
     @staticmethod
@@ -81,7 +91,7 @@ class _GSPMD:
         return self._hlo_sharding.is_replicated()
 
     def with_memory_kind(self, kind: str) -> GSPMDSharding:
-        devices = self._internal_device_list
+        devices = self._devices_for("with_memory_kind")
         return GSPMDSharding(devices, self._hlo_sharding, checked_memory_kind(devices, kind))
 
     def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
@@ -93,13 +103,8 @@ def _facts(sharding: GSPMDSharding) -> Any:
 
 
 if TYPE_CHECKING:
-
-    class SingleDeviceSharding(shardings.SingleDeviceSharding, _SingleDevice, Sharding):
-        """The whole value on one device."""
-
-    class GSPMDSharding(shardings.GSPMDSharding, _GSPMD, Sharding):
-        """A tile assignment as the compiler writes it, over devices in order."""
-
+    SingleDeviceSharding = _SingleDevice
+    GSPMDSharding = _GSPMD
 else:
     shardings.extend(shardings.SingleDeviceSharding, _SingleDevice)
     shardings.extend(shardings.GSPMDSharding, _GSPMD)
@@ -114,16 +119,14 @@ def make_single_device_sharding(
 
     Raises: MemoryKindError if the device has no such memory.
     """
-    return make_single_device_sharding_of_parts(device, memory_kind)
+    return _single_device_sharding(device, memory_kind)
 
 
 @functools.cache
-def make_single_device_sharding_of_parts(
-    device: Device, memory_kind: str | None
-) -> SingleDeviceSharding:
+def _single_device_sharding(device: Device, memory_kind: str | None) -> SingleDeviceSharding:
     kind = checked_memory_kind(DeviceList((device,)), memory_kind)
     if kind != memory_kind:
-        return make_single_device_sharding_of_parts(device, kind)
+        return _single_device_sharding(device, kind)
     return SingleDeviceSharding(device, memory_kind=kind)
 
 
@@ -134,6 +137,4 @@ def _device_list(devices: Sequence[Device] | DeviceList) -> DeviceList:
 def _gspmd_sharding_of_parts(
     devices: tuple[Device, ...], message: bytes, memory_kind: str | None
 ) -> GSPMDSharding:
-    op_sharding = shardings.OpSharding()
-    op_sharding.ParseFromString(message)
-    return GSPMDSharding(DeviceList(devices), HloSharding.from_proto(op_sharding), memory_kind)
+    return GSPMDSharding(DeviceList(devices), shardings.hlo_sharding_of_bytes(message), memory_kind)

@@ -194,14 +194,14 @@ class FunctionSpec(NamedTuple):
 
     def debug_info(self, call: Call) -> DebugInfo:
         """Names for messages about this call."""
-        args, kwargs = call.tree.unflatten(range(len(call.leaves)))
+        args, kwargs = call.tree.unflatten(range(call.tree.num_leaves))
         return DebugInfo(self.name, self.argument_paths(args, kwargs))
 
     def donated(self, call: Call) -> tuple[bool, ...]:
         """For each leaf, whether its argument is donated."""
         if not self.donated_nums and not self.donated_names:
             return ()
-        dynamic = [i for i in range(len(call.leaves) + len(self.static_nums) + 1) if i not in self.static_nums]
+        dynamic = [i for i in range(call.tree.num_leaves + len(self.static_nums) + 1) if i not in self.static_nums]
         args, kwargs = call.tree.children()
         flags: list[bool] = []
         for i, child in enumerate(args.children()):

@@ -87,6 +87,11 @@ class StagingTrace(Trace):
             publish(on.equation_staged, EquationStaged(equation))
         return [StagingTracer(self, var, equation) for var in results]
 
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return call.staged(self, operands)
+
+    custom_vjp_call = custom_jvp_call
+
     def atom(self, x: Any) -> Var | Literal:
         """The variable or literal that stands for `x` in this program."""
         kind = type(x)
@@ -100,12 +105,18 @@ class StagingTrace(Trace):
             aval = x.aval
         else:
             aval = type_of(x)
-            if getattr(aval, "shape", None) == () and is_literal(x):
+            if getattr(aval, "shape", None) == () and self.is_literal(x):
                 return Literal(x, aval)
         var = Var(aval)
         self.const_vars[id(x)] = var
         self.const_values.append(x)
         return var
+
+    def is_literal(self, x: Any) -> bool:
+        """Whether the scalar `x` may stand in an equation as a literal."""
+        if type(x) is ArrayImpl:
+            return x.is_fully_addressable and not x.is_deleted()
+        return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
 
     def finish(self, results: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `results`, and the values of its constants."""
@@ -118,13 +129,6 @@ class StagingTrace(Trace):
     def close(self) -> None:
         """From now on, this trace's tracers may no longer be used."""
         self.alive = False
-
-
-def is_literal(x: Any) -> bool:
-    """Whether the scalar `x` may stand in an equation as a literal."""
-    if type(x) is ArrayImpl:
-        return x.is_fully_addressable and not x.is_deleted()
-    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
 
 
 def check_alive(tracer: Tracer) -> None:

@@ -60,14 +60,15 @@ def type_of(x: Any) -> AbstractValue:
 
 
 def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
+    if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
+        type_handlers[type(x)] = _array_type
+        return _array_type
     for base in type(x).__mro__:
         if base in type_handlers:
             handler = type_handlers[base]
             break
     else:
-        if isinstance(x, np.generic):
-            handler = _array_type
-        elif hasattr(x, "__jax_array__"):
+        if hasattr(x, "__jax_array__"):
             return lambda value: type_of(value.__jax_array__())
         else:
             raise ArgumentTypeError(
@@ -75,7 +76,7 @@ def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
                 got=f"got {x!r:.80}",
                 do="Arrays, NumPy arrays and Python numbers are accepted; convert lists with `jnp.array`.",
             )
-    if isinstance(x, (np.generic, np.ndarray)):
+    if isinstance(x, np.ndarray):
         type_handlers[type(x)] = handler
     return handler
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal
+from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import joined_scope
-from pellucid.tracing.staging import stage
+from pellucid.transforms.derived import Derived, listed, remembered, stage_open
 from pellucid.transforms.zeros import add_tangents, instantiate
 
 
@@ -74,34 +74,38 @@ def backward_pass(
 
 
 def transpose_jaxpr(
-    jaxpr: Jaxpr, linear: Sequence[bool], nonzero_cotangents: Sequence[bool], *, instantiate_results: bool = True
-) -> tuple[ClosedJaxpr, list[bool]]:
-    """The transposed program, remembered: from (inputs that are not linear, nonzero cotangents) to cotangents.
+    jaxpr: Jaxpr, linear: Sequence[bool], nonzero_cotangents: Sequence[bool], instantiate_results: bool | Sequence[bool]
+) -> Derived:
+    """The transposed program of `jaxpr`, which has no constants.
 
-    `jaxpr` has no constants. The returned mask says which linear inputs' cotangents are among the results
-    (all of them if `instantiate_results`).
+    It maps (inputs that are not linear, nonzero cotangents of the results) to the cotangents of those linear
+    inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`.
     """
-    key = ("transpose", tuple(linear), tuple(nonzero_cotangents), instantiate_results)
-    found = jaxpr.memo.get(key)
-    if found is None:
-        mask: list[bool] = []
+    want = listed(instantiate_results, sum(linear))
+    key = ("transpose", tuple(linear), tuple(nonzero_cotangents), want)
+    return remembered(jaxpr, key, lambda: _transpose_jaxpr(jaxpr, linear, nonzero_cotangents, want))
 
-        def backward(*arguments: Any) -> list[Any]:
-            given = iter(arguments)
-            operands = [
-                LinearOperand(v.aval) if is_linear else next(given)  # type: ignore[arg-type]
-                for v, is_linear in zip(jaxpr.invars, linear, strict=True)
-            ]
-            cotangents = [
-                next(given) if nz else Zero(v.aval)
-                for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True)
-            ]
-            found = backward_pass(jaxpr, (), operands, cotangents)
-            wanted = [ct for ct, is_linear in zip(found, linear, strict=True) if is_linear]
-            mask[:] = [instantiate_results or type(ct) is not Zero for ct in wanted]
-            return [instantiate(ct) for ct, m in zip(wanted, mask, strict=True) if m]
 
-        avals = [v.aval for v, is_linear in zip(jaxpr.invars, linear, strict=True) if not is_linear]
-        avals += [v.aval for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True) if nz]
-        found = jaxpr.memo[key] = (ClosedJaxpr(*stage(backward, avals, jaxpr.debug)), mask)
-    return found
+def _transpose_jaxpr(
+    jaxpr: Jaxpr, linear: Sequence[bool], nonzero_cotangents: Sequence[bool], want: Sequence[bool]
+) -> Derived:
+    mask: list[bool] = []
+
+    def backward(*arguments: Any) -> list[Any]:
+        given = iter(arguments)
+        operands = [
+            LinearOperand(v.aval) if is_linear else next(given)  # type: ignore[arg-type]
+            for v, is_linear in zip(jaxpr.invars, linear, strict=True)
+        ]
+        cotangents = [
+            next(given) if nz else Zero(v.aval) for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True)
+        ]
+        found = backward_pass(jaxpr, (), operands, cotangents)
+        wanted = [ct for ct, is_linear in zip(found, linear, strict=True) if is_linear]
+        mask[:] = [w or type(ct) is not Zero for w, ct in zip(want, wanted, strict=True)]
+        return [instantiate(ct) for ct, m in zip(wanted, mask, strict=True) if m]
+
+    avals = [v.aval for v, is_linear in zip(jaxpr.invars, linear, strict=True) if not is_linear]
+    avals += [v.aval for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True) if nz]
+    program, consts = stage_open(backward, avals, jaxpr.debug)
+    return Derived(program, consts, tuple(mask))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pellucid.ir.rules import Zero
-from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.families import add_any_p
-from pellucid.primitives.linear import instantiate, zeros
+from pellucid.primitives.filled import instantiate, ones, zeros
 from pellucid.tracing.trace import bind1
 
 
-def ones(aval: Any) -> Any:
-    """An array of ones of type `aval`."""
-    return broadcast_in_dim(np.ones((), aval.dtype), aval.shape, ())
+def spread(tangents: Sequence[Any], nonzero: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
+    """A tangent for each result of the types `avals`: those that are given, and zeros where none is."""
+    found = iter(tangents)
+    return [next(found) if nz else Zero(aval.tangent()) for nz, aval in zip(nonzero, avals, strict=True)]
 
 
 def add_tangents(x: Any, y: Any) -> Any:

@@ -77,3 +77,13 @@ def module_bytecode(module: Any) -> bytes:
     buffer = io.BytesIO()
     module.operation.write_bytecode(file=buffer)
     return buffer.getvalue()
+
+
+def to_hlo(module: Any) -> Any:
+    """The XLA computation of a StableHLO module."""
+    return _jax.mlir.mlir_module_to_xla_computation(module_bytecode(module), False, False)
+
+
+def hlo_cost(client: Any, computation: Any) -> dict[str, float]:
+    """XLA's estimates of flops, bytes and more for a computation."""
+    return dict(_jax.hlo_module_cost_analysis(client, computation.get_hlo_module()))

@@ -26,3 +26,6 @@ disable_jit = bootstrap.disable_jit_state
 
 tracing_now = flag("pellucid_tracing_now", None, in_call_key=True)
 """None outside any trace. Under a trace every compiled function must ask Python, which stages it."""
+
+trace_context_names = _jax.config.trace_context_names
+"""Names of the flags in `trace_context()`, in order."""

@@ -34,12 +34,19 @@ flatten_with_path: Callable[..., tuple[list[tuple[tuple[Any, ...], Any]], PyTree
 flatten_one_level: Callable[[Any], tuple[Iterable[Any], Any] | None] = (
     default_registry.flatten_one_level
 )
-flatten_one_level_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any] | None] = (
-    default_registry.flatten_one_level_with_keys
-)
 is_registered: Callable[[type], bool] = default_registry.is_node
 register_node = default_registry.register_node
 register_dataclass_node = default_registry.register_dataclass_node
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any] | None:
+    """(key, child) pairs and static data of the root of `tree`; None for a leaf."""
+    flattened = default_registry.flatten_one_level_with_keys(tree)
+    if flattened is None or not hasattr(tree, "_fields"):
+        return flattened
+    # Some releases of jaxlib give every item of a named tuple the name of the first one.
+    pairs, _ = flatten_with_path(tree, lambda path, _: len(path) == 1)
+    return [(path[0], child) for path, child in pairs], flattened[1]
 
 
 def all_leaves(values: Iterable[Any]) -> bool:

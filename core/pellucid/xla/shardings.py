@@ -17,8 +17,6 @@ from jaxlib import _hlo, _jax  # isort: skip
 if TYPE_CHECKING:
     from enum import Enum
 
-    import numpy as np
-
     class Memory:
         """One memory that a device can address."""
 
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
         process_indices: set[int]
 
         def __init__(self, devices: tuple[Device, ...]) -> None: ...
+        def __len__(self) -> int: ...
+        def __getitem__(self, i: Any) -> Any: ...
 
     class OpSharding:
         """An HLO sharding as the compiler's message."""
@@ -53,9 +53,12 @@ if TYPE_CHECKING:
         class Type(Enum):
             """How the devices of a subgroup share a tile."""
 
-            REPLICATED = ...
-            MANUAL = ...
-            UNREDUCED = ...
+            REPLICATED = 0
+            MANUAL = 1
+            UNREDUCED = 2
+            MAXIMAL = 3
+
+        type: Type
 
         def SerializeToString(self) -> bytes: ...
         def ParseFromString(self, data: bytes) -> None: ...
@@ -78,8 +81,8 @@ if TYPE_CHECKING:
             transpose_perm: Sequence[int],
             subgroup_types: Sequence[OpSharding.Type],
         ) -> HloSharding: ...
+        def v3_to_v2_sharding(self) -> HloSharding: ...
         def is_replicated(self) -> bool: ...
-        def is_maximal(self) -> bool: ...
         def is_manual(self) -> bool: ...
         def is_unreduced(self) -> bool: ...
         def is_tiled(self) -> bool: ...
@@ -92,12 +95,12 @@ if TYPE_CHECKING:
     class Sharding:
         """Root of all placements, known to C++."""
 
+        _memory_kind: str | None
+
     class SingleDeviceSharding(Sharding):
         """The whole value on one device."""
 
         _device: Device
-        _memory_kind: str | None
-        _internal_device_list: DeviceList
 
         def __init__(self, device: Device, *, memory_kind: str | None = None) -> None: ...
 
@@ -105,8 +108,6 @@ if TYPE_CHECKING:
         """A tile assignment over a list of devices."""
 
         _hlo_sharding: HloSharding
-        _memory_kind: str | None
-        _internal_device_list: DeviceList
 
         def __init__(
             self,
@@ -115,7 +116,28 @@ if TYPE_CHECKING:
             memory_kind: str | None = None,
         ) -> None: ...
 
+    class XlaLayout:
+        """Order and tiling of elements, as XLA writes it."""
+
+        def __init__(
+            self,
+            minor_to_major: Sequence[int],
+            tiling: Sequence[tuple[int, ...]] = ...,
+            element_size_in_bits: int = ...,
+        ) -> None: ...
+        def minor_to_major(self) -> tuple[int, ...]: ...
+        def tiling(self) -> list[tuple[int, ...]]: ...
+        def element_size_in_bits(self) -> int: ...
+        def to_string(self) -> str: ...
+
+    class DeviceLayout:
+        """The layout of a value on a device, as an executable reports it."""
+
+        def _xla_layout(self) -> XlaLayout: ...
+
 else:
+    XlaLayout = _hlo.Layout
+    DeviceLayout = _jax.PjRtLayout
     Device = _jax.Device
     DeviceList = _jax.DeviceList
     OpSharding = _hlo.OpSharding
@@ -126,7 +148,25 @@ else:
 
 REPLICATED = OpSharding.Type.REPLICATED
 MANUAL = OpSharding.Type.MANUAL
+MAXIMAL = OpSharding.Type.MAXIMAL
 UNREDUCED = OpSharding.Type.UNREDUCED
+
+
+def op_sharding_of_bytes(message: bytes) -> OpSharding:
+    """The compiler's message from its serialized form."""
+    op_sharding = OpSharding()
+    op_sharding.ParseFromString(message)
+    return op_sharding
+
+
+def hlo_sharding_of_bytes(message: bytes) -> HloSharding:
+    """A tile assignment from its serialized form."""
+    return HloSharding.from_proto(op_sharding_of_bytes(message))
+
+
+def bytes_of_hlo_sharding(sharding: HloSharding) -> bytes:
+    """The serialized form of a tile assignment."""
+    return sharding.to_proto().SerializeToString()
 
 
 def extend(cls: type, source: type) -> None:

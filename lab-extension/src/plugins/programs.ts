@@ -16,7 +16,7 @@ export const programs: JupyterFrontEndPlugin<void> = {
     const factory: IRenderMime.IRendererFactory = {
       safe: true,
       mimeTypes: [PROGRAM_MIME_TYPE],
-      createRenderer: (options) => new ProgramOutput(options.mimeType),
+      createRenderer: options => new ProgramOutput(options.mimeType),
     };
     rendermime.addFactory(factory, 0);
   },

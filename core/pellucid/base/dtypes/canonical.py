@@ -6,10 +6,11 @@ from typing import Any, Literal
 import numpy as np
 
 from pellucid.base.dtypes.catalog import BOOL, SUPPORTED, DType, DTypeLike
-from pellucid.base.dtypes.errors import DTypeError, TruncatedDTypeWarning, UnavailableDTypeError
+from pellucid.base.dtypes.errors import TruncatedDtypeWarning, UnavailableDtypeError
 from pellucid.base.dtypes.extended import ExtendedDType
+from pellucid.base.dtypes.facts import canonicalize
 from pellucid.base.dtypes.hierarchy import CATEGORIES, issubdtype
-from pellucid.base.errors import message
+from pellucid.base.errors import DtypeError, message
 from pellucid.xla import flags
 
 _x64 = flags.enable_x64
@@ -37,16 +38,6 @@ def set_explicit_x64(mode: Literal["warn", "error", "allow"]) -> None:
     _explicit_x64 = mode
 
 
-_TO_32_BITS: dict[Any, DType] = {
-    np.dtype(wide): np.dtype(narrow)
-    for wide, narrow in {
-        "int64": "int32",
-        "uint64": "uint32",
-        "float64": "float32",
-        "complex128": "complex64",
-    }.items()
-}
-
 # Python's scalars by their dtype with 64 bits on. An int is weakly typed, a bool isn't.
 _PYTHON_DTYPES: dict[type, DType] = {
     bool: BOOL,
@@ -54,18 +45,13 @@ _PYTHON_DTYPES: dict[type, DType] = {
     float: np.dtype("float64"),
     complex: np.dtype("complex128"),
 }
-_WEAK_SCALARS: dict[type, type] = {int: int, float: float, complex: complex}
+_WEAK_SCALARS = {int, float, complex}
 
 
 def register_weak_scalar(cls: type, like: type) -> None:
     """Give instances of `cls` the dtype and the weak type of the Python scalar type `like`."""
     _PYTHON_DTYPES[cls] = _PYTHON_DTYPES[like]
-    _WEAK_SCALARS[cls] = like
-
-
-def _canonical(dtype: Any) -> Any:
-    """`dtype` itself, or its 32-bit counterpart while 64 bits are off."""
-    return dtype if x64_enabled() else _TO_32_BITS.get(dtype, dtype)
+    _WEAK_SCALARS.add(cls)
 
 
 def python_scalar_dtype(cls: type) -> DType:
@@ -74,27 +60,27 @@ def python_scalar_dtype(cls: type) -> DType:
     >>> python_scalar_dtype(float)
     dtype('float32')
     """
-    return _canonical(_PYTHON_DTYPES[cls])
+    return canonicalize(_PYTHON_DTYPES[cls])
 
 
 def default_int_dtype() -> DType:
     """Dtype of integers that nobody gave one."""
-    return _canonical(_PYTHON_DTYPES[int])
+    return canonicalize(_PYTHON_DTYPES[int])
 
 
 def default_uint_dtype() -> DType:
     """Dtype of unsigned integers that nobody gave one."""
-    return _canonical(np.dtype("uint64"))
+    return canonicalize(np.dtype("uint64"))
 
 
 def default_float_dtype() -> DType:
     """Dtype of floating-point numbers that nobody gave one."""
-    return _canonical(_PYTHON_DTYPES[float])
+    return canonicalize(_PYTHON_DTYPES[float])
 
 
 def default_complex_dtype() -> DType:
     """Dtype of complex numbers that nobody gave one."""
-    return _canonical(_PYTHON_DTYPES[complex])
+    return canonicalize(_PYTHON_DTYPES[complex])
 
 
 def as_dtype(dtype: DTypeLike) -> DType | ExtendedDType:
@@ -108,7 +94,7 @@ def as_dtype(dtype: DTypeLike) -> DType | ExtendedDType:
     if dtype is None:
         return default_float_dtype()
     if isinstance(dtype, type) and dtype in _PYTHON_DTYPES:
-        return _canonical(_PYTHON_DTYPES[dtype])
+        return canonicalize(_PYTHON_DTYPES[dtype])
     return dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
 
 
@@ -117,7 +103,7 @@ def canonicalize_dtype(
 ) -> DType | ExtendedDType:
     """The dtype that an array has if it is asked for `dtype`: with 64 bits off, one of 32.
 
-    Raises: DTypeError for an extended dtype unless `allow_extended_dtype`.
+    Raises: DtypeError for an extended dtype unless `allow_extended_dtype`.
 
     >>> canonicalize_dtype("float64"), canonicalize_dtype(int)
     (dtype('float32'), dtype('int32'))
@@ -125,56 +111,53 @@ def canonicalize_dtype(
     if isinstance(dtype, ExtendedDType):
         if allow_extended_dtype:
             return dtype
-        raise DTypeError(
-            message("An extended dtype has no canonical form.", got=str(dtype), do=None)
-        )
-    return _canonical(np.dtype(dtype))
+        raise DtypeError("An extended dtype has no canonical form.", got=str(dtype))
+    return canonicalize(np.dtype(dtype))
 
 
 def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     """The canonical dtype for one that a user gave to the function `caller`.
 
-    Warns with TruncatedDTypeWarning, or raises UnavailableDTypeError, or lets it be, as
-    `explicit_x64` says, for a 64-bit dtype while they are off. Raises DTypeError for what is
+    Warns with TruncatedDtypeWarning, or raises UnavailableDtypeError, or lets it be, as
+    `explicit_x64` says, for a 64-bit dtype while they are off. Raises DtypeError for what is
     no dtype, or one that arrays can't have.
 
     >>> check_user_dtype("int8", "zeros"), check_user_dtype(float, "zeros")
     (dtype('int8'), dtype('float32'))
     """
     if isinstance(dtype, type) and dtype in _PYTHON_DTYPES:
-        return _canonical(_PYTHON_DTYPES[dtype])
+        return canonicalize(_PYTHON_DTYPES[dtype])
     if isinstance(dtype, ExtendedDType):
         return dtype
     found = _supported(dtype, caller)
-    canonical: DType = _canonical(found)
+    canonical: DType = canonicalize(found)
     if canonical == found or explicit_x64() == "allow":
         return found
     what = f"{caller}: {found} isn't available while 64-bit dtypes are off"
     do = "Switch them on with the option `jax_enable_x64`, or ask for a 32-bit dtype."
     if explicit_x64() == "error":
-        raise UnavailableDTypeError(message(f"{what}.", do=do))
-    warnings.warn(
-        message(f"{what}; the result is {canonical}.", do=do), TruncatedDTypeWarning, stacklevel=3
-    )
+        raise UnavailableDtypeError(f"{what}.", do=do)
+    text = message(f"{what}; the result is {canonical}.", do=do)
+    warnings.warn(text, TruncatedDtypeWarning, stacklevel=3)
     return canonical
 
 
 def _supported(dtype: DTypeLike, caller: str) -> DType:
     do = "Use a boolean, integer, floating or complex dtype in the machine's byte order."
     if dtype is None:
-        raise DTypeError(message(f"{caller}: needs a dtype.", got="None", do=do))
-    if dtype in CATEGORIES:
+        raise DtypeError(f"{caller}: needs a dtype.", got="None", do=do)
+    if isinstance(dtype, type) and dtype in CATEGORIES:
         do = "Name one of its dtypes, such as float32."
-        raise DTypeError(
-            message(f"{caller}: a category of dtypes isn't a dtype.", got=dtype.__name__, do=do)
+        raise DtypeError(
+            f"{caller}: a category of dtypes isn't a dtype.", got=dtype.__name__, do=do
         )
     try:
         found = np.dtype(dtype)
     except TypeError as error:
         got = repr(dtype) if isinstance(dtype, str) else type(dtype).__qualname__
-        raise DTypeError(message(f"{caller}: no dtype has this name.", got=got, do=do)) from error
+        raise DtypeError(f"{caller}: no dtype has this name.", got=got, do=do) from error
     if found not in SUPPORTED or not found.isnative:
-        raise DTypeError(message(f"{caller}: no array can have this dtype.", got=str(found), do=do))
+        raise DtypeError(f"{caller}: no array can have this dtype.", got=str(found), do=do)
     return found
 
 
@@ -183,30 +166,28 @@ def dtype_of(x: Any) -> DType | ExtendedDType:
 
     `x` is an array, anything with a `dtype`, a Python scalar, or a dtype by any of its names.
 
-    Raises: DTypeError if it is none of these.
+    Raises: DtypeError if it is none of these.
 
     >>> dtype_of(3), dtype_of(np.ones(2)), dtype_of("bfloat16")
     (dtype('int32'), dtype('float32'), dtype(bfloat16))
     """
     cls = type(x)
     if cls in _PYTHON_DTYPES:
-        return _canonical(_PYTHON_DTYPES[cls])
+        return canonicalize(_PYTHON_DTYPES[cls])
     if isinstance(x, (type, str, np.dtype, ExtendedDType)):
         return check_user_dtype(x, "dtype")
     dtype = getattr(x, "dtype", None)
     if dtype in SUPPORTED:
-        return _canonical(dtype)
+        return canonicalize(dtype)
     if isinstance(dtype, ExtendedDType):
         return dtype
     for scalar_class in (bool, int, float, complex):
         if isinstance(x, scalar_class):
-            return _canonical(_PYTHON_DTYPES[scalar_class])
-    raise DTypeError(
-        message(
-            "This value has no dtype that an array can have.",
-            got=cls.__qualname__ if dtype is None else f"{cls.__qualname__} of {dtype}",
-            do="Make it an array of numbers first, for example with `jax.numpy.asarray`.",
-        )
+            return canonicalize(_PYTHON_DTYPES[scalar_class])
+    raise DtypeError(
+        "This value has no dtype that an array can have.",
+        got=cls.__qualname__ if dtype is None else f"{cls.__qualname__} of {dtype}",
+        do="Make it an array of numbers first, for example with `jax.numpy.asarray`.",
     )
 
 
@@ -240,7 +221,7 @@ def scalar_type_of(x: Any) -> type:
     for category, python_type in _PYTHON_TYPES.items():
         if issubdtype(dtype, category):
             return python_type
-    raise DTypeError(message("No Python number is like this dtype.", got=str(dtype)))
+    raise DtypeError("No Python number is like this dtype.", got=str(dtype))
 
 
 _PYTHON_TYPES: dict[type, type] = {

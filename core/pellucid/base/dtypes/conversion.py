@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pellucid.base.dtypes.canonical import default_int_dtype
 from pellucid.base.dtypes.catalog import BOOL, COMPLEXES, FLOATS, KINDS, DType, DTypeLike
 
 _WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 _INEXACT = frozenset(FLOATS + COMPLEXES)
+_I32 = np.dtype("int32")
 _F32, _F64, _C64, _C128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
 
 
@@ -44,10 +44,10 @@ def to_complex_dtype(dtype: DTypeLike) -> DType:
 
 
 def to_numeric_dtype(dtype: DTypeLike) -> DType:
-    """`dtype`, or the default integer one for bool.
+    """`dtype`, or int32 for bool.
 
     >>> to_numeric_dtype("bool"), to_numeric_dtype("int8")
     (dtype('int32'), dtype('int8'))
     """
     dtype = np.dtype(dtype)
-    return default_int_dtype() if dtype == BOOL else dtype
+    return _I32 if dtype == BOOL else dtype

@@ -1,5 +1,6 @@
 """Extended dtypes: elements that are small arrays of an ordinary dtype, such as random keys."""
 
+import builtins
 import math
 from typing import Any
 
@@ -9,11 +10,11 @@ float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 """Dtype of the tangents of values that can't vary, such as integers. Its elements hold nothing."""
 
 
-class extended(np.generic):  # noqa: N801  (named as NumPy names its abstract scalar types)
+class extended(np.generic):
     """Scalar type above those of all extended dtypes; a category for `issubdtype`."""
 
 
-class prng_key(extended):  # noqa: N801
+class prng_key(extended):
     """Scalar type above those of all dtypes of random keys; a category for `issubdtype`."""
 
 
@@ -35,13 +36,13 @@ class ExtendedDType:
     def __init__(
         self,
         name: str,
-        type: type[extended],
+        type: builtins.type[extended],
         base_dtype: np.dtype[Any],
         element_shape: tuple[int, ...],
         implementation: Any = None,
     ) -> None:
         self.name = name
-        self.type = type
+        self.type: builtins.type[extended] = type
         self.base_dtype = base_dtype
         self.element_shape = element_shape
         self.implementation = implementation

@@ -35,4 +35,6 @@ def canonicalize(dtype: Any) -> Any:
 
 def item_bytes(dtype: Any) -> int:
     """Bytes of one element on a device's host side."""
-    return dtype.itemsize if isinstance(dtype, (np.dtype, ExtendedDType)) else np.dtype(dtype).itemsize
+    return (
+        dtype.itemsize if isinstance(dtype, (np.dtype, ExtendedDType)) else np.dtype(dtype).itemsize
+    )

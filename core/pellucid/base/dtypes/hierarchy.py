@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.dtypes.catalog import COMPLEXES, FLOATS, KINDS, SIGNED, UNSIGNED, DTypeLike
-from pellucid.base.dtypes.errors import DTypeError
 from pellucid.base.dtypes.extended import ExtendedDType, extended, prng_key
-from pellucid.base.errors import message
+from pellucid.base.errors import DtypeError
 
 # NumPy takes the scalar types of ml_dtypes for kinds of their own.
 _CATEGORY: dict[type, type] = {
@@ -18,17 +17,19 @@ _CATEGORY: dict[type, type] = {
     **{dtype.type: np.complexfloating for dtype in COMPLEXES},
 }
 
-CATEGORIES = (
-    np.generic,
-    np.number,
-    np.integer,
-    np.signedinteger,
-    np.unsignedinteger,
-    np.inexact,
-    np.floating,
-    np.complexfloating,
-    extended,
-    prng_key,
+CATEGORIES = frozenset(
+    (
+        np.generic,
+        np.number,
+        np.integer,
+        np.signedinteger,
+        np.unsignedinteger,
+        np.inexact,
+        np.floating,
+        np.complexfloating,
+        extended,
+        prng_key,
+    )
 )
 """Scalar types that no array has, each above those of several dtypes."""
 
@@ -88,10 +89,8 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
     try:
         return dtype == np.dtype(kind)
     except TypeError as error:
-        raise DTypeError(
-            message(
-                "isdtype: the kind is neither a dtype nor one of the array API's kinds.",
-                got=repr(kind) if isinstance(kind, str) else type(kind).__name__,
-                do=f"Use a dtype or one of {', '.join(map(repr, KINDS))}.",
-            )
+        raise DtypeError(
+            "isdtype: the kind is neither a dtype nor one of the array API's kinds.",
+            got=repr(kind) if isinstance(kind, str) else type(kind).__name__,
+            do=f"Use a dtype or one of {', '.join(map(repr, KINDS))}.",
         ) from error

@@ -33,9 +33,9 @@ from pellucid.base.dtypes.catalog import (
     DType,
     DTypeLike,
 )
-from pellucid.base.dtypes.errors import DTypeError, TypePromotionError
+from pellucid.base.dtypes.errors import TypePromotionError
 from pellucid.base.dtypes.extended import ExtendedDType
-from pellucid.base.errors import message
+from pellucid.base.errors import DtypeError
 
 Node: TypeAlias = Any
 """A dtype, or one of the weak types int, float and complex."""
@@ -157,14 +157,15 @@ class _Promotion:
         return node, all_weak and node != BOOL
 
 
-def _weak_node(dtype: DType) -> Node:
+def _weak_node(dtype: DType | ExtendedDType) -> Node:
     for kind, node in (("integral", int), ("real floating", float), ("complex floating", complex)):
         if dtype in KINDS[kind]:
             return node
     return dtype
 
 
-_WEAK_NODES = (int, float, complex)
+# A set, which compares hashes first: `np.dtype("int64") == int`.
+_WEAK_NODES = frozenset((int, float, complex))
 _STANDARD = tuple(_Promotion(_standard_lattice(x64), is_strict=False) for x64 in (False, True))
 _STRICT = tuple(_Promotion(_strict_lattice(), is_strict=True) for _ in (False, True))
 
@@ -219,13 +220,13 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
     With `return_weak_type_flag`, gives the weak type, too.
 
-    Raises: TypePromotionError if there is none; DTypeError without arguments.
+    Raises: TypePromotionError if there is none; DtypeError without arguments.
 
     >>> result_type(np.int8(1), 2.0), result_type("uint8", "int8")
     (dtype('float32'), dtype('int16'))
     """
     if not args:
-        raise ValueError(message("result_type: needs at least one value or dtype."))
+        raise ValueError("result_type: needs at least one value or dtype.")
     result = lattice_result_type(*(default_float_dtype() if arg is None else arg for arg in args))
     dtype = canonicalize_dtype(result[0], allow_extended_dtype=True)
     return (dtype, result[1]) if return_weak_type_flag else dtype
@@ -241,8 +242,8 @@ def safe_to_cast(source: Any, target: Any) -> bool:
     return promote((dtype_and_weak_type(source), target_type))[0] == target_type[0]
 
 
-def _no_promotion_of(dtype: Any) -> DTypeError:
-    return DTypeError(message("This dtype can't be combined with another one.", got=str(dtype)))
+def _no_promotion_of(dtype: Any) -> DtypeError:
+    return DtypeError("This dtype can't be combined with another one.", got=str(dtype))
 
 
 def _no_common_dtype(nodes: list[Node], *, is_strict: bool) -> TypePromotionError:
@@ -254,8 +255,6 @@ def _no_common_dtype(nodes: list[Node], *, is_strict: bool) -> TypePromotionErro
     else:
         why = "Integer dtypes of fewer than 8 bits aren't promoted"
     return TypePromotionError(
-        message(
-            f"No implicit promotion between {', '.join(names[:-1])} and {names[-1]}.",
-            do=f"{why}: convert explicitly, for example with `x.astype('float32')`.",
-        )
+        f"No implicit promotion between {', '.join(names[:-1])} and {names[-1]}.",
+        do=f"{why}: convert explicitly, for example with `x.astype('float32')`.",
     )

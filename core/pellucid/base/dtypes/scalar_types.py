@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.base.dtypes.catalog import ALL, DType
-from pellucid.base.errors import PellucidError, message
+from pellucid.base.errors import PellucidError
 
 
 class ScalarType(type):
@@ -35,7 +35,7 @@ class ScalarType(type):
 
 
 def _unwired(x: Any, dtype: DType) -> Any:
-    raise PellucidError(message(f"{dtype}(…): no array can be made before `pellucid` is imported."))
+    raise PellucidError(f"{dtype}(…): no array can be made before `pellucid` is imported.")
 
 
 _conversion: Callable[[Any, DType], Any] = _unwired

@@ -2,28 +2,34 @@
 
 import sys
 from collections import defaultdict
-from typing import Any
+from typing import Any, NoReturn
 
-from pellucid.base.errors import message
 from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeysError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeafWithPath
-from pellucid.xla.recursion import give_back_levels
+from pellucid.xla.recursion import SPARE_LEVELS, give_levels, restore_levels, take_levels
 
 
-def flatten_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> Exception:
-    """The error to raise for `error`, which C++ raised when it flattened `tree`.
+def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> NoReturn:
+    """Raise what explains `error`, which C++ raised when it flattened `tree`.
 
-    That is `error` itself if it comes from the user's code. The recursion levels that the
-    failed call has kept are given back.
+    That is `error` itself if it comes from the user's code. The caller has given this thread
+    the spare recursion levels; they are taken back, and those that the failed call has kept
+    are given.
     """
     found, path = _search(tree, predicate)
-    if not isinstance(error, SystemError | RecursionError):
-        give_back_levels(len(path))
-    if found is None and isinstance(error, SystemError) and isinstance(error.__cause__, Exception):
-        return error.__cause__
-    return found or error
+    # Comparing keys with the last level gives neither of these errors, but one about the keys.
+    if isinstance(error, (RecursionError, SystemError)) or isinstance(found, CyclicTreeError):
+        restore_levels()
+    else:
+        give_levels(len(path))
+        take_levels(len(SPARE_LEVELS))
+    if found is not None:
+        raise found from None
+    if isinstance(error, SystemError) and error.__cause__ is not None:
+        raise error.__cause__
+    raise error
 
 
 def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
@@ -59,9 +65,7 @@ def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | No
     return None, ()
 
 
-def _children(
-    node: Any, path: KeyPath, predicate: IsLeafWithPath | None
-) -> list[tuple[Any, Any]]:
+def _children(node: Any, path: KeyPath, predicate: IsLeafWithPath | None) -> list[tuple[Any, Any]]:
     if predicate is not None:
         answer = predicate(path, node)
         if answer is not None and not isinstance(answer, bool):
@@ -85,31 +89,24 @@ def _is_unsortable(node: dict[Any, Any]) -> bool:
 def _unsortable(node: dict[Any, Any], path: KeyPath) -> UnsortableKeysError:
     kinds = sorted({type(key).__qualname__ for key in node})
     return UnsortableKeysError(
-        message(
-            "The keys of a dict can't be sorted, so its leaves have no order.",
-            got=f"{shown_path('tree', path)}: {type(node).__qualname__} with keys of type"
-            f" {' and '.join(kinds)}",
-            do="Use keys of one type, or an OrderedDict, whose own order is taken.",
-        )
+        "The keys of a dict can't be sorted, so its leaves have no order.",
+        got=f"{shown_path('tree', path)}: {type(node).__qualname__} with keys of type"
+        f" {' and '.join(kinds)}",
+        do="Use keys of one type, or an OrderedDict, whose own order is taken.",
     )
 
 
 def _cyclic(node: Any, path: KeyPath, first: KeyPath) -> CyclicTreeError:
     return CyclicTreeError(
-        message(
-            "A tree contains itself, so it has no end.",
-            got=f"{shown_path('tree', path)}: the same {type(node).__qualname__} as"
-            f" {shown_path('tree', first)}",
-            do="Keep the way back to the parent out of the tree, for example as static data.",
-        )
+        "A tree contains itself, so it has no end.",
+        got=f"{shown_path('tree', path)}: the same {type(node).__qualname__} as"
+        f" {shown_path('tree', first)}",
+        do="Keep the way back to the parent out of the tree, for example as static data.",
     )
 
 
 def _too_deep(depth: int) -> CyclicTreeError:
     return CyclicTreeError(
-        message(
-            f"A tree is nested more than {depth - 1} levels deep.",
-            do="Keep long chains in a list; if the depth is meant, raise"
-            " `sys.setrecursionlimit`.",
-        )
+        f"A tree is nested more than {depth - 1} levels deep.",
+        do="Keep long chains in a list; if the depth is meant, raise `sys.setrecursionlimit`.",
     )

@@ -1,6 +1,6 @@
 """Errors about trees and their structures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pellucid.base.errors import PellucidError
 from pellucid.base.tree.differences import Difference
@@ -20,8 +20,15 @@ class TreeStructureError(TreeError):
     `differences` holds one record for each place where they differ.
     """
 
-    def __init__(self, text: str, differences: Sequence[Difference] = ()) -> None:
-        super().__init__(text)
+    def __init__(
+        self,
+        what: str,
+        *,
+        got: Iterable[str] = (),
+        do: str | None = None,
+        differences: Iterable[Difference] = (),
+    ) -> None:
+        super().__init__(what, got=got, do=do)
         self.differences = tuple(differences)
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Sized
 from typing import Any
 
-from pellucid.base.errors import message
-from pellucid.base.tree.diagnosis import flatten_failure
+from pellucid.base.tree.diagnosis import raise_failure
 from pellucid.base.tree.errors import TreeArgumentError, TreeStructureError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
 from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
+from pellucid.xla.recursion import SPARE_LEVELS, guarded, leave_level
+
+_flatten = guarded(pytree.flatten)
+_flatten_with_path = guarded(pytree.flatten_with_path)
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
@@ -23,12 +26,11 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     ([2, 1], PyTreeDef({'a': *, 'b': (*, None)}))
     """
     try:
-        return pytree.flatten(tree, is_leaf)
+        return _flatten(tree, is_leaf)
     except Exception as error:
-        failure = flatten_failure(tree, _with_path(is_leaf), error)
-        if failure is error:
-            raise
-        raise failure from None
+        for _ in SPARE_LEVELS:
+            leave_level()
+        raise_failure(tree, _with_path(is_leaf), error)
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -80,14 +82,13 @@ def tree_flatten_with_path(
     >>> tree_flatten_with_path({"a": [1]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1)]
     """
-    predicate = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
+    predicate: Any = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
     try:
-        return pytree.flatten_with_path(tree, predicate)
+        return _flatten_with_path(tree, predicate)
     except Exception as error:
-        failure = flatten_failure(tree, predicate, error)
-        if failure is error:
-            raise
-        raise failure from None
+        for _ in SPARE_LEVELS:
+            leave_level()
+        raise_failure(tree, predicate, error)
 
 
 def tree_leaves_with_path(
@@ -178,16 +179,14 @@ def require_structures(caller: str, *treedefs: Any) -> None:
     for treedef in treedefs:
         if not isinstance(treedef, PyTreeDef):
             raise TreeArgumentError(
-                message(
-                    f"{caller}: needs the structure of a tree.",
-                    got=type(treedef).__qualname__,
-                    do="Pass what `tree_structure` gives; the structure comes before the tree or"
-                    " its leaves.",
-                )
+                f"{caller}: needs the structure of a tree.",
+                got=type(treedef).__qualname__,
+                do="Pass what `tree_structure` gives; the structure comes before the tree or"
+                " its leaves.",
             )
 
 
-def _with_path(is_leaf: IsLeaf | None) -> IsLeafWithPath | None:
+def _with_path(is_leaf: Any) -> IsLeafWithPath | None:
     """`is_leaf` as a predicate that is given the path, too."""
     return None if is_leaf is None else lambda _, node: is_leaf(node)
 
@@ -197,4 +196,4 @@ def _wrong_leaf_count(treedef: PyTreeDef, count: int) -> TreeStructureError:
     if count < treedef.num_leaves:
         indices = pytree.flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))[0]
         lines.append(f"first without a value: {shown_path('tree', indices[count][0])}")
-    return TreeStructureError(message("tree_unflatten: the number of leaves is wrong.", got=lines))
+    return TreeStructureError("tree_unflatten: the number of leaves is wrong.", got=lines)

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.errors import message
 from pellucid.base.tree.errors import TreeArgumentError, TreeTransposeError
 from pellucid.base.tree.flatten import (
     require_structures,
@@ -19,9 +18,7 @@ from pellucid.xla.pytree import IsLeaf, IsLeafWithPath, PyTreeDef
 _MISSING: Any = object()
 
 
-def tree_map(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None
-) -> Any:
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """The tree of `f(leaf, *subtrees)` for each leaf of `tree`.
 
     Each tree of `rest` must continue the structure of `tree`: `subtrees` are its parts that
@@ -53,9 +50,7 @@ def tree_map_with_path(
     """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = _columns("tree_map_with_path", treedef, rest)
-    return treedef.unflatten(
-        [f(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)]
-    )
+    return treedef.unflatten([f(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)])
 
 
 def tree_transpose(
@@ -71,22 +66,21 @@ def tree_transpose(
     {'a': [1, 3], 'b': [2, 4]}
     """
     require_structures("tree_transpose", outer_treedef)
-    if inner_treedef is None:
-        inner_treedef = _first_inner_structure(outer_treedef, pytree_to_transpose)
-    require_structures("tree_transpose", inner_treedef)
+    inner = inner_treedef
+    if inner is None:
+        inner = _first_inner_structure(outer_treedef, pytree_to_transpose)
+    require_structures("tree_transpose", inner)
     leaves, treedef = tree_flatten(pytree_to_transpose)
-    rows, columns = outer_treedef.num_leaves, inner_treedef.num_leaves
+    rows, columns = outer_treedef.num_leaves, inner.num_leaves
     if len(leaves) != rows * columns:
         raise TreeTransposeError(
-            message(
-                "tree_transpose: the tree isn't the inner structure within the outer one.",
-                got=[
-                    f"tree: {len(leaves)} leaves, {treedef}",
-                    f"expected: {rows} x {columns} leaves, {outer_treedef.compose(inner_treedef)}",
-                ],
-            )
+            "tree_transpose: the tree isn't the inner structure within the outer one.",
+            got=[
+                f"tree: {len(leaves)} leaves, {treedef}",
+                f"expected: {rows} x {columns} leaves, {outer_treedef.compose(inner)}",
+            ],
         )
-    return inner_treedef.unflatten(
+    return inner.unflatten(
         [outer_treedef.unflatten(leaves[column::columns]) for column in range(columns)]
     )
 
@@ -155,11 +149,9 @@ def _first_inner_structure(outer_treedef: PyTreeDef, tree: Any) -> PyTreeDef:
     subtrees = flatten_up_to(outer_treedef, tree, caller="tree_transpose")
     if not subtrees:
         raise TreeTransposeError(
-            message(
-                "tree_transpose: the inner structure can't be found.",
-                got=f"an outer structure without leaves: {outer_treedef}",
-                do="Give inner_treedef.",
-            )
+            "tree_transpose: the inner structure can't be found.",
+            got=f"an outer structure without leaves: {outer_treedef}",
+            do="Give inner_treedef.",
         )
     return tree_structure(subtrees[0])
 
@@ -177,8 +169,6 @@ def _reduced_in_halves(operation: Callable[[Any, Any], Any], leaves: Sequence[An
 def _require_leaves(caller: str, argument: str, leaves: Sequence[Any]) -> None:
     if not leaves:
         raise TreeArgumentError(
-            message(
-                f"{caller}: the tree has no leaves.",
-                do=f"Give `{argument}`, the result for this case.",
-            )
+            f"{caller}: the tree has no leaves.",
+            do=f"Give `{argument}`, the result for this case.",
         )

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from pellucid.base.tree.registry import register_pytree_node
 
@@ -20,7 +20,7 @@ class Partial(functools.partial):  # type: ignore[type-arg]
     144
     """
 
-    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kw: Any) -> "Partial":
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kw: Any) -> Self:
         # functools.partial would take the arguments of an inner partial as its own.
         if isinstance(func, functools.partial):
             func = _Whole(func)
@@ -47,7 +47,7 @@ class _Whole:
         return repr(self.function)
 
 
-def _unflatten(func: Callable[..., Any], children: Any) -> Partial:
+def _unflatten(func: Any, children: Any) -> Partial:
     args, keywords = children
     return Partial(func, *args, **keywords)
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pellucid.base.errors import message
 from pellucid.base.tree.differences import Difference, same_node, structure_differences
 from pellucid.base.tree.errors import TreeStructureError
 from pellucid.base.tree.flatten import tree_flatten, tree_structure, tree_unflatten
@@ -135,5 +134,5 @@ def _misfit(caller: str, name: str, differences: list[Difference]) -> TreeStruct
     do = None
     if any(difference.expected == "None" for difference in differences):
         do = "None is a node without leaves; `is_leaf=lambda x: x is None` makes it a leaf."
-    text = message(f"{caller}: the structures don't match.", got=shown, do=do)
-    return TreeStructureError(text, differences)
+    what = f"{caller}: the structures don't match."
+    return TreeStructureError(what, got=shown, do=do, differences=differences)

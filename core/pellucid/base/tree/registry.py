@@ -5,7 +5,6 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.base.errors import message
 from pellucid.base.tree.errors import TreeArgumentError, TreeError
 from pellucid.xla import pytree
 from pellucid.xla.pytree import DictKey
@@ -166,21 +165,17 @@ def register_dataclass(
     """
     if (data_fields is None) != (meta_fields is None):
         raise TreeArgumentError(
-            message(
-                "register_dataclass: one of data_fields and meta_fields is missing.",
-                got=f"data_fields={data_fields}, meta_fields={meta_fields}",
-                do="Give both, or neither and mark the static fields with `jax.tree.static`.",
-            )
+            "register_dataclass: one of data_fields and meta_fields is missing.",
+            got=f"data_fields={data_fields}, meta_fields={meta_fields}",
+            do="Give both, or neither and mark the static fields with `jax.tree.static`.",
         )
     is_dataclass = dataclasses.is_dataclass(nodetype)
     if data_fields is None or meta_fields is None:
         if not is_dataclass:
             raise TreeArgumentError(
-                message(
-                    f"register_dataclass: {nodetype.__qualname__} isn't a dataclass.",
-                    do="Decorate it with `dataclasses.dataclass`, or give its data_fields and"
-                    " meta_fields.",
-                )
+                f"register_dataclass: {nodetype.__qualname__} isn't a dataclass.",
+                do="Decorate it with `dataclasses.dataclass`, or give its data_fields and"
+                " meta_fields.",
             )
         fields = [f for f in dataclasses.fields(nodetype) if f.name not in drop_fields]
         data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
@@ -245,11 +240,9 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], A
 def _node(caller: str, node: tuple[Any, Any] | None, tree: Any) -> tuple[Any, Any]:
     if node is None:
         raise TreeError(
-            message(
-                f"{caller}: can't take a leaf apart.",
-                got=type(tree).__qualname__,
-                do="If it should be a node, register its class with `register_pytree_node`.",
-            )
+            f"{caller}: can't take a leaf apart.",
+            got=type(tree).__qualname__,
+            do="If it should be a node, register its class with `register_pytree_node`.",
         )
     return node
 
@@ -257,22 +250,18 @@ def _node(caller: str, node: tuple[Any, Any] | None, tree: Any) -> tuple[Any, An
 def _register(caller: str, register: Callable[..., Any], nodetype: Any, *parts: Any) -> None:
     if not isinstance(nodetype, type):
         raise TreeArgumentError(
-            message(f"{caller}: the node type must be a class.", got=type(nodetype).__qualname__)
+            f"{caller}: the node type must be a class.", got=type(nodetype).__qualname__
         )
     try:
         register(nodetype, *parts)
     except ValueError as error:
         raise TreeError(
-            message(
-                f"{caller}: {nodetype.__module__}.{nodetype.__qualname__} is registered already.",
-                do="Register each class once.",
-            )
+            f"{caller}: {nodetype.__module__}.{nodetype.__qualname__} is registered already.",
+            do="Register each class once.",
         ) from error
 
 
-def _require_all_fields(
-    nodetype: type, data: set[str], meta: set[str], dropped: set[str]
-) -> None:
+def _require_all_fields(nodetype: type, data: set[str], meta: set[str], dropped: set[str]) -> None:
     wanted = {f.name for f in dataclasses.fields(nodetype) if f.init}
     problems = {
         "in data_fields and in meta_fields": data & meta,
@@ -286,11 +275,9 @@ def _require_all_fields(
 
 def _wrong_fields(nodetype: type, lines: list[str]) -> TreeError:
     return TreeError(
-        message(
-            f"register_dataclass: the fields of {nodetype.__qualname__} don't add up.",
-            got=lines,
-            do="Name each field of the constructor once.",
-        )
+        f"register_dataclass: the fields of {nodetype.__qualname__} don't add up.",
+        got=lines,
+        do="Name each field of the constructor once.",
     )
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pellucid.base.errors import message
 from pellucid.base.tree.differences import child_keys
 from pellucid.base.tree.errors import StaticDataError
 from pellucid.base.tree.paths import KeyPath, shown_path
@@ -26,19 +25,28 @@ def _visit(treedef: PyTreeDef, path: KeyPath, caller: str, name: str) -> None:
         return
     kind, data = node
     try:
-        bool(data == data)  # noqa: PLR0124
+        _compare(data)
     except Exception as error:  # `==` of the user's class
         raise StaticDataError(
-            message(
-                f"{caller}: the static data of a {kind.__qualname__} can't be compared.",
-                got=f"{shown_path(name, path)}: static data of type {_type_text(data)}",
-                do="Make arrays children of the node; static data are part of the program.",
-            )
+            f"{caller}: the static data of a {kind.__qualname__} can't be compared.",
+            got=f"{shown_path(name, path)}: static data of type {_type_text(data)}",
+            do="Make arrays children of the node; static data are part of the program.",
         ) from error
     children = treedef.children()
     if children:
         for key, child in zip(child_keys(treedef), children, strict=True):
             _visit(child, (*path, key), caller, name)
+
+
+def _compare(data: Any) -> None:
+    """Compare `data` as another object with the same content would be compared with it."""
+    if isinstance(data, dict):
+        data = list(data.values())
+    if isinstance(data, (tuple, list)):  # which take an item for equal to itself unasked
+        for item in data:
+            _compare(item)
+    else:
+        bool(data == data)  # noqa: PLR0124
 
 
 def _type_text(data: Any) -> str:

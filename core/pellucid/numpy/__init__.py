@@ -1,0 +1,1 @@
+"""`pellucid.numpy`: the NumPy API on arrays that are traced, transformed, compiled and sharded."""
