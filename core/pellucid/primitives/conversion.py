@@ -16,6 +16,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY, ANY_OR_KEY, FLOATING, Elementwise, kind_of
 from pellucid.primitives.movement import Movement, move_axis
+from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -40,6 +41,8 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
     aval: Any = type_of(operand)
+    if aval.dtype == dtype and not weak_type and not hasattr(operand, "aval") and not context.trace.is_eager:
+        return np.asarray(operand, dtype)  # a literal or a constant needs no equation
     if aval.dtype == dtype and aval.weak_type == weak_type and hasattr(operand, "aval"):
         return operand
     if kind_of(aval.dtype) == "complex" and kind_of(dtype) not in ("complex", "key"):
