@@ -272,6 +272,10 @@ class LoweringContext:
         """Call `jaxpr` as a function of the module, lowered once however often it is called."""
         return self.module_lowering.lower_call(jaxpr, name, operands, **more)
 
+    def symbol(self, jaxpr: Any, name: str) -> str:
+        """The reference `@name` to `jaxpr` as a function of the module, for operations that call by reference."""
+        return f"@{self.module_lowering.symbol(jaxpr, name)}"
+
     def from_python(
         self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any = ()
     ) -> list[ir.Value]:

@@ -37,7 +37,7 @@ def _make_cpu() -> Any:
             return arrays.put(aval, sharding, shards, pair, True)
 
         xla_client.answer_lookups(
-            client, shaped_array, lambda d, memory_kind=None: make_single_device_sharding(d, memory_kind=memory_kind), two_devices
+            client, shaped_array, make_single_device_sharding, two_devices
         )
     return client
 
