@@ -189,6 +189,10 @@ class LoweringContext:
         scalar = self.constant(np.asarray(value, dtype=aval.dtype))
         return self.broadcast(scalar, (), aval) if aval.shape else scalar
 
+    def zeros(self, aval: ShapedArray) -> ir.Value:
+        """An array of zero bits that holds values of type `aval`."""
+        return self.full(physical(aval), 0)
+
     def broadcast(self, x: ir.Value, dims: Sequence[int], result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
         return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)})

@@ -87,11 +87,11 @@ def _like(value: Any, x: Any) -> Any:
 
 
 def _add(x: Any, y: Any) -> Any:
-    return logical.or_(x, y) if _is_bool(x) else arithmetic.add(x, y)
+    return logical.bitwise_or(x, y) if _is_bool(x) else arithmetic.add(x, y)
 
 
 def _multiply(x: Any, y: Any) -> Any:
-    return logical.and_(x, y) if _is_bool(x) else arithmetic.mul(x, y)
+    return logical.bitwise_and(x, y) if _is_bool(x) else arithmetic.mul(x, y)
 
 
 def _is_bool(x: Any) -> bool:
@@ -204,7 +204,7 @@ def remainder(x: Any, y: Any, /) -> Any:
     zero = _like(0, rem)
     nonzero = logical.ne(rem, zero)
     other_sign = logical.ne(logical.lt(rem, zero), logical.lt(y, zero))
-    return _select(logical.and_(other_sign, nonzero), arithmetic.add(rem, y), rem)
+    return _select(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
 
 
 mod = remainder
@@ -230,7 +230,7 @@ def floor_divide(x: Any, y: Any, /) -> Any:
             return quotient
         inexact = logical.ne(arithmetic.rem(x, y), zero)
         negative_ = logical.ne(arithmetic.sign(x), arithmetic.sign(y))
-        return _select(logical.and_(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient)
+        return _select(logical.bitwise_and(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient)
     return _float_divmod(x, y)[0]
 
 
@@ -240,7 +240,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     zero, one = _like(0, x), _like(1, x)
     numerator = _select(logical.eq(mod_, zero), x, arithmetic.sub(x, mod_))
     quotient = arithmetic.div(numerator, y)
-    fix = logical.and_(
+    fix = logical.bitwise_and(
         logical.ne(mod_, zero), logical.ne(arithmetic.sign(y), arithmetic.sign(mod_))
     )
     mod_ = _select(fix, arithmetic.add(mod_, y), mod_)
@@ -304,7 +304,7 @@ def _integer_to_integer(x: Any, y: Any) -> Any:
     shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)  # type: ignore[attr-defined]
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
-        odd = logical.ne(logical.and_(y, one), zero)
+        odd = logical.ne(logical.bitwise_and(y, one), zero)
         result = _select(odd, arithmetic.mul(result, x), result)
         x = arithmetic.mul(x, x)
         y = logical.shift_right_logical(y, one)
@@ -319,7 +319,7 @@ def hypot(x: Any, y: Any, /) -> Any:
     """Length of the vector (`x`, `y`), without overflow where the result has none."""
     x, y = promote_arguments_inexact("hypot", x, y)
     x, y = arithmetic.abs(x), arithmetic.abs(y)
-    infinite = logical.or_(logical.eq(x, _like(np.inf, x)), logical.eq(y, _like(np.inf, y)))
+    infinite = logical.bitwise_or(logical.eq(x, _like(np.inf, x)), logical.eq(y, _like(np.inf, y)))
     large, small = arithmetic.max(x, y), arithmetic.min(x, y)
     zero, one = _like(0, large), _like(1, large)
     is_zero = logical.eq(large, zero)
@@ -440,10 +440,10 @@ def _as_bools(name: str, *operands: Any) -> list[Any]:
     return promote_shapes(name, *bools)
 
 
-logical_and = _binary("logical_and", logical.and_, _as_bools, "Whether both `x` and `y` are nonzero.")
-logical_or = _binary("logical_or", logical.or_, _as_bools, "Whether `x` or `y` is nonzero.")
-logical_xor = _binary("logical_xor", logical.xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero.")
-logical_not = _unary("logical_not", logical.not_, _as_bools, "Whether `x` is zero.")
+logical_and = _binary("logical_and", logical.bitwise_and, _as_bools, "Whether both `x` and `y` are nonzero.")
+logical_or = _binary("logical_or", logical.bitwise_or, _as_bools, "Whether `x` or `y` is nonzero.")
+logical_xor = _binary("logical_xor", logical.bitwise_xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero.")
+logical_not = _unary("logical_not", logical.bitwise_not, _as_bools, "Whether `x` is zero.")
 
 
 def _integers(name: str, *operands: Any) -> list[Any]:
@@ -458,10 +458,10 @@ def _integers(name: str, *operands: Any) -> list[Any]:
     return promoted
 
 
-bitwise_and = _binary("bitwise_and", logical.and_, _integers, "Bits set in both `x` and `y`.")
-bitwise_or = _binary("bitwise_or", logical.or_, _integers, "Bits set in `x` or `y`.")
-bitwise_xor = _binary("bitwise_xor", logical.xor, _integers, "Bits set in exactly one of `x` and `y`.")
-bitwise_not = bitwise_invert = invert = _unary("invert", logical.not_, _integers, "Bits not set in `x`.")
+bitwise_and = _binary("bitwise_and", logical.bitwise_and, _integers, "Bits set in both `x` and `y`.")
+bitwise_or = _binary("bitwise_or", logical.bitwise_or, _integers, "Bits set in `x` or `y`.")
+bitwise_xor = _binary("bitwise_xor", logical.bitwise_xor, _integers, "Bits set in exactly one of `x` and `y`.")
+bitwise_not = bitwise_invert = invert = _unary("invert", logical.bitwise_not, _integers, "Bits not set in `x`.")
 bitwise_count = _unary("bitwise_count", lambda x: convert_element_type(logical.population_count(arithmetic.abs(x) if not type_of(x).dtype.name.startswith("u") else x), np.dtype(np.uint8)), _integers, "Number of bits set in the absolute value of `x`.")  # type: ignore[attr-defined]
 left_shift = bitwise_left_shift = _binary("left_shift", logical.shift_left, _integers, "Bits of `x` moved left by `y`.")
 
@@ -488,7 +488,7 @@ def isfinite(x: Any, /) -> Any:
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.True_, aval.shape, ())
     if aval.dtype.kind == "c":
-        return logical.and_(
+        return logical.bitwise_and(
             logical.is_finite(complex_parts.real(x)), logical.is_finite(complex_parts.imag(x))
         )
     return logical.is_finite(x)
@@ -501,7 +501,7 @@ def isinf(x: Any, /) -> Any:
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.False_, aval.shape, ())
     if aval.dtype.kind == "c":
-        return logical.or_(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
+        return logical.bitwise_or(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
     return logical.eq(arithmetic.abs(x), np.asarray(np.inf, aval.dtype)[()])
 
 
@@ -543,9 +543,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     distance = arithmetic.abs(arithmetic.sub(a, b))
     size = arithmetic.abs(b)
     bound = add(atol, multiply(rtol, size))
-    close = logical.and_(less_equal(distance, bound), isfinite(b))
-    close = logical.or_(close, logical.eq(a, b))
-    return logical.or_(close, logical.and_(isnan(a), isnan(b))) if equal_nan else close
+    close = logical.bitwise_and(less_equal(distance, bound), isfinite(b))
+    close = logical.bitwise_or(close, logical.eq(a, b))
+    return logical.bitwise_or(close, logical.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
 
 
 # Complex numbers --------------------------------------------------------------------------------------

@@ -408,6 +408,6 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 __all__ = [
-    "aligned_at_one_dim", "collapse", "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p",
+    "collapse", "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p",
     "tile", "tile_p", "unstack", "unstack_p",
 ]  # fmt: skip

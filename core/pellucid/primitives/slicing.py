@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import DtypeError, IndexingError, ShapeError
+from pellucid.base.errors import ArgumentValueError, DtypeError, IndexingError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
@@ -127,7 +127,11 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
     """A start index of `dtype`, along a dimension of `size` from whose end it counts if it may and is negative."""
     if isinstance(index, (int, np.generic, np.ndarray)):
         value = int(index)
-        value += size if wrap and value < 0 else 0
+        if value < 0 and not wrap:
+            raise ArgumentValueError(
+                f"start index {value} is negative, which `allow_negative_indices=False` rules out."
+            )
+        value += size if value < 0 else 0
         limits = np.iinfo(dtype)
         return dtype.type(min(max(value, limits.min), limits.max))
     return wrapped(index, size) if wrap else index

@@ -110,7 +110,7 @@ class JvpTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JvpTrace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.aval = type_of(primal)
         self.primal = primal
         self.tangent = tangent
@@ -133,13 +133,13 @@ class JvpTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
-        if type(x) is JvpTracer and x.trace is self:
+        if type(x) is JvpTracer and x._trace is self:
             return x.primal, x.tangent
         return x, Zero(type_of(x).tangent())
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent, whatever it is."""
-        return x.primal if type(x) is JvpTracer and x.trace is self else x
+        return x.primal if type(x) is JvpTracer and x._trace is self else x
 
     def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Tracers of values with their tangents; plain values where the tangent is zero."""

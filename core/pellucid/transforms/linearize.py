@@ -163,7 +163,7 @@ class LinearizeTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: StagingTracer) -> None:
-        self.trace = trace
+        self._trace = trace
         self.aval = type_of(primal)
         self.primal = primal
         self.tangent = tangent
@@ -196,13 +196,13 @@ class LinearizeTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
-        if type(x) is LinearizeTracer and x.trace is self:
+        if type(x) is LinearizeTracer and x._trace is self:
             return x.primal, x.tangent
         return x, Zero(type_of(x).tangent())
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent, whatever it is."""
-        return x.primal if type(x) is LinearizeTracer and x.trace is self else x
+        return x.primal if type(x) is LinearizeTracer and x._trace is self else x
 
     def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Tracers of values with their tangents; plain values where the tangent is zero.
@@ -216,7 +216,7 @@ class LinearizeTrace(Trace):
 
     def linear_value(self, t: Any) -> StagingTracer:
         """`t` as a tracer of the linear program."""
-        if type(t) is StagingTracer and t.trace is self.linear:
+        if type(t) is StagingTracer and t._trace is self.linear:
             return t
         var = self.linear.atom(t)
         return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ class LinearizeTrace(Trace):
         tangents = []
         any_nonzero = False
         for x in operands:
-            if type(x) is LinearizeTracer and x.trace is self:
+            if type(x) is LinearizeTracer and x._trace is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 any_nonzero = True
@@ -325,7 +325,7 @@ class RuleTrace(Trace):
 
     def is_linear(self, x: Any) -> bool:
         """Whether `x` is a value of the linear program."""
-        return type(x) is StagingTracer and x.trace is self.linear
+        return type(x) is StagingTracer and x._trace is self.linear
 
     def touches_linear(self, operands: Sequence[Any]) -> bool:
         """Whether some operand is a value of the linear program.
@@ -336,8 +336,8 @@ class RuleTrace(Trace):
         found = False
         for x in operands:
             if type(x) is StagingTracer:
-                found = found or x.trace is self.linear
-            elif type(x) is LinearizeTracer and x.trace is self.owner:
+                found = found or x._trace is self.linear
+            elif type(x) is LinearizeTracer and x._trace is self.owner:
                 raise UnexpectedTracerError(
                     "a function with its own derivative uses a value from outside by which it is differentiated.",
                     got=f"captured: {x.aval.text()}",
@@ -422,13 +422,13 @@ def _linearize_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]
 
 
 def _belongs(x: Any, trace: StagingTrace) -> bool:
-    return type(x) is StagingTracer and x.trace is trace
+    return type(x) is StagingTracer and x._trace is trace
 
 
 def with_tangent(x: Any) -> Any:
     """`x` with an explicit tangent, zeros if it has none, under the current LinearizeTrace."""
     trace = context.trace
-    if type(x) is LinearizeTracer and x.trace is trace:
+    if type(x) is LinearizeTracer and x._trace is trace:
         return x
     aval = type_of(x).tangent()
     zero = instantiate(Zero(aval))

@@ -202,7 +202,7 @@ class BatchTracer(Tracer):
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
         aval: Any = type_of(value)
         shape = aval.shape
-        self.trace = trace
+        self._trace = trace
         self.aval = unbatched_aval(aval, shape, dim)
         self.value = value
         self.dim = dim
@@ -230,7 +230,7 @@ class BatchTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, BatchDim]:
         """(value, batch dim) of `x`."""
-        if type(x) is BatchTracer and x.trace is self:
+        if type(x) is BatchTracer and x._trace is self:
             return x.value, x.dim
         return x, None
 

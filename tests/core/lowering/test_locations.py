@@ -56,4 +56,4 @@ def test_unused_arguments_are_dropped_unless_kept() -> None:
     assert pl.jit(lambda x, y: sin(x)).lower(X, X).as_text().count("%arg") < pl.jit(
         lambda x, y: sin(x), keep_unused=True
     ).lower(X, X).as_text().count("%arg")
-    np.testing.assert_array_equal(pl.jit(lambda x, y: sin(x))(X, X), np.sin(X))
+    np.testing.assert_allclose(pl.jit(lambda x, y: sin(x))(X, X), np.sin(X), rtol=1e-6)
