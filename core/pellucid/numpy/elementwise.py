@@ -21,7 +21,7 @@ from pellucid.numpy.promotion import (
     promote_dtypes_numeric,
     promote_shapes,
 )
-from pellucid.primitives import arithmetic, complex_parts, logical, special, transcendental
+from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
 from pellucid.tracing.values import type_of
@@ -55,7 +55,7 @@ def _named(apply: Any, name: str, doc: str) -> Any:
 exp = _unary("exp", transcendental.exp, promote_dtypes_inexact, "Exponential of `x`.")
 exp2 = _unary("exp2", transcendental.exp2, promote_dtypes_inexact, "2 to the power of `x`.")
 expm1 = _unary("expm1", transcendental.expm1, promote_dtypes_inexact, "`exp(x) - 1`, exact near 0.")
-log = _unary("log", transcendental.log, promote_dtypes_inexact, "Natural logarithm of `x`.")
+log = _unary("log", arithmetic.log, promote_dtypes_inexact, "Natural logarithm of `x`.")
 log1p = _unary("log1p", transcendental.log1p, promote_dtypes_inexact, "`log(1 + x)`, exact near 0.")
 sin = _unary("sin", transcendental.sin, promote_dtypes_inexact, "Sine of `x`, in radians.")
 cos = _unary("cos", transcendental.cos, promote_dtypes_inexact, "Cosine of `x`, in radians.")
@@ -72,8 +72,8 @@ arctanh = atanh = _unary("arctanh", transcendental.atanh, promote_dtypes_inexact
 arctan2 = atan2 = _binary("arctan2", transcendental.atan2, promote_arguments_inexact, "Angle in radians of the point (`y`, `x`), in [-pi, pi].")
 sqrt = _unary("sqrt", arithmetic.sqrt, promote_dtypes_inexact, "Square root of `x`.")
 cbrt = _unary("cbrt", arithmetic.cbrt, promote_dtypes_inexact, "Cube root of `x`.")
-log2 = _unary("log2", lambda x: arithmetic.div(transcendental.log(x), _like(np.log(2.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 2.")
-log10 = _unary("log10", lambda x: arithmetic.div(transcendental.log(x), _like(np.log(10.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 10.")
+log2 = _unary("log2", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(2.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 2.")
+log10 = _unary("log10", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(10.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 10.")
 deg2rad = radians = _unary("deg2rad", lambda x: arithmetic.mul(x, _like(np.pi / 180, x)), promote_dtypes_inexact, "Degrees in radians.")
 rad2deg = degrees = _unary("rad2deg", lambda x: arithmetic.mul(x, _like(180 / np.pi, x)), promote_dtypes_inexact, "Radians in degrees.")
 
@@ -584,8 +584,17 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(found) if deg else found
 
 
-@numpy_function
-def i0(x: Any, /) -> Any:
-    """Modified Bessel function of the first kind of order 0."""
-    [x] = promote_dtypes_inexact("i0", x)
-    return arithmetic.mul(transcendental.exp(arithmetic.abs(x)), special.bessel_i0e(x))
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "clip", "conj", "conjugate", "copysign", "cos",
+    "cosh", "deg2rad", "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power",
+    "floor", "floor_divide", "fmod", "greater", "greater_equal", "heaviside", "hypot", "imag", "invert",
+    "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "left_shift", "less", "less_equal",
+    "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "maximum", "minimum", "mod", "multiply", "nan_to_num", "negative", "nextafter",
+    "not_equal", "positive", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift",
+    "rint", "round", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "true_divide", "trunc",
+]  # fmt: skip

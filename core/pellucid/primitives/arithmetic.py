@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
 import operator
 from typing import Any, NamedTuple
@@ -11,7 +12,9 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import Zero
 from pellucid.primitives.accuracy import accuracy_params, with_accuracy
+from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.complex_parts import conj, real, real_dtype
 from pellucid.primitives.conversion import converted
 from pellucid.primitives.families import (
@@ -349,24 +352,256 @@ def _lower_pow(ctx: Any, operands: Any, params: Any) -> Any:
 def _pow_by_base(t: Any, z: Any, x: Any, y: Any) -> Any:
     if kind_of(type_of(y).dtype) not in INTEGER:  # type: ignore[attr-defined]
         return mul(t, mul(y, pow(x, sub(y, constant_like(y, 1)))))
-    # With an integer exponent, x⁰ is the constant 1 also at x = 0, so its derivative is 0 and no NaN.
+    # With an integer exponent, x⁰ is the constant 1 also at x = 0, so its derivative is 0 and not NaN.
     y = converted(y, type_of(x).dtype)  # type: ignore[attr-defined]
     is_zero = eq(y, constant_like(y, 0))
     slope = mul(select(is_zero, full_as(y, 1), y), pow(x, sub(y, constant_like(y, 1))))
-    return mul(t, select(full_to(is_zero, slope), full_as(slope, 0), slope))
-
-
-def full_to(x: Any, like: Any) -> Any:
-    """`x` repeated to the shape of `like`."""
-    return broadcast_to(x, type_of(like).shape)  # type: ignore[attr-defined]
+    is_zero = broadcast_to(is_zero, type_of(slope).shape)  # type: ignore[attr-defined]
+    return mul(t, select(is_zero, full_as(slope, 0), slope))
 
 
 def _pow_by_exponent(t: Any, z: Any, x: Any, y: Any) -> Any:
-    # xʸ log x at x = 0 is taken for 0ʸ log 1.
-    return mul(t, mul(log(nonzero(x)), z))
+    return mul(t, mul(log(nonzero(x)), z))  # 0ʸ log 0 is taken for 0ʸ log 1
 
 
 pow_p: Elementwise = Pow(
     "pow", accepts=(FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX), hlo=_lower_pow, same_dtype=False,
     tangents=(_pow_by_base, _pow_by_exponent),
 )  # fmt: skip
+
+
+def log(x: Any, *, accuracy: Any = None) -> Any:
+    """Natural logarithm of `x`, element by element; NaN for negative real `x`.
+
+    Source: StableHLO specification, `log`.
+
+    >>> log(np.float32(1))
+    Array(0., dtype=float32)
+    """
+    return bind1(log_p, x, params=accuracy_params(accuracy))
+
+
+# Here rather than among the transcendental functions because the derivative of `pow` needs it.
+log_p: Elementwise = Elementwise(
+    "log", accepts=FLOATING | COMPLEX, hlo=with_accuracy("log"), tangents=(lambda t, y, x: div(t, x),)
+)
+
+
+class IntegerPowParams(NamedTuple):
+    y: int
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """`x` to the power of the Python int `y`, element by element, by repeated multiplication.
+
+    Integers can't have negative powers.
+
+    >>> integer_pow(np.int32(2), 5)
+    Array(32, dtype=int32)
+    """
+    params = IntegerPowParams(operator.index(y))
+    aval: Any = type_of(x)
+    if params.y < 0 and kind_of(aval.dtype) in INTEGER:
+        raise DtypeError(
+            "integers can't have negative powers.",
+            got=f"integer_pow({aval.text()}, {params.y})",
+            do="Convert to a floating dtype first.",
+        )
+    return bind1(integer_pow_p, x, params=params)
+
+
+def _lower_integer_pow(ctx: Any, operands: Any, params: IntegerPowParams) -> Any:
+    [result], [square] = ctx.avals_out, operands
+    exponent = builtins.abs(params.y)
+    power = None
+    while exponent:
+        if exponent & 1:
+            power = square if power is None else ctx.op1("stablehlo.multiply", result, [power, square])
+        exponent >>= 1
+        if exponent:
+            square = ctx.op1("stablehlo.multiply", result, [square, square])
+    if power is None:
+        return ctx.full(result, 1)
+    if params.y < 0:
+        return ctx.op1("stablehlo.divide", result, [ctx.full(result, 1), power])
+    return power
+
+
+def _integer_pow_tangent(t: Any, z: Any, x: Any, *, params: IntegerPowParams) -> Any:
+    n = params.y
+    if n == 0:
+        return Zero(type_of(t))
+    if n == 1:
+        return t
+    return mul(t, mul(constant_like(x, n), x if n == 2 else integer_pow(x, n - 1)))
+
+
+integer_pow_p: Elementwise = Elementwise(
+    "integer_pow", accepts=NUMBER, hlo=_lower_integer_pow, tangents=(_integer_pow_tangent,), rules_take_params=True
+)
+
+
+def reciprocal(x: Any) -> Any:
+    """`1 / x`, element by element.
+
+    >>> reciprocal(np.float32(4))
+    Array(0.25, dtype=float32)
+    """
+    return integer_pow(x, -1)
+
+
+def square(x: Any) -> Any:
+    """`x` times `x`, element by element.
+
+    >>> square(np.int32(3))
+    Array(9, dtype=int32)
+    """
+    return bind1(square_p, x)
+
+
+def _lower_square(ctx: Any, operands: Any, params: Any) -> Any:
+    [result], [x] = ctx.avals_out, operands
+    if kind_of(result.dtype) in INTEGER:
+        return ctx.op1("stablehlo.multiply", result, [x, x])
+    return ctx.op1("chlo.square", result, [x])
+
+
+square_p: Elementwise = Elementwise(
+    "square", accepts=NUMBER, hlo=_lower_square, tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 2), x)),)
+)
+
+
+def sqrt(x: Any, *, accuracy: Any = None) -> Any:
+    """Square root of `x`, element by element; NaN for negative real `x`.
+
+    Its derivative at 0 is infinite. Source: StableHLO specification, `sqrt`.
+
+    >>> sqrt(np.float32(9))
+    Array(3., dtype=float32)
+    """
+    return bind1(sqrt_p, x, params=accuracy_params(accuracy))
+
+
+sqrt_p: Elementwise = Elementwise(
+    "sqrt", accepts=FLOATING | COMPLEX, hlo=with_accuracy("sqrt"),
+    tangents=(lambda t, y, x: mul(t, div(constant_like(x, 0.5), y)),),
+)  # fmt: skip
+
+
+def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
+    """`1 / sqrt(x)`, element by element; NaN for negative real `x`.
+
+    Source: StableHLO specification, `rsqrt`.
+
+    >>> rsqrt(np.float32(4))
+    Array(0.5, dtype=float32)
+    """
+    return bind1(rsqrt_p, x, params=accuracy_params(accuracy))
+
+
+rsqrt_p: Elementwise = Elementwise(
+    "rsqrt", accepts=FLOATING | COMPLEX, hlo=with_accuracy("rsqrt"),
+    tangents=(lambda t, y, x: mul(t, mul(constant_like(x, -0.5), div(y, x))),),
+)  # fmt: skip
+
+
+def cbrt(x: Any, *, accuracy: Any = None) -> Any:
+    """Cube root of real `x`, element by element, also of negative numbers.
+
+    Source: StableHLO specification, `cbrt`.
+
+    >>> cbrt(np.float32(-8))
+    Array(-2., dtype=float32)
+    """
+    return bind1(cbrt_p, x, params=accuracy_params(accuracy))
+
+
+cbrt_p: Elementwise = Elementwise(
+    "cbrt", accepts=FLOATING, hlo=with_accuracy("cbrt"),
+    tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 1 / 3), integer_pow(y, -2))),),
+)  # fmt: skip
+
+
+# Rounding -----------------------------------------------------------------------------------------
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where numbers half-way between two integers go."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class RoundParams(NamedTuple):
+    rounding_method: RoundingMethod
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:  # noqa: A001
+    """The integer nearest to floating `x`, element by element; `rounding_method` decides half-way cases.
+
+    Source: StableHLO specification, `round_nearest_afz` and `round_nearest_even`.
+
+    >>> round(np.float32(2.5))
+    Array(3., dtype=float32)
+    """
+    try:
+        params = RoundParams(RoundingMethod(rounding_method))
+    except ValueError:
+        raise ArgumentValueError(
+            "round has no such rounding_method.",
+            got=f"rounding_method: {rounding_method!r}",
+            do="Use a member of `lax.RoundingMethod`.",
+        ) from None
+    return bind1(round_p, x, params=params)
+
+
+def floor(x: Any) -> Any:
+    """The greatest integer that is at most `x`, element by element; `x` and the result are floating.
+
+    Source: StableHLO specification, `floor`.
+
+    >>> floor(np.float32(-1.5))
+    Array(-2., dtype=float32)
+    """
+    return bind1(floor_p, x)
+
+
+def ceil(x: Any) -> Any:
+    """The least integer that is at least `x`, element by element; `x` and the result are floating.
+
+    Source: StableHLO specification, `ceil`.
+
+    >>> ceil(np.float32(-1.5))
+    Array(-1., dtype=float32)
+    """
+    return bind1(ceil_p, x)
+
+
+def _lower_round(ctx: Any, operands: Any, params: RoundParams) -> Any:
+    away = params.rounding_method is RoundingMethod.AWAY_FROM_ZERO
+    return ctx.op1(f"stablehlo.round_nearest_{'afz' if away else 'even'}", ctx.avals_out[0], operands)
+
+
+round_p = Elementwise("round", accepts=FLOATING, hlo=_lower_round, tangents=(None,))
+floor_p = Elementwise("floor", accepts=FLOATING, hlo="floor", tangents=(None,))
+ceil_p = Elementwise("ceil", accepts=FLOATING, hlo="ceil", tangents=(None,))
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The floating number next to `x1` in the direction of `x2`, element by element.
+
+    >>> nextafter(np.float32(0), np.float32(1))
+    Array(1.e-45, dtype=float32)
+    """
+    return bind1(nextafter_p, x1, x2)
+
+
+nextafter_p = Elementwise("nextafter", accepts=FLOATING, hlo="chlo.next_after")
+
+__all__ = [
+    "RoundingMethod", "abs", "abs_p", "add", "add_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "div", "div_p", "floor",
+    "floor_p", "integer_pow", "integer_pow_p", "log", "log_p", "max", "max_p", "min", "min_p", "mul", "mul_p",
+    "mulhi", "mulhi_p", "neg", "neg_p", "nextafter", "nextafter_p", "nonzero", "pow", "pow_p", "reciprocal", "rem",
+    "rem_p", "round", "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p", "sqrt", "sqrt_p", "square", "square_p",
+    "sub", "sub_p",
+]  # fmt: skip
