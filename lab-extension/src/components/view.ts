@@ -12,6 +12,8 @@ import { baseStyle, followTheme } from './theme';
 /** A part of the page that shows one record. */
 export interface View {
   readonly element: HTMLElement;
+  /** Resolves when there is something to see. */
+  readonly ready: Promise<void>;
   readonly themeChanged: () => void;
   readonly dispose: () => void;
 }

@@ -31,6 +31,9 @@ export interface LevelLayout {
 const NODE_GAP = 22;
 const BEND_WIDTH = 14;
 const ROW_GAP = 30;
+/** Under a row of ports at the top, and over one at the bottom. */
+const ARRIVAL_GAP = 20;
+const DEPARTURE_GAP = 12;
 /** An edge over more rows than this is not routed: it would only be a line through everything. */
 const LONGEST_EDGE = 30;
 const PORT_GAP = 16;
@@ -70,15 +73,28 @@ function layPart(graph: LevelGraph): LevelLayout {
     const row = chains.rank[node]!;
     rowHeight[row] = Math.max(rowHeight[row]!, height);
   });
-  for (let row = 0; row < rowCount; row++) {
-    top[row + 1] = top[row]! + rowHeight[row]! + ROW_GAP;
+  const hasPins = (pin: number): boolean => graph.pins.some(each => each === pin);
+  const gaps = new Float32Array(rowCount).fill(ROW_GAP);
+  if (rowCount > 2) {
+    gaps[0] = hasPins(-1) && rowHeight[0] === 0 ? ARRIVAL_GAP : ROW_GAP;
+    gaps[rowCount - 2] = hasPins(1) && rowHeight[rowCount - 1] === 0 ? DEPARTURE_GAP : ROW_GAP;
   }
+  for (let row = 0; row < rowCount; row++) {
+    top[row + 1] = top[row]! + rowHeight[row]! + gaps[row]!;
+  }
+  const hasOperands = new Uint8Array(count);
+  high.forEach(node => (hasOperands[node] = 1));
   const x = new Float32Array(count);
   const y = new Float32Array(count);
   let width = 0;
   for (let node = 0; node < count; node++) {
+    const row = chains.rank[node]!;
     x[node] = centre[node]! - left - graph.widths[node]! / 2 - NODE_GAP / 2;
-    y[node] = top[chains.rank[node]!]!;
+    y[node] = top[row]!;
+    if (hasOperands[node] === 0 && graph.pins[node] === 0) {
+      // What only gives stands at the lower end of its row, near those who take.
+      y[node]! += rowHeight[row]! - graph.heights[node]!;
+    }
     width = Math.max(width, x[node]! + graph.widths[node]!);
   }
   for (let bend = count; bend < total; bend++) {

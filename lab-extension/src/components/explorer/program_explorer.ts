@@ -41,6 +41,8 @@ export class ProgramExplorer {
   readonly element: HTMLElement;
   readonly graph: GraphView;
   readonly model: GraphModel;
+  /** Resolves when the graph has its first layout. */
+  readonly ready: Promise<void>;
   private readonly disposables = new Disposables();
   private readonly overlays: readonly Overlay[];
   private readonly search: SearchIndex;
@@ -72,7 +74,7 @@ export class ProgramExplorer {
       goTo: equation => void this.goTo(equation),
       hover: equations => this.link(equations, 'details'),
       trace: (equation, direction) => this.trace(equation, direction),
-      showCopy: (box, copy) => void this.model.showCopy(box, copy).then(() => this.reselect()),
+      showCopy: (box, copy) => this.graph.showCopy(box, copy),
       unfold: box => void this.model.setUnfolded(box.key, true),
       toggle: box => this.graph.toggle(box),
     });
@@ -110,13 +112,11 @@ export class ProgramExplorer {
       }),
     );
     const observer = new ResizeObserver(([entry]) => {
-      const width = entry?.contentRect.width ?? 0;
-      this.element.classList.toggle('pl-narrow', width < 720);
-      this.element.classList.toggle('pl-tight', width < 480);
+      this.setWidth(entry?.contentRect.width ?? 0);
     });
     observer.observe(this.element);
     this.disposables.add(() => observer.disconnect());
-    void this.model.openComfortably();
+    this.ready = this.model.openComfortably();
   }
 
   dispose(): void {
@@ -454,6 +454,17 @@ export class ProgramExplorer {
     if (equations !== undefined) {
       this.text.setLinked(equations, pane === 'text');
       this.source?.setLinked(equations, pane === 'source');
+    }
+  }
+
+  /** A narrow view shows one pane at a time, the graph first. */
+  private setWidth(width: number): void {
+    const isNarrow = width < 720;
+    const wasNarrow = this.element.classList.contains('pl-narrow');
+    this.element.classList.toggle('pl-narrow', isNarrow);
+    this.element.classList.toggle('pl-tight', width < 480);
+    if (isNarrow !== wasNarrow) {
+      this.showPane(isNarrow ? 'graph' : 'text');
     }
   }
 

@@ -72,6 +72,7 @@ export const SUBTITLE_SIZE = 10.5;
 /** Width of a character of a monospaced font, as a part of its size. */
 export const ADVANCE = 0.602;
 export const HEADER_HEIGHT = 28;
+export const HEADER_LEFT = 12;
 const LONGEST_TITLE = 34;
 
 /** Width of a text in a monospaced font; wide characters count twice. */
@@ -122,7 +123,7 @@ export function makeBox(kind: BoxKind, key: string, parent: Box | null, parts: P
 
 /** Size of a closed box. */
 function measure(box: Box): void {
-  if (box.kind === 'arrival' || box.kind === 'departure') {
+  if (isPort(box)) {
     box.width = 6;
     box.height = 0;
     return;
@@ -204,7 +205,7 @@ function callBox(program: Program, equation: number, key: string, parent: Box): 
 
 /** Without the name of its dialect. */
 export function shortPrimitive(primitive: string): string {
-  return primitive.slice(primitive.lastIndexOf('.') + 1);
+  return primitive.replace(/^[a-z]+\.(?=\w+$)/, '');
 }
 
 const HINTS: Readonly<Record<string, string>> = {
@@ -259,4 +260,43 @@ function shortName(name: string): string {
 
 export function portBox(kind: 'arrival' | 'departure', operand: number, key: string, parent: Box): Box {
   return makeBox(kind, key, parent, { operands: [operand] });
+}
+
+/** Which copy of an open fold is shown, between two signs that lead to its neighbours. */
+export function stepperText(box: Box): string {
+  return `‹ ${box.copy + 1} of ${box.copies} ›`;
+}
+
+/** The step that a place in the header of an open fold leads to: 1, -1, or 0 beside the signs. */
+export function stepAt(box: Box, x: number, y: number): number {
+  if (!box.isOpen || box.copies === 1 || y > box.top + HEADER_HEIGHT + 4) {
+    return 0;
+  }
+  const tag = box.tag === '' ? 0 : textWidth(box.tag, SUBTITLE_SIZE) + 16;
+  const left = box.left + HEADER_LEFT + 14 + tag + textWidth(box.title, TITLE_SIZE) + 8;
+  const width = textWidth(stepperText(box), SUBTITLE_SIZE) + 10;
+  if (x < left || x > left + width) {
+    return 0;
+  }
+  return x < left + width / 2 ? -1 : 1;
+}
+
+export function isPort(box: Box): boolean {
+  return box.kind === 'arrival' || box.kind === 'departure';
+}
+
+/** Index of the child of an open box through which a value enters or leaves; -1 where it ends. */
+export function portIndex(
+  box: Box,
+  kind: 'arrival' | 'departure',
+  values: readonly number[],
+): number {
+  if (!box.isOpen || values.length !== 1) {
+    return -1;
+  }
+  const ports = box.children.filter(child => child.kind === kind);
+  // The copies of a fold make other values than the one that is shown, but through the same port.
+  const isFoldOfOne = box.kind === 'fold' && ports.length === 1;
+  const port = isFoldOfOne ? ports[0] : ports.find(each => each.operands[0] === values[0]);
+  return port === undefined ? -1 : box.children.indexOf(port);
 }

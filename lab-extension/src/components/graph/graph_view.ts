@@ -3,13 +3,13 @@
 import type { CriticalPath, Overlay } from '../../records/costs';
 import { Disposables, el } from '../dom';
 import { readTheme, type Theme } from '../theme';
-import { type Box } from './box';
+import { isPort, stepAt, type Box } from './box';
 import { Camera } from './camera';
 import { equationText, operandText, placeText } from './describe';
 import { heatOf } from './heat';
 import { Minimap } from './minimap';
 import { Mirror } from './mirror';
-import { boundsOf, type GraphModel } from './model';
+import { boundsOf, includes, type GraphModel } from './model';
 import { firstBox, neighbours, nextBox, type Move } from './moves';
 import { paint, type Emphasis, type Heat, type Motion } from './painter';
 import { boxAt, edgeAt, makeScene, type Scene, type SceneEdge } from './scene';
@@ -198,20 +198,14 @@ export class GraphView {
     void this.model.toggle(box);
   }
 
-  focusCanvas(): void {
-    this.canvas.focus({ preventScroll: true });
+  /** Shows another copy of a fold, which keeps its place in the view. */
+  showCopy(box: Box, copy: number): void {
+    this.anchor = this.screenPlace(box);
+    void this.model.showCopy(box, copy);
   }
 
-  /** Groups around the middle of the view, the outermost first. */
-  get path0(): Box[] {
-    const [x, y] = this.camera.toDrawing(this.width / 2, this.height / 2);
-    const path: Box[] = [];
-    for (let box = boxAt(this.model.root, x, y); box !== null && box.parent !== null; box = box.parent) {
-      if (box.isOpen) {
-        path.unshift(box);
-      }
-    }
-    return path;
+  focusCanvas(): void {
+    this.canvas.focus({ preventScroll: true });
   }
 
   private boxesOf(equations: Iterable<number>): Set<Box> {
@@ -309,12 +303,16 @@ export class GraphView {
   }
 
   private isOnPath({ edge }: SceneEdge): boolean {
-    const { path } = this;
+    const { path, model } = this;
     return (
       path !== null &&
       edge.values.some(value => {
         const user = path.steps.get(value);
-        return user !== undefined && (this.pathBoxes.has(edge.to) || edge.to.kind === 'departure') && (this.pathBoxes.has(edge.from) || edge.from.kind === 'arrival');
+        return (
+          user !== undefined &&
+          (isPort(edge.to) || includes(edge.to.equations, user)) &&
+          (isPort(edge.from) || includes(edge.from.equations, model.program.definers[value]!))
+        );
       })
     );
   }
@@ -526,7 +524,10 @@ export class GraphView {
       box.isExpandable &&
       drawingX < box.left + 34 &&
       drawingY < box.top + (box.isOpen ? 30 : box.height);
-    if (box !== null && isChevron) {
+    const step = box === null ? 0 : stepAt(box, drawingX, drawingY);
+    if (box !== null && step !== 0) {
+      this.showCopy(box, box.copy + step);
+    } else if (box !== null && isChevron) {
       this.toggle(box);
     }
     this.select(box);
@@ -596,8 +597,7 @@ export class GraphView {
       case ']': {
         const fold = foldAround(selected);
         if (fold !== null) {
-          this.anchor = this.screenPlace(fold);
-          void this.model.showCopy(fold, fold.copy + (key === ']' ? 1 : -1));
+          this.showCopy(fold, fold.copy + (key === ']' ? 1 : -1));
         }
         return true;
       }
@@ -647,7 +647,7 @@ export class GraphView {
     if (box === null) {
       return [];
     }
-    const heat = this.heat?.get(box)?.text ?? '';
+    const heat = this.heat?.get(box)?.texts[0] ?? '';
     if (box.operands.length > 0) {
       return box.operands.slice(0, 12).map(operand => operandText(program, operand));
     }

@@ -27,13 +27,14 @@ export function heatOf(boxes: readonly Box[], overlay: Overlay, program: Program
   const heats = new Map<Box, Heat>();
   totals.forEach((total, box) => {
     if (Number.isNaN(total)) {
-      heats.set(box, { part: NaN, text: '' });
+      heats.set(box, { part: NaN, texts: [] });
       return;
     }
-    const share = overlay.ratio === null && all > 0 ? `  ${percent(total / all)}` : '';
+    const text = quantity(total, overlay.unit);
+    const share = overlay.ratio === null && all > 0 ? percent(total / all) : '';
     heats.set(box, {
       part: hottest > 0 ? Math.sqrt(Math.min(1, total / hottest)) : 0,
-      text: quantity(total, overlay.unit) + share,
+      texts: share === '' ? [text] : [`${text}  ${share}`, text, share],
     });
   });
   return heats;

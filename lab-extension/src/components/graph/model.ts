@@ -5,7 +5,7 @@ import type { NestedLayout, NestedLevel } from '../../layout/nested';
 import { Hierarchy, type Grouping } from '../../records/hierarchy';
 import { LevelReader } from '../../records/level';
 import type { Program } from '../../records/program';
-import { HEADER_HEIGHT, SUBTITLE_SIZE, TITLE_SIZE, textWidth, type Box } from './box';
+import { HEADER_HEIGHT, SUBTITLE_SIZE, TITLE_SIZE, portIndex, textWidth, type Box } from './box';
 import { LevelOpener } from './open';
 
 /** About as many boxes as fill a view and can still be read. */
@@ -247,20 +247,16 @@ export class GraphModel {
     });
   }
 
-  /** Marks boxes as open, level by level, as long as no more than `limit` boxes are to be seen. */
+  /** Marks boxes as open, a whole level at a time, as long as at most `limit` boxes are to be seen. */
   private openWithin(limit: number): void {
-    for (let changed = true; changed; ) {
-      changed = false;
+    for (;;) {
       const boxes = collect(this.opener.root());
-      let count = boxes.length;
-      for (const box of boxes) {
-        const size = box.isExpandable && !box.isOpen ? this.opener.size(box) : 0;
-        if (size > 0 && count + size <= limit) {
-          this.asked.set(box.key, true);
-          count += size;
-          changed = true;
-        }
+      const closed = boxes.filter(box => box.isExpandable && !box.isOpen);
+      const added = closed.reduce((sum, box) => sum + this.opener.size(box), 0);
+      if (added === 0 || boxes.length + added > limit) {
+        return;
       }
+      closed.forEach(box => this.asked.set(box.key, true));
     }
   }
 
@@ -342,7 +338,8 @@ function isOnlyMember(box: Box): boolean {
   return group != null && box.parent?.parent !== null && group.children.length === 1;
 }
 
-function includes(sorted: ArrayLike<number>, wanted: number): boolean {
+/** Whether `wanted` is among numbers in rising order. */
+export function includes(sorted: ArrayLike<number>, wanted: number): boolean {
   let low = 0;
   let high = sorted.length;
   while (low < high) {
@@ -374,13 +371,6 @@ function nestedLevel(box: Box, order: ReadonlyMap<Box, number>): NestedLevel {
       : { top: HEADER_HEIGHT + 8, side: 14, bottom: 14 },
     leastWidth: isRoot ? 0 : headerWidth(box),
   };
-}
-
-/** The port of an open box through which an edge with one value goes on; -1 where it ends. */
-function portIndex(box: Box, kind: 'arrival' | 'departure', values: readonly number[]): number {
-  return box.isOpen && values.length === 1
-    ? box.children.findIndex(child => child.kind === kind && child.operands[0] === values[0])
-    : -1;
 }
 
 function pinOf(box: Box): number {

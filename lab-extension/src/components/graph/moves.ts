@@ -1,6 +1,6 @@
 /** From one box to the next by keyboard. */
 
-import type { Box, BoxEdge } from './box';
+import { isPort, type Box, type BoxEdge } from './box';
 
 export type Move = 'up' | 'down' | 'left' | 'right';
 
@@ -41,7 +41,7 @@ export function firstBox(box: Box): Box | null {
 }
 
 function isStop(box: Box): boolean {
-  return box.kind !== 'arrival' && box.kind !== 'departure';
+  return !isPort(box);
 }
 
 function siblings(level: Box, box: Box): Box[] {

@@ -3,7 +3,16 @@
 import type { Family } from '../../records/families';
 import { FAMILIES } from '../../records/families';
 import { blend, type Theme } from '../theme';
-import { ADVANCE, HEADER_HEIGHT, SUBTITLE_SIZE, TITLE_SIZE, textWidth, type Box } from './box';
+import {
+  ADVANCE,
+  HEADER_HEIGHT,
+  HEADER_LEFT,
+  SUBTITLE_SIZE,
+  TITLE_SIZE,
+  stepperText,
+  textWidth,
+  type Box,
+} from './box';
 import type { Camera } from './camera';
 import { WEIGHTS, type Scene, type SceneEdge } from './scene';
 
@@ -25,7 +34,8 @@ export interface Emphasis {
 export interface Heat {
   /** From 0 to 1. */
   readonly part: number;
-  readonly text: string;
+  /** The figure in words, the longest form first. */
+  readonly texts: readonly string[];
 }
 
 /** Where boxes come from when a layout changes, and how far they are on their way. */
@@ -318,11 +328,7 @@ function paintLabels(frame: Frame, scene: Scene, edges: readonly SceneEdge[]): v
     if (label === '' || end - start < 4) {
       continue;
     }
-    const [x0, y0, x1, y1] = scene.points.subarray(start, start + 4);
-    // Near its source, also on a long edge.
-    const part = Math.min(0.5, 24 / Math.max(1, y1! - y0!));
-    const x = x0! + (x1! - x0!) * part * part * (3 - 2 * part);
-    const y = y0! + (y1! - y0!) * part;
+    const [x, y] = labelPlace(scene.points, start, end);
     const half = (label.length * size * ADVANCE) / 2 + 3;
     const row = Math.round(y / 13) * 100_003;
     const cells: number[] = [];
@@ -340,6 +346,19 @@ function paintLabels(frame: Frame, scene: Scene, edges: readonly SceneEdge[]): v
     context.fillStyle = theme.color('muted');
     context.fillText(label, x, y + 0.5);
   }
+}
+
+/** A place on an edge near its source, half-way on a short one. */
+function labelPlace(points: Float32Array, start: number, end: number): [number, number] {
+  const top = points[start + 1]!;
+  const y = top + Math.min(22, (points[end - 1]! - top) / 2);
+  let i = start;
+  while (i + 4 < end && points[i + 3]! < y) {
+    i += 2;
+  }
+  const [x0, y0, x1, y1] = points.subarray(i, i + 4);
+  const part = y1! > y0! ? (y - y0!) / (y1! - y0!) : 0.5;
+  return [x0! + (x1! - x0!) * part * part * (3 - 2 * part), y];
 }
 
 // Closed boxes
@@ -485,7 +504,9 @@ function paintBars({ context, theme }: Frame, boxes: readonly Box[], family: Fam
 function paintCardText(frame: Frame, box: Box): void {
   const { context, theme, emphasis } = frame;
   const heat = emphasis.heat?.get(box);
-  const subtitle = heat === undefined || heat.text === '' ? box.subtitle : heat.text;
+  const room = box.width - 22;
+  const figure = heat?.texts.find(text => textWidth(text, SUBTITLE_SIZE) <= room);
+  const subtitle = figure ?? (heat === undefined ? box.subtitle : '');
   const middle = box.top + box.height / 2;
   const hasSubtitle = subtitle !== '' && box.height > 32;
   const titleY = hasSubtitle ? middle - 8 : middle;
@@ -510,7 +531,7 @@ function paintCardText(frame: Frame, box: Box): void {
   if (hasSubtitle) {
     context.font = `${SUBTITLE_SIZE}px ${theme.code}`;
     context.fillStyle = theme.color(heat === undefined ? 'muted' : 'text');
-    context.fillText(subtitle, box.left + 15, middle + 9, box.width - 22);
+    context.fillText(subtitle, box.left + 15, middle + 9, room);
   }
 }
 
@@ -595,7 +616,7 @@ function paintTitles(frame: Frame, boxes: readonly Box[], view: View): void {
 function paintHeader(frame: Frame, box: Box): void {
   const { context, theme, emphasis } = frame;
   const y = box.top + HEADER_HEIGHT / 2 + 2;
-  let x = box.left + 12;
+  let x = box.left + HEADER_LEFT;
   context.textAlign = 'left';
   context.textBaseline = 'middle';
   paintChevron(context, x + 3, y, true, theme.color('muted'));
@@ -608,10 +629,10 @@ function paintHeader(frame: Frame, box: Box): void {
   context.fillText(box.title, x, y + 0.5);
   x += textWidth(box.title, TITLE_SIZE) + 8;
   if (box.copies > 1) {
-    x += paintTag(frame, `${box.copy + 1} of ${box.copies}`, x, y, theme.color('accent')) + 6;
+    x += paintTag(frame, stepperText(box), x, y, theme.color('accent')) + 6;
   }
   const heat = emphasis.heat?.get(box);
-  const note = heat?.text ?? '';
+  const note = heat?.texts[0] ?? '';
   if (note !== '' && box.left + box.width - x > textWidth(note, SUBTITLE_SIZE) + 12) {
     context.font = `${SUBTITLE_SIZE}px ${theme.code}`;
     context.fillStyle = theme.color('muted');

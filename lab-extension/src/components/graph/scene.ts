@@ -1,7 +1,7 @@
 /** Geometry of a laid-out graph in the coordinates of the whole drawing, ready to paint. */
 
 import type { Program } from '../../records/program';
-import type { Box, BoxEdge } from './box';
+import { isPort, portIndex, type Box, type BoxEdge } from './box';
 
 /** How heavy the values of an edge are; heavier edges are drawn thicker. */
 export const WEIGHTS = 3;
@@ -35,7 +35,7 @@ const HEAVY_BYTES = [1 << 16, 1 << 24];
 
 export function makeScene(boxes: readonly Box[], program: Program): Scene {
   const open = boxes.filter(box => box.isOpen);
-  const closed = boxes.filter(box => !box.isOpen && box.kind !== 'arrival' && box.kind !== 'departure');
+  const closed = boxes.filter(box => !box.isOpen && !isPort(box));
   const paths: number[] = [];
   const edges: SceneEdge[] = [];
   const edgesOf = new Map<Box, SceneEdge[]>();
@@ -66,25 +66,18 @@ export function makeScene(boxes: readonly Box[], program: Program): Scene {
 
 /** Lets an edge into or out of an open group go on to the port of its value; says if it enters one. */
 function joinPorts(edge: BoxEdge, paths: number[], start: number): boolean {
-  if (paths.length === start || edge.values.length !== 1) {
+  if (paths.length === start) {
     return false;
   }
-  const [value] = edge.values;
-  const arrival = port(edge.to, 'arrival', value!);
+  const arrival = edge.to.children[portIndex(edge.to, 'arrival', edge.values)];
   if (arrival !== undefined) {
     paths.push(arrival.left + arrival.width / 2, arrival.top);
   }
-  const departure = port(edge.from, 'departure', value!);
+  const departure = edge.from.children[portIndex(edge.from, 'departure', edge.values)];
   if (departure !== undefined) {
     paths.splice(start, 0, departure.left + departure.width / 2, departure.top);
   }
   return arrival !== undefined;
-}
-
-function port(box: Box, kind: 'arrival' | 'departure', value: number): Box | undefined {
-  return box.isOpen
-    ? box.children.find(child => child.kind === kind && child.operands[0] === value)
-    : undefined;
 }
 
 function sceneEdge(
