@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sample_programs as programs
+import sample_shardings as shardings
 
 SAMPLES: dict[str, Callable[[], object]] = {
     "mlp": lambda: programs.mlp().record(),
@@ -29,6 +30,15 @@ SAMPLES: dict[str, Callable[[], object]] = {
         "equations_100k", layers=160, stages=10
     ).record(),
     "wide": lambda: programs.wide().record(),
+    "sharding_simple": shardings.simple,
+    "sharding_replicated": shardings.replicated,
+    "sharding_uneven": shardings.uneven,
+    "sharding_unreduced": shardings.unreduced,
+    "sharding_vector": shardings.vector,
+    "sharding_scalar": shardings.scalar,
+    "sharding_4d": shardings.four_dims,
+    "sharding_4096": shardings.large,
+    "sharded_function": shardings.function,
 }
 
 

@@ -6,6 +6,9 @@ import { Program } from '../records/program';
 import { readRecord, type AnyRecord } from '../records/reading';
 import { Disposables, el } from './dom';
 import { explorerStyle, ProgramExplorer } from './explorer/program_explorer';
+import { ArrayView, arrayStyle, placedArrayOf } from './sharding/array_view';
+import { FunctionShardingView, functionShardingStyle } from './sharding/function_view';
+import { canvasPaneStyle } from './canvas_pane';
 import { failureNotice, failureStyle } from './failure';
 import { baseStyle, followTheme } from './theme';
 
@@ -44,7 +47,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
   const layouts = sharedLayouts;
   const shadow = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
   const style = document.createElement('style');
-  style.textContent = [baseStyle, viewStyle, failureStyle, explorerStyle].join('\n');
+  style.textContent = [baseStyle, viewStyle, failureStyle, canvasPaneStyle, explorerStyle, arrayStyle, functionShardingStyle].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
   const disposables = new Disposables();
@@ -100,6 +103,10 @@ function viewOf(
         onSelect: (each, equations) => options.onSelect?.(each.record, equations),
       });
     }
+    case 'sharding':
+      return new ArrayView(root, placedArrayOf(record));
+    case 'function_sharding':
+      return new FunctionShardingView(root, record, layouts);
     default:
       throw new Error(`records of kind ${JSON.stringify(record.kind)} have no view`);
   }

@@ -21,12 +21,14 @@ const CLICK_REACH = 4;
 /** A program that does not fit is shown no smaller than this, if its width allows. */
 const LEAST_READ = 0.8;
 
-export interface GraphEvents {
+export interface GraphOptions {
   /** The pointer is over these equations; empty over none. */
   readonly onHover: (equations: ArrayLike<number>) => void;
   readonly onSelect: (box: Box | null) => void;
   /** A key that the graph has no use for. */
   readonly onKey: (event: KeyboardEvent) => boolean;
+  /** What stands on an edge; the type of its value if this is absent. */
+  readonly edgeLabel?: (value: number) => string;
 }
 
 export class GraphView {
@@ -67,7 +69,7 @@ export class GraphView {
   constructor(
     private readonly root: HTMLElement,
     readonly model: GraphModel,
-    private readonly events: GraphEvents,
+    private readonly options: GraphOptions,
   ) {
     const name = `Graph of ${model.program.name}`;
     this.mirror = new Mirror(model.program, name);
@@ -89,7 +91,7 @@ export class GraphView {
       this.mirror.element,
     );
     this.theme = readTheme(root);
-    this.scene = makeScene(model.boxes, model.program);
+    this.scene = this.makeScene();
     this.disposables.add(model.onChange(event => this.modelChanged(event)));
     this.listen();
     const observer = new ResizeObserver(() => this.resize());
@@ -123,7 +125,7 @@ export class GraphView {
       this.camera.reveal(boundsOf(box), this.width, this.height);
     }
     this.mirrorLater();
-    this.events.onSelect(box);
+    this.options.onSelect(box);
     this.draw();
   }
 
@@ -208,6 +210,12 @@ export class GraphView {
     this.canvas.focus({ preventScroll: true });
   }
 
+  private makeScene(): Scene {
+    const { program, boxes } = this.model;
+    const label = this.options.edgeLabel ?? (value => program.typeOf(value).text.slice(0, 40));
+    return makeScene(boxes, program, label);
+  }
+
   private boxesOf(equations: Iterable<number>): Set<Box> {
     const boxes = new Set<Box>();
     for (const equation of equations) {
@@ -235,7 +243,7 @@ export class GraphView {
       return;
     }
     const before = this.scene.boxes;
-    this.scene = makeScene(this.model.boxes, this.model.program);
+    this.scene = this.makeScene();
     this.hovered = null;
     this.hoveredEdge = null;
     this.hideTooltip();
@@ -510,7 +518,7 @@ export class GraphView {
     }
     this.hovered = shown;
     this.hoveredEdge = edge;
-    this.events.onHover(shown?.equations ?? []);
+    this.options.onHover(shown?.equations ?? []);
     this.fillTooltip();
     this.draw();
   }
@@ -539,7 +547,7 @@ export class GraphView {
     if (event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    if (this.runKey(event.key) || this.events.onKey(event)) {
+    if (this.runKey(event.key) || this.options.onKey(event)) {
       event.preventDefault();
       event.stopPropagation();
     }

@@ -17,7 +17,7 @@ export interface SceneEdge {
   readonly weight: number;
   /** False where the edge goes on through a port. */
   readonly hasArrow: boolean;
-  /** Type of the values, on the first edge that carries them; empty on the others. */
+  /** Stands on the first edge that carries the values; empty on the others. */
   readonly label: string;
 }
 
@@ -33,7 +33,11 @@ export interface Scene {
 
 const HEAVY_BYTES = [1 << 16, 1 << 24];
 
-export function makeScene(boxes: readonly Box[], program: Program): Scene {
+export function makeScene(
+  boxes: readonly Box[],
+  program: Program,
+  label: (value: number) => string,
+): Scene {
   const open = boxes.filter(box => box.isOpen);
   const closed = boxes.filter(box => !box.isOpen && !isPort(box));
   const paths: number[] = [];
@@ -49,7 +53,7 @@ export function makeScene(boxes: readonly Box[], program: Program): Scene {
         paths.push(edge.points[i]! + x, edge.points[i + 1]! + y);
       }
       const goesOn = joinPorts(edge, paths, start) || edge.to.kind === 'departure';
-      const added = sceneEdge(edge, paths, start, !goesOn, program, labelled);
+      const added = sceneEdge(edge, paths, start, !goesOn, program, label, labelled);
       edges.push(added);
       for (const end of [edge.from, edge.to]) {
         const known = edgesOf.get(end);
@@ -86,6 +90,7 @@ function sceneEdge(
   start: number,
   hasArrow: boolean,
   program: Program,
+  labelOf: (value: number) => string,
   labelled: Set<number>,
 ): SceneEdge {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
@@ -119,7 +124,7 @@ function sceneEdge(
     bottom,
     hasArrow,
     weight: HEAVY_BYTES.filter(limit => bytes >= limit).length,
-    label: isFirst ? program.typeOf(value).text.slice(0, 40) + more : '',
+    label: isFirst ? labelOf(value) + more : '',
   };
 }
 
