@@ -12,6 +12,7 @@ from pathlib import Path
 
 import sample_programs as programs
 import sample_shardings as shardings
+import sample_stages as stages
 
 SAMPLES: dict[str, Callable[[], object]] = {
     "mlp": lambda: programs.mlp().record(),
@@ -39,6 +40,11 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "sharding_4d": shardings.four_dims,
     "sharding_4096": shardings.large,
     "sharded_function": shardings.function,
+    "lens": stages.lens,
+    "ladder": stages.ladder,
+    "diff": stages.diff,
+    "diff_large": stages.diff_large,
+    "diff_nested": stages.diff_nested,
 }
 
 

@@ -5,6 +5,10 @@ import type { ProgramRecord } from '../generated/introspect';
 import { Program } from '../records/program';
 import { readRecord, type AnyRecord } from '../records/reading';
 import { Disposables, el } from './dom';
+import { DiffView, diffStyle } from './diff/diff_view';
+import { LadderView, ladderStyle } from './panes/ladder_view';
+import { LensView } from './panes/lens_view';
+import { linkedPanesStyle } from './panes/linked_panes';
 import { explorerStyle, ProgramExplorer } from './explorer/program_explorer';
 import { ArrayView, arrayStyle, placedArrayOf } from './sharding/array_view';
 import { FunctionShardingView, functionShardingStyle } from './sharding/function_view';
@@ -47,7 +51,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
   const layouts = sharedLayouts;
   const shadow = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
   const style = document.createElement('style');
-  style.textContent = [baseStyle, viewStyle, failureStyle, canvasPaneStyle, explorerStyle, arrayStyle, functionShardingStyle].join('\n');
+  style.textContent = [baseStyle, viewStyle, failureStyle, canvasPaneStyle, explorerStyle, arrayStyle, functionShardingStyle, linkedPanesStyle, ladderStyle, diffStyle].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
   const disposables = new Disposables();
@@ -107,6 +111,12 @@ function viewOf(
       return new ArrayView(root, placedArrayOf(record));
     case 'function_sharding':
       return new FunctionShardingView(root, record, layouts);
+    case 'lens':
+      return new LensView(root, record);
+    case 'ladder':
+      return new LadderView(root, record);
+    case 'diff':
+      return new DiffView(root, record);
     default:
       throw new Error(`records of kind ${JSON.stringify(record.kind)} have no view`);
   }
