@@ -54,7 +54,12 @@ export function icon(path: string): SVGSVGElement {
 
 /** A button with a drawing and an accessible name. */
 export function iconButton(name: string, path: string, onClick: () => void): HTMLButtonElement {
-  const button = el('button', { type: 'button', class: 'pl-icon-button', title: name, 'aria-label': name });
+  const button = el('button', {
+    type: 'button',
+    class: 'pl-icon-button',
+    title: name,
+    'aria-label': name,
+  });
   button.append(icon(path));
   button.addEventListener('click', onClick);
   return button;

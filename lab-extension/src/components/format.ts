@@ -46,13 +46,15 @@ export function counted(count: number, noun: string): string {
   return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
+const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
+const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
+
 /**
  * `text` on one line, at most `length` characters: control characters become a visible sign and
  * direction overrides are taken out, so that a name can't disturb its surroundings.
  */
 export function oneLine(text: string, length = 200): string {
-  // eslint-disable-next-line no-control-regex
-  const clean = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '␣').replace(/[\u202a-\u202e\u2066-\u2069]/g, '');
+  const clean = text.replace(CONTROL, '␣').replace(DIRECTION, '');
   const characters = clean.length > length ? Array.from(clean.slice(0, length * 2)) : null;
   return characters !== null && characters.length > length
     ? `${characters.slice(0, length - 1).join('')}…`

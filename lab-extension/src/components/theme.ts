@@ -175,7 +175,14 @@ export function followTheme(root: HTMLElement, onDispose: Disposables, onChange:
   for (const target of [document.documentElement, document.body]) {
     observer.observe(target, {
       attributes: true,
-      attributeFilter: ['class', 'style', 'theme', 'data-theme', 'data-jp-theme-light', 'data-jp-theme-name'],
+      attributeFilter: [
+        'class',
+        'style',
+        'theme',
+        'data-theme',
+        'data-jp-theme-light',
+        'data-jp-theme-name',
+      ],
     });
   }
   onDispose.add(() => observer.disconnect());
@@ -190,7 +197,8 @@ function isPageDark(root: HTMLElement): boolean {
   if (flag !== undefined) {
     return flag === 'false';
   }
-  const host = root.getRootNode() instanceof ShadowRoot ? (root.getRootNode() as ShadowRoot).host : root;
+  const host =
+    root.getRootNode() instanceof ShadowRoot ? (root.getRootNode() as ShadowRoot).host : root;
   for (let element: Element | null = host; element !== null; element = element.parentElement) {
     const light = luminance(getComputedStyle(element).backgroundColor);
     if (light !== null) {
@@ -198,14 +206,23 @@ function isPageDark(root: HTMLElement): boolean {
     }
   }
   const scheme = getComputedStyle(document.documentElement).colorScheme ?? '';
-  return scheme.includes('dark') && (!scheme.includes('light') || matchMedia('(prefers-color-scheme: dark)').matches);
+  return (
+    scheme.includes('dark') &&
+    (!scheme.includes('light') || matchMedia('(prefers-color-scheme: dark)').matches)
+  );
 }
 
 /** How light a computed colour is, 0 to 1; null for one that lets the background through. */
 function luminance(color: string): number | null {
   const numbers = color.match(/[\d.]+/g)?.map(Number) ?? [];
   const [red, green, blue, alpha = 1] = numbers;
-  if (!color.startsWith('rgb') || red === undefined || green === undefined || blue === undefined || alpha < 0.5) {
+  if (
+    !color.startsWith('rgb') ||
+    red === undefined ||
+    green === undefined ||
+    blue === undefined ||
+    alpha < 0.5
+  ) {
     return null;
   }
   return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255;
@@ -221,7 +238,8 @@ export function blend(low: string, high: string, part: number): string {
 
 function channels(color: string): number[] {
   if (color.startsWith('#')) {
-    const digits = color.length === 4 ? [...color.slice(1)].map(d => d + d).join('') : color.slice(1);
+    const digits =
+      color.length === 4 ? [...color.slice(1)].map(d => d + d).join('') : color.slice(1);
     return [0, 2, 4].map(i => parseInt(digits.slice(i, i + 2), 16));
   }
   return (color.match(/[\d.]+/g) ?? ['128', '128', '128']).slice(0, 3).map(Number);

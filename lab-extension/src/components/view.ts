@@ -51,7 +51,18 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
   const layouts = sharedLayouts;
   const shadow = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
   const style = document.createElement('style');
-  style.textContent = [baseStyle, viewStyle, failureStyle, canvasPaneStyle, explorerStyle, arrayStyle, functionShardingStyle, linkedPanesStyle, ladderStyle, diffStyle].join('\n');
+  style.textContent = [
+    baseStyle,
+    viewStyle,
+    failureStyle,
+    canvasPaneStyle,
+    explorerStyle,
+    arrayStyle,
+    functionShardingStyle,
+    linkedPanesStyle,
+    ladderStyle,
+    diffStyle,
+  ].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
   const disposables = new Disposables();

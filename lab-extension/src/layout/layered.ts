@@ -329,10 +329,7 @@ function shelve(
   boxes: readonly { width: number; height: number }[],
   inOneRow: boolean,
 ): { left: number[]; top: number[]; width: number; height: number } {
-  const area = boxes.reduce(
-    (sum, box) => sum + (box.width + NODE_GAP) * (box.height + ROW_GAP),
-    0,
-  );
+  const area = boxes.reduce((sum, box) => sum + (box.width + NODE_GAP) * (box.height + ROW_GAP), 0);
   const widest = boxes.reduce((most, box) => Math.max(most, box.width), 0);
   const limit = inOneRow ? Infinity : Math.max(widest, Math.sqrt(area * 1.5));
   const left: number[] = [];

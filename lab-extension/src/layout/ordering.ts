@@ -98,9 +98,7 @@ function sortLayer(
     weight.set(node, end > first ? sum / (end - first) : position[node]!);
   }
   const sign = equalsStay ? 1 : -1;
-  layer.sort(
-    (a, b) => weight.get(a)! - weight.get(b)! || sign * (position[a]! - position[b]!),
-  );
+  layer.sort((a, b) => weight.get(a)! - weight.get(b)! || sign * (position[a]! - position[b]!));
   layer.forEach((node, index) => (position[node] = index));
 }
 

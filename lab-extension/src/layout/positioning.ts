@@ -137,7 +137,7 @@ function compact(graph: OrderedLayers, root: Int32Array, fromLeft: boolean): Flo
     place[end] = Math.max(place[end]!, place[from[edge]!]! + apart[edge]!);
   }
   const room = new Float64Array(count).fill(Infinity);
-  for (let i = order.length - 1; i >= 0; ) {
+  for (let i = order.length - 1; i >= 0;) {
     // All edges out of one block stand together in the order.
     const block = from[order[i]!]!;
     for (; i >= 0 && from[order[i]!] === block; i--) {

@@ -94,7 +94,8 @@ export class Hierarchy {
   ): Group {
     const made = equations.length > 0 ? this.program.transformation(equations[0]!) : '';
     const shared = equations.every(
-      equation => this.program.transformations[equation] === this.program.transformations[equations[0]!],
+      equation =>
+        this.program.transformations[equation] === this.program.transformations[equations[0]!],
     );
     return {
       id: this.nextId++,
@@ -123,7 +124,10 @@ export class Hierarchy {
       // A scope that comes back after a while is another call of the same function; the optimized
       // program is scheduled, so there the order says nothing.
       const gap = known === undefined ? 0 : place - known.end;
-      if (known !== undefined && (mergeAll || gap <= Math.min(8, known.draft.equations.length / 4))) {
+      if (
+        known !== undefined &&
+        (mergeAll || gap <= Math.min(8, known.draft.equations.length / 4))
+      ) {
         known.draft.equations.push(equation);
         known.end = place + 1;
         return;
@@ -247,7 +251,10 @@ export class Hierarchy {
     const names = copy.children
       .filter(child => this.isExpandable(child))
       .map(child => (typeof child === 'number' ? callName(this.program, child) : child.label));
-    const shown = names.length > 0 ? names : copy.children.map(child => this.program.primitive(child as number));
+    const shown =
+      names.length > 0
+        ? names
+        : copy.children.map(child => this.program.primitive(child as number));
     return shown.slice(0, 3).join(', ') + (shown.length > 3 ? ', …' : '');
   }
 
@@ -320,7 +327,10 @@ function functionSteps(program: Program, equation: number): Step[] {
     const name = program.span(span).function;
     return { key: `${stack[depth + 1] ?? -1} ${name}`, label: name };
   });
-  return steps.reverse().filter(step => step.label !== '' && step.label !== '<module>').slice(1);
+  return steps
+    .reverse()
+    .filter(step => step.label !== '' && step.label !== '<module>')
+    .slice(1);
 }
 
 /** `layer_0 … layer_11` for two names that differ in a number; the name itself for equal ones. */

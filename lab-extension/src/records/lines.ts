@@ -1,15 +1,7 @@
 /** Lines of text with equations behind them: what a text pane shows. */
 
 export type TokenKind =
-  | 'plain'
-  | 'name'
-  | 'type'
-  | 'primitive'
-  | 'param'
-  | 'literal'
-  | 'keyword'
-  | 'note'
-  | 'marked';
+  'plain' | 'name' | 'type' | 'primitive' | 'param' | 'literal' | 'keyword' | 'note' | 'marked';
 
 export interface Token {
   readonly text: string;

@@ -67,7 +67,12 @@ class WrittenListing implements LineSource {
     const { program } = this;
     switch (this.kinds[line] as Kind) {
       case Kind.Open:
-        return [...this.role(line), token('{ ', 'plain'), token('lambda', 'keyword'), token(' ;', 'plain')];
+        return [
+          ...this.role(line),
+          token('{ ', 'plain'),
+          token('lambda', 'keyword'),
+          token(' ;', 'plain'),
+        ];
       case Kind.Inputs:
         return [token(`${this.ends[line]! - line - 1} inputs`, 'note')];
       case Kind.Input:
@@ -81,7 +86,10 @@ class WrittenListing implements LineSource {
         return [
           token('in', 'keyword'),
           token(' (', 'plain'),
-          ...separated(outputs.map(operand => operandToken(program, operand)), ', '),
+          ...separated(
+            outputs.map(operand => operandToken(program, operand)),
+            ', ',
+          ),
           token(outputs.length === 1 ? ',) }' : ') }', 'plain'),
         ];
       }

@@ -111,7 +111,10 @@ class Comparison {
     });
     const exact = (program: Program) => (equation: number) => signature(program, equation);
     const loose = (program: Program) => (equation: number) =>
-      `${program.primitive(equation)} ${program.scopePath(equation).map(scope => program.scopeName(scope)).join('/')}`;
+      `${program.primitive(equation)} ${program
+        .scopePath(equation)
+        .map(scope => program.scopeName(scope))
+        .join('/')}`;
     const rough = (program: Program) => (equation: number) => program.primitive(equation);
     let anchors = increasing(known);
     for (const key of [exact, loose, rough]) {
@@ -173,7 +176,10 @@ class Comparison {
     const results = this.after.resultsOf(after);
     return Array.from(this.before.resultsOf(before)).flatMap((value, index) => {
       const other = results[index];
-      const [left, right] = [spec(this.before, value), other === undefined ? '' : spec(this.after, other)];
+      const [left, right] = [
+        spec(this.before, value),
+        other === undefined ? '' : spec(this.after, other),
+      ];
       return left === right ? [] : [`${left || 'no sharding'} → ${right || 'no sharding'}`];
     });
   }
@@ -195,7 +201,9 @@ class Comparison {
         const other = right[index]!;
         return operand >= 0 && other >= 0
           ? this.valuePartner.get(operand) === other
-          : operand < 0 && other < 0 && this.before.operandName(operand) === this.after.operandName(other);
+          : operand < 0 &&
+              other < 0 &&
+              this.before.operandName(operand) === this.after.operandName(other);
       })
     );
   }
@@ -247,7 +255,10 @@ function longestRise(numbers: readonly number[]): number[] {
 }
 
 /** Pairs of places with equal keys, rising on both sides, as many as can be found quickly. */
-export function commonSequence(left: readonly string[], right: readonly string[]): [number, number][] {
+export function commonSequence(
+  left: readonly string[],
+  right: readonly string[],
+): [number, number][] {
   const result: [number, number][] = [];
   let start = 0;
   while (start < left.length && start < right.length && left[start] === right[start]) {
@@ -308,7 +319,7 @@ function longestCommon(left: readonly string[], right: readonly string[]): [numb
     }
   }
   const result: [number, number][] = [];
-  for (let i = 0, j = 0; i < left.length && j < right.length; ) {
+  for (let i = 0, j = 0; i < left.length && j < right.length;) {
     if (left[i] === right[j]) {
       result.push([i++, j++]);
     } else if (lengths[(i + 1) * columns + j]! >= lengths[i * columns + j + 1]!) {

@@ -161,7 +161,12 @@ export class Program {
       this.operands.length,
     );
     this.results = integers('equations.results', equations.results, 0, this.valueCount);
-    this.resultStarts = starts('result_counts', equations.result_counts, count, this.results.length);
+    this.resultStarts = starts(
+      'result_counts',
+      equations.result_counts,
+      count,
+      this.results.length,
+    );
     this.paramNames = integers('equations.param_names', equations.param_names, 0, text);
     this.paramTexts = integers(
       'equations.param_texts',
@@ -170,9 +175,19 @@ export class Program {
       text,
       this.paramNames.length,
     );
-    this.paramStarts = starts('param_counts', equations.param_counts, count, this.paramNames.length);
+    this.paramStarts = starts(
+      'param_counts',
+      equations.param_counts,
+      count,
+      this.paramNames.length,
+    );
     this.origins = equations.origins ?? [];
-    this.originStarts = starts('origin_counts', equations.origin_counts, count, this.origins.length);
+    this.originStarts = starts(
+      'origin_counts',
+      equations.origin_counts,
+      count,
+      this.origins.length,
+    );
 
     const bodyCount = lengthOf('bodies', record.bodies);
     if (bodyCount === 0) {
@@ -298,9 +313,7 @@ export class Program {
   }
 
   operandName(operand: number): string {
-    return operand >= 0
-      ? this.valueName(operand)
-      : this.strings[this.literalTexts[-1 - operand]!]!;
+    return operand >= 0 ? this.valueName(operand) : this.strings[this.literalTexts[-1 - operand]!]!;
   }
 
   typeOf(operand: number): TypeRecord {

@@ -24,7 +24,13 @@ export class ShardedFunction {
     this.mesh = new Mesh(record.mesh);
     this.collectives = record.collectives;
     const count = this.program.valueCount;
-    this.specs = integers('value_shardings', record.value_shardings, -1, record.shardings.length, count);
+    this.specs = integers(
+      'value_shardings',
+      record.value_shardings,
+      -1,
+      record.shardings.length,
+      count,
+    );
     this.whyStarts = starts('why_counts', record.why_counts, count, record.why.length);
     for (const collective of record.collectives) {
       const known = this.byEquation.get(collective.equation);
@@ -50,7 +56,10 @@ export class ShardedFunction {
 
   /** Bytes that one device sends in one run of the program, as far as that is known. */
   get bytesSent(): number {
-    return this.collectives.reduce((sum, each) => sum + each.bytes_per_device * (each.runs ?? 1), 0);
+    return this.collectives.reduce(
+      (sum, each) => sum + each.bytes_per_device * (each.runs ?? 1),
+      0,
+    );
   }
 }
 

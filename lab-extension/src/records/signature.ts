@@ -64,7 +64,11 @@ export class Wiring {
     for (let i = 0; i < equations.length; i++) {
       const equation = equations[i]!;
       hash = mix(hash, this.signatures[equation]!);
-      for (let j = program.operandStarts[equation]!; j < program.operandStarts[equation + 1]!; j++) {
+      for (
+        let j = program.operandStarts[equation]!;
+        j < program.operandStarts[equation + 1]!;
+        j++
+      ) {
         const operand = program.operands[j]!;
         const maker = operand >= 0 ? program.definers[operand]! : -1;
         hash = mix(hash, maker >= 0 ? position[maker]! : -1);

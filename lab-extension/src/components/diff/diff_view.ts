@@ -75,7 +75,9 @@ class SideLines implements LineSource {
   /** Marks types, params and literals that the partner does not have. */
   private marked(tokens: readonly Token[], row: MatchRow): Token[] {
     const partner = row[this.side === 'before' ? 'after' : 'before'];
-    const known = new Set(equationTokens(this.other, partner).map(({ kind, text }) => `${kind} ${text}`));
+    const known = new Set(
+      equationTokens(this.other, partner).map(({ kind, text }) => `${kind} ${text}`),
+    );
     return tokens.map(token =>
       token.kind !== 'name' && token.kind !== 'plain' && !known.has(`${token.kind} ${token.text}`)
         ? { ...token, kind: 'marked' }
@@ -205,7 +207,12 @@ export class DiffView {
       el(
         'section',
         { class: 'pl-column' },
-        el('h3', {}, index === 0 ? 'before' : 'after', el('span', { class: 'pl-muted' }, ` ${counted(program.equationCount, 'equation')}`)),
+        el(
+          'h3',
+          {},
+          index === 0 ? 'before' : 'after',
+          el('span', { class: 'pl-muted' }, ` ${counted(program.equationCount, 'equation')}`),
+        ),
         this.views[index].element,
       );
     return el(

@@ -19,7 +19,11 @@ export interface InspectorEvents {
 const MOST_LINKS = 24;
 
 export class Inspector {
-  readonly element = el('section', { class: 'pl-inspector', 'aria-label': 'Details', 'aria-live': 'polite' });
+  readonly element = el('section', {
+    class: 'pl-inspector',
+    'aria-label': 'Details',
+    'aria-live': 'polite',
+  });
 
   constructor(
     private readonly program: Program,
@@ -62,12 +66,29 @@ export class Inspector {
     );
     const place = placeText(program, equation);
     const span = program.spanOf(equation);
-    const line = span === null ? undefined : program.sources[span.source]?.lines?.[span.line - (program.sources[span.source]?.first_line ?? 1)];
+    const line =
+      span === null
+        ? undefined
+        : program.sources[span.source]?.lines?.[
+            span.line - (program.sources[span.source]?.first_line ?? 1)
+          ];
     const rows: [string, Content][] = [];
     if (place !== '') {
-      rows.push(['from', [place, typeof line === 'string' ? el('code', { class: 'pl-source-line' }, oneLine(line.trim(), 160)) : null]]);
+      rows.push([
+        'from',
+        [
+          place,
+          typeof line === 'string'
+            ? el('code', { class: 'pl-source-line' }, oneLine(line.trim(), 160))
+            : null,
+        ],
+      ]);
     }
-    rows.push(...this.valueRows('takes', Array.from(program.operandsOf(equation)), operand => this.makerOf(operand)));
+    rows.push(
+      ...this.valueRows('takes', Array.from(program.operandsOf(equation)), operand =>
+        this.makerOf(operand),
+      ),
+    );
     rows.push(
       ...this.valueRows('gives', Array.from(program.resultsOf(equation)), value =>
         Array.from(program.usesOf(value)),
@@ -83,7 +104,10 @@ export class Inspector {
     const made = program.transformation(equation);
     if (made !== '') {
       const origins = program.originsOf(equation);
-      rows.push(['made by', `${oneLine(made, 60)}${origins.length > 0 ? ` from ${counted(origins.length, 'equation')}` : ''}`]);
+      rows.push([
+        'made by',
+        `${oneLine(made, 60)}${origins.length > 0 ? ` from ${counted(origins.length, 'equation')}` : ''}`,
+      ]);
     }
     for (const overlay of overlays) {
       const value = overlay.values[equation]!;
@@ -104,7 +128,15 @@ export class Inspector {
 
   private addValues(box: Box): void {
     const { program } = this;
-    this.add(el('h3', {}, box.kind === 'input' ? counted(box.operands.length, 'input') : counted(box.operands.length, 'output')));
+    this.add(
+      el(
+        'h3',
+        {},
+        box.kind === 'input'
+          ? counted(box.operands.length, 'input')
+          : counted(box.operands.length, 'output'),
+      ),
+    );
     const rows = box.operands.slice(0, 200).map((operand): [string, Content] => {
       const uses = operand >= 0 ? Array.from(program.usesOf(operand)) : [];
       const ends = box.kind === 'input' ? uses : this.makerOf(operand);
@@ -120,7 +152,9 @@ export class Inspector {
       rows.push(['copies', `${box.copies} of equal structure`]);
     }
     for (const overlay of overlays) {
-      const known = Array.from(box.equations, equation => overlay.values[equation]!).filter(value => !Number.isNaN(value));
+      const known = Array.from(box.equations, equation => overlay.values[equation]!).filter(
+        value => !Number.isNaN(value),
+      );
       if (known.length > 0 && overlay.ratio === null) {
         const total = known.reduce((sum, value) => sum + value, 0);
         rows.push([overlay.label, `${quantity(total, overlay.unit)} (${overlay.basis})`]);
@@ -157,10 +191,12 @@ export class Inspector {
     operands: readonly number[],
     ends: (operand: number) => readonly number[],
   ): [string, Content][] {
-    return operands.slice(0, 40).map((operand, index): [string, Content] => [
-      index === 0 ? label : '',
-      [el('code', {}, operandText(this.program, operand)), this.links(ends(operand))],
-    ]);
+    return operands
+      .slice(0, 40)
+      .map((operand, index): [string, Content] => [
+        index === 0 ? label : '',
+        [el('code', {}, operandText(this.program, operand)), this.links(ends(operand))],
+      ]);
   }
 
   /** Links to the equations at the other end of a value. */
@@ -169,7 +205,11 @@ export class Inspector {
       return null;
     }
     const links = equations.slice(0, MOST_LINKS).map(equation => {
-      const link = el('button', { type: 'button', class: 'pl-link' }, oneLine(this.program.primitive(equation), 30));
+      const link = el(
+        'button',
+        { type: 'button', class: 'pl-link' },
+        oneLine(this.program.primitive(equation), 30),
+      );
       link.addEventListener('click', () => this.events.goTo(equation));
       link.addEventListener('pointerenter', () => this.events.hover([equation]));
       link.addEventListener('pointerleave', () => this.events.hover([]));

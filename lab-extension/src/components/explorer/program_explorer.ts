@@ -206,7 +206,11 @@ export class ProgramExplorer {
       path.unshift(each);
     }
     const steps = path.flatMap((each, index) => {
-      const step = el('button', { type: 'button' }, [each.tag, each.title].filter(Boolean).join(' ') || 'call');
+      const step = el(
+        'button',
+        { type: 'button' },
+        [each.tag, each.title].filter(Boolean).join(' ') || 'call',
+      );
       step.addEventListener('click', () => this.graph.select(each, true));
       return index > 0 ? ['›', step] : [step];
     });
@@ -252,7 +256,14 @@ export class ProgramExplorer {
     const main = el(
       'div',
       { class: 'pl-main' },
-      el('div', { class: 'pl-stage' }, this.graph.element, this.buildLegend(), this.focusBar, this.trail),
+      el(
+        'div',
+        { class: 'pl-stage' },
+        this.graph.element,
+        this.buildLegend(),
+        this.focusBar,
+        this.trail,
+      ),
       divider,
       side,
     );
@@ -266,7 +277,11 @@ export class ProgramExplorer {
       'div',
       { class: 'pl-title' },
       el('strong', {}, oneLine(program.name, 60) || 'program'),
-      el('span', { class: 'pl-chip' }, program.dialect === 'jaxpr' ? 'jaxpr' : program.dialect === 'hlo' ? 'HLO' : 'StableHLO'),
+      el(
+        'span',
+        { class: 'pl-chip' },
+        program.dialect === 'jaxpr' ? 'jaxpr' : program.dialect === 'hlo' ? 'HLO' : 'StableHLO',
+      ),
       this.status,
     );
     this.updateStatus();
@@ -284,7 +299,13 @@ export class ProgramExplorer {
     });
     const searchIcon = el('span', { class: 'pl-search-icon', 'aria-hidden': 'true' });
     searchIcon.append(icon(PATHS.search));
-    const search = el('div', { class: 'pl-search-field' }, searchIcon, this.searchBox, this.searchCount);
+    const search = el(
+      'div',
+      { class: 'pl-search-field' },
+      searchIcon,
+      this.searchBox,
+      this.searchCount,
+    );
     return el(
       'div',
       { class: 'pl-toolbar', role: 'toolbar', 'aria-label': 'Program' },
@@ -304,8 +325,16 @@ export class ProgramExplorer {
           isOn => void model.regroup(model.grouping, isOn).then(() => graph.fit()),
           true,
         ),
-        iconButton('Close the innermost level', PATHS.less, () => void model.closeLevel().then(() => graph.fit())),
-        iconButton('Open one more level', PATHS.more, () => void model.openLevel().then(() => graph.fit())),
+        iconButton(
+          'Close the innermost level',
+          PATHS.less,
+          () => void model.closeLevel().then(() => graph.fit()),
+        ),
+        iconButton(
+          'Open one more level',
+          PATHS.more,
+          () => void model.openLevel().then(() => graph.fit()),
+        ),
         iconButton('Show the whole program', PATHS.fit, () => graph.fitWhole()),
       ),
     );
@@ -334,13 +363,17 @@ export class ProgramExplorer {
       ['none', 'flat'],
     ];
     const select = this.select('Group equations', names, model.grouping, value => {
-      void model.regroup(value as Grouping, value !== 'none' && model.folding).then(() => graph.fit());
+      void model
+        .regroup(value as Grouping, value !== 'none' && model.folding)
+        .then(() => graph.fit());
     });
     return select;
   }
 
   private buildOverlay(): HTMLElement | null {
-    const known = this.overlays.filter(overlay => overlay.values.some(value => !Number.isNaN(value)));
+    const known = this.overlays.filter(overlay =>
+      overlay.values.some(value => !Number.isNaN(value)),
+    );
     if (known.length === 0) {
       return null;
     }
@@ -426,7 +459,11 @@ export class ProgramExplorer {
       'div',
       { class: 'pl-tabs', role: 'tablist' },
       names.map(([pane, name]) => {
-        const tab = el('button', { type: 'button', role: 'tab', class: `pl-tab pl-tab-${pane}` }, name);
+        const tab = el(
+          'button',
+          { type: 'button', role: 'tab', class: `pl-tab pl-tab-${pane}` },
+          name,
+        );
         this.disposables.listen(tab, 'click', () => this.showPane(pane));
         this.tabs.set(pane, tab);
         return tab;

@@ -37,13 +37,20 @@ export class SearchIndex {
           .join('/');
         scopes.set(scope, path);
       }
-      const results = Array.from(program.resultsOf(equation), value =>
-        `${program.valueName(value)} ${program.programName(value)} ${program.typeOf(value).text}`,
+      const results = Array.from(
+        program.resultsOf(equation),
+        value =>
+          `${program.valueName(value)} ${program.programName(value)} ${program.typeOf(value).text}`,
       );
-      const operands = Array.from(program.operandsOf(equation), operand => program.operandName(operand));
+      const operands = Array.from(program.operandsOf(equation), operand =>
+        program.operandName(operand),
+      );
       const span = program.spanOf(equation);
-      const place = span === null ? '' : `${program.sources[span.source]?.name}:${span.line} ${span.function}`;
-      return [program.primitive(equation), path, ...results, ...operands, place].join(' ').toLowerCase();
+      const place =
+        span === null ? '' : `${program.sources[span.source]?.name}:${span.line} ${span.function}`;
+      return [program.primitive(equation), path, ...results, ...operands, place]
+        .join(' ')
+        .toLowerCase();
     });
   }
 }

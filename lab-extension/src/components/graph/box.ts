@@ -133,9 +133,7 @@ function measure(box: Box): void {
   const chevron = box.isExpandable ? 14 : 0;
   const title = textWidth(box.title, TITLE_SIZE) + tag + badge + chevron;
   const isPill = box.kind === 'input' || box.kind === 'output';
-  const width = isPill
-    ? title + 22
-    : Math.max(title, textWidth(box.subtitle, SUBTITLE_SIZE)) + 26;
+  const width = isPill ? title + 22 : Math.max(title, textWidth(box.subtitle, SUBTITLE_SIZE)) + 26;
   // Whole steps, so that layers with names of about the same length have the same structure.
   box.width = Math.max(isPill ? 36 : 64, Math.ceil(width / 12) * 12);
   box.height = isPill ? 22 : box.subtitle === '' ? 28 : 42;
@@ -258,7 +256,12 @@ function shortName(name: string): string {
   return steps.length > 2 ? `…${steps.slice(-2).join('')}` : name;
 }
 
-export function portBox(kind: 'arrival' | 'departure', operand: number, key: string, parent: Box): Box {
+export function portBox(
+  kind: 'arrival' | 'departure',
+  operand: number,
+  key: string,
+  parent: Box,
+): Box {
   return makeBox(kind, key, parent, { operands: [operand] });
 }
 

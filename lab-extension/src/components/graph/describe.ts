@@ -15,7 +15,9 @@ export function operandText(program: Program, operand: number): string {
 export function equationText(program: Program, equation: number): string {
   const results = Array.from(program.resultsOf(equation), value => operandText(program, value));
   const params = program.params(equation).map(([name, text]) => `${name}=${text}`);
-  const operands = Array.from(program.operandsOf(equation), operand => program.operandName(operand));
+  const operands = Array.from(program.operandsOf(equation), operand =>
+    program.operandName(operand),
+  );
   const settings = params.length > 0 ? `[${params.join(' ')}]` : '';
   const left = results.length > 0 ? `${results.join(' ')} = ` : '';
   return oneLine(`${left}${program.primitive(equation)}${settings} ${operands.join(' ')}`, 400);

@@ -3,15 +3,16 @@
 import type { CriticalPath, Overlay } from '../../records/costs';
 import { Disposables, el } from '../dom';
 import { readTheme, type Theme } from '../theme';
-import { isPort, stepAt, type Box } from './box';
+import { stepAt, type Box } from './box';
 import { Camera } from './camera';
 import { equationText, operandText, placeText } from './describe';
-import { heatOf } from './heat';
 import { Minimap } from './minimap';
 import { Mirror } from './mirror';
-import { boundsOf, includes, type GraphModel } from './model';
+import { boundsOf, type GraphModel } from './model';
 import { firstBox, neighbours, nextBox, type Move } from './moves';
-import { paint, type Emphasis, type Heat, type Motion } from './painter';
+import type { Motion } from './frame';
+import { paint } from './painter';
+import { Spotlight } from './spotlight';
 import { boxAt, edgeAt, makeScene, type Scene, type SceneEdge } from './scene';
 
 const MOVE_TIME = 170;
@@ -50,16 +51,7 @@ export class GraphView {
   private hoveredEdge: SceneEdge | null = null;
   private selectedKey: string | null = null;
   private anchor: { key: string; x: number; y: number } | null = null;
-  private linkedEquations: readonly number[] = [];
-  private linked: ReadonlySet<Box> = new Set();
-  private matches: ReadonlySet<Box> = new Set();
-  private matchEquations: readonly number[] = [];
-  private focusEquations: ReadonlySet<number> | null = null;
-  private focus: ReadonlySet<Box> | null = null;
-  private path: CriticalPath | null = null;
-  private pathBoxes: ReadonlySet<Box> = new Set();
-  private overlay: Overlay | null = null;
-  private heat: ReadonlyMap<Box, Heat> | null = null;
+  private readonly spotlight: Spotlight;
   private motionStart = 0;
   private motionFrom: ReadonlyMap<string, readonly [number, number, number, number]> | null = null;
   private mirrorTimer: ReturnType<typeof setTimeout> | undefined;
@@ -92,6 +84,7 @@ export class GraphView {
     );
     this.theme = readTheme(root);
     this.scene = this.makeScene();
+    this.spotlight = new Spotlight(model, this.scene);
     this.disposables.add(model.onChange(event => this.modelChanged(event)));
     this.listen();
     const observer = new ResizeObserver(() => this.resize());
@@ -143,9 +136,7 @@ export class GraphView {
 
   /** Marks the boxes of equations that another view points at. */
   setLinked(equations: readonly number[], isShown = false): void {
-    this.linkedEquations = equations;
-    this.linked = this.boxesOf(equations);
-    const [first] = this.linked;
+    const [first] = this.spotlight.setLinked(equations);
     if (isShown && first !== undefined) {
       this.camera.reveal(boundsOf(first), this.width, this.height);
     }
@@ -153,27 +144,23 @@ export class GraphView {
   }
 
   setMatches(equations: readonly number[]): void {
-    this.matchEquations = equations;
-    this.matches = this.boxesOf(equations);
+    this.spotlight.setMatches(equations);
     this.draw();
   }
 
   /** Makes everything but these equations faint; null ends it. */
   setFocus(equations: ReadonlySet<number> | null): void {
-    this.focusEquations = equations;
-    this.updateFocus();
+    this.spotlight.setFocus(equations);
     this.draw();
   }
 
   setOverlay(overlay: Overlay | null): void {
-    this.overlay = overlay;
-    this.updateHeat();
+    this.spotlight.setOverlay(overlay);
     this.draw();
   }
 
   setCriticalPath(path: CriticalPath | null): void {
-    this.path = path;
-    this.updatePath();
+    this.spotlight.setPath(path);
     this.draw();
   }
 
@@ -216,14 +203,6 @@ export class GraphView {
     return makeScene(boxes, program, label);
   }
 
-  private boxesOf(equations: Iterable<number>): Set<Box> {
-    const boxes = new Set<Box>();
-    for (const equation of equations) {
-      this.model.boxesOf(equation).forEach(box => boxes.add(box));
-    }
-    return boxes;
-  }
-
   private screenPlace(box: Box): { key: string; x: number; y: number } {
     const { x, y, scale } = this.camera;
     return { key: box.key, x: x + box.left * scale, y: y + box.top * scale };
@@ -256,11 +235,7 @@ export class GraphView {
       this.motionStart = performance.now();
     }
     this.keepAnchor();
-    this.linked = this.boxesOf(this.linkedEquations);
-    this.matches = this.boxesOf(this.matchEquations);
-    this.updateFocus();
-    this.updatePath();
-    this.updateHeat();
+    this.spotlight.update(this.scene);
     this.updateMinimap();
     this.fitOnce();
     this.mirrorLater();
@@ -277,57 +252,14 @@ export class GraphView {
       // Places before the change move with the camera, so that the box itself stands still.
       this.motionFrom = shifted(this.motionFrom, -dx / this.camera.scale, -dy / this.camera.scale);
       if (box.isOpen && box.width * this.camera.scale < this.width) {
-        this.camera.reveal({ ...boundsOf(box), height: Math.min(box.height, this.height / this.camera.scale) }, this.width, this.height);
+        this.camera.reveal(
+          { ...boundsOf(box), height: Math.min(box.height, this.height / this.camera.scale) },
+          this.width,
+          this.height,
+        );
       }
     }
     this.anchor = null;
-  }
-
-  private updateFocus(): void {
-    this.focus = this.focusEquations === null ? null : this.withNeighbours(this.focusEquations);
-  }
-
-  /** Boxes of equations with the inputs and outputs that hang on them. */
-  private withNeighbours(equations: ReadonlySet<number>): Set<Box> {
-    const boxes = this.boxesOf(equations);
-    for (const { edge } of this.scene.edges) {
-      if (boxes.has(edge.to) && edge.from.kind === 'input') {
-        boxes.add(edge.from);
-      }
-      if (boxes.has(edge.from) && edge.to.kind === 'output') {
-        boxes.add(edge.to);
-      }
-    }
-    for (const box of this.scene.boxes) {
-      if (box.kind === 'arrival' || box.kind === 'departure' || box.isOpen) {
-        boxes.add(box);
-      }
-    }
-    return boxes;
-  }
-
-  private updatePath(): void {
-    this.pathBoxes = this.path === null ? new Set() : this.boxesOf(this.path.equations);
-  }
-
-  private isOnPath({ edge }: SceneEdge): boolean {
-    const { path, model } = this;
-    return (
-      path !== null &&
-      edge.values.some(value => {
-        const user = path.steps.get(value);
-        return (
-          user !== undefined &&
-          (isPort(edge.to) || includes(edge.to.equations, user)) &&
-          (isPort(edge.from) || includes(edge.from.equations, model.program.definers[value]!))
-        );
-      })
-    );
-  }
-
-  private updateHeat(): void {
-    this.heat =
-      this.overlay === null ? null : heatOf(this.scene.boxes, this.overlay, this.model.program);
   }
 
   private updateMinimap(): void {
@@ -388,7 +320,8 @@ export class GraphView {
     }
     const start = performance.now();
     const view = { width: this.width, height: this.height, pixelRatio: devicePixelRatio };
-    paint(context, this.scene, this.camera, view, this.theme, this.emphasis(), this.motion(start));
+    const emphasis = this.spotlight.emphasis(this.hovered, this.hoveredEdge, this.selected);
+    paint(context, this.scene, this.camera, view, this.theme, emphasis, this.motion(start));
     this.minimap.show(this.camera, this.width, this.height, this.theme, devicePixelRatio);
     this.lastPaint = performance.now() - start;
     if (this.motionFrom !== null) {
@@ -406,20 +339,6 @@ export class GraphView {
       return null;
     }
     return { from: this.motionFrom, part: 1 - (1 - Math.max(0, time)) ** 3 };
-  }
-
-  private emphasis(): Emphasis {
-    return {
-      hovered: this.hovered,
-      hoveredEdge: this.hoveredEdge,
-      selected: this.selected,
-      linked: this.linked,
-      matches: this.matches,
-      focus: this.focus,
-      isOnPath: this.path === null ? null : edge => this.isOnPath(edge),
-      path: this.pathBoxes,
-      heat: this.heat,
-    };
   }
 
   // Pointer
@@ -583,7 +502,7 @@ export class GraphView {
       }
       case 'o':
       case 'Backspace':
-        if (selected?.parent?.parent != null) {
+        if (selected !== null && selected.parent !== null && selected.parent.parent !== null) {
           this.select(selected.parent, true);
         }
         return true;
@@ -624,7 +543,7 @@ export class GraphView {
   private cycleAlong(move: 'up' | 'down'): boolean {
     const { selected, cycle } = this;
     const start = cycle.move === move ? (this.model.box(cycle.key) ?? selected) : selected;
-    if (start?.parent == null) {
+    if (start === null || start.parent === null) {
       return true;
     }
     const ends = neighbours(start, start.parent.edges, move).filter(box => box.height > 0);
@@ -655,12 +574,14 @@ export class GraphView {
     if (box === null) {
       return [];
     }
-    const heat = this.heat?.get(box)?.texts[0] ?? '';
+    const heat = this.spotlight.figure(box);
     if (box.operands.length > 0) {
       return box.operands.slice(0, 12).map(operand => operandText(program, operand));
     }
     if (box.equation >= 0) {
-      return [equationText(program, box.equation), placeText(program, box.equation), heat].filter(Boolean);
+      return [equationText(program, box.equation), placeText(program, box.equation), heat].filter(
+        Boolean,
+      );
     }
     return [[box.tag, box.title].filter(Boolean).join(' '), box.subtitle, heat].filter(Boolean);
   }

@@ -4,7 +4,7 @@ import { totalOf, type Overlay } from '../../records/costs';
 import type { Program } from '../../records/program';
 import { quantity } from '../format';
 import type { Box } from './box';
-import type { Heat } from './painter';
+import type { Heat } from './frame';
 
 /** Heat of every box, relative to the hottest closed one. */
 export function heatOf(boxes: readonly Box[], overlay: Overlay, program: Program): Map<Box, Heat> {
@@ -23,7 +23,10 @@ export function heatOf(boxes: readonly Box[], overlay: Overlay, program: Program
     }
   }
   const { first, end } = program.bodies[0]!;
-  const all = totalOf(overlay, Array.from({ length: end - first }, (_, i) => first + i));
+  const all = totalOf(
+    overlay,
+    Array.from({ length: end - first }, (_, i) => first + i),
+  );
   const heats = new Map<Box, Heat>();
   totals.forEach((total, box) => {
     if (Number.isNaN(total)) {

@@ -38,7 +38,11 @@ export class Minimap {
   /** Paints the drawing anew; after each layout. */
   update(scene: Scene, bounds: Bounds, theme: Theme, pixelRatio: number): void {
     this.bounds = bounds;
-    this.scale = Math.min(WIDTH / Math.max(1, bounds.width), HEIGHT / Math.max(1, bounds.height), 0.25);
+    this.scale = Math.min(
+      WIDTH / Math.max(1, bounds.width),
+      HEIGHT / Math.max(1, bounds.height),
+      0.25,
+    );
     const width = Math.max(24, bounds.width * this.scale);
     const height = Math.max(24, bounds.height * this.scale);
     for (const canvas of [this.element, this.picture]) {

@@ -36,6 +36,7 @@ export class GraphModel {
   private readonly byKey = new Map<string, Box>();
   private readonly byEquation = new Map<number, Box[]>();
   private readonly listeners = new Set<(event: GraphEvent) => void>();
+  private holders: Map<number, Box[]> | null = null;
   private callers: Map<number, number[]> | null = null;
   private run = 0;
 
@@ -160,16 +161,9 @@ export class GraphModel {
     if (exact !== undefined) {
       return exact;
     }
-    const found: Box[] = [];
-    for (const box of this.boxes) {
-      const isClosedGroup = !box.isOpen && (box.kind === 'group' || box.kind === 'fold');
-      const hidesCopy = box.isOpen && box.kind === 'fold';
-      if ((isClosedGroup || hidesCopy) && includes(box.equations, equation)) {
-        found.push(box);
-      }
-    }
-    if (found.length > 0) {
-      return found;
+    const holders = this.holdersOf(equation);
+    if (holders.length > 0) {
+      return holders;
     }
     const callers = this.callersOf(this.program.bodyOf[equation] ?? -1);
     return [...new Set(callers.flatMap(caller => this.boxesOf(caller)))];
@@ -200,6 +194,28 @@ export class GraphModel {
   /** The whole drawing. */
   get bounds(): Bounds {
     return boundsOf(this.root);
+  }
+
+  /** Boxes of groups that hide an equation; in a fold it may be in a copy that is not shown. */
+  private holdersOf(equation: number): Box[] {
+    if (this.holders === null) {
+      this.holders = new Map();
+      for (const box of this.boxes) {
+        if (box.kind === 'fold' || (box.kind === 'group' && !box.isOpen)) {
+          for (let i = 0; i < box.equations.length; i++) {
+            const known = this.holders.get(box.equations[i]!);
+            if (known === undefined) {
+              this.holders.set(box.equations[i]!, [box]);
+            } else if (isInside(box, known[known.length - 1]!)) {
+              known[known.length - 1] = box;
+            } else {
+              known.push(box);
+            }
+          }
+        }
+      }
+    }
+    return this.holders.get(equation) ?? [];
   }
 
   private copyWith(box: Box, equation: number): number {
@@ -292,6 +308,7 @@ export class GraphModel {
     this.root = root;
     this.byKey.clear();
     this.byEquation.clear();
+    this.holders = null;
     root.left = 0;
     root.top = 0;
     this.boxes = collect(root);
@@ -335,7 +352,21 @@ function collect(root: Box): Box[] {
 /** A group in a group of its own is opened with it. */
 function isOnlyMember(box: Box): boolean {
   const group = box.parent?.content;
-  return group != null && box.parent?.parent !== null && group.children.length === 1;
+  return (
+    group !== null &&
+    group !== undefined &&
+    box.parent?.parent !== null &&
+    group.children.length === 1
+  );
+}
+
+function isInside(box: Box, outer: Box): boolean {
+  for (let each: Box | null = box; each !== null; each = each.parent) {
+    if (each === outer) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /** Whether `wanted` is among numbers in rising order. */

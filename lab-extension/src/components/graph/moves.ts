@@ -12,7 +12,9 @@ export function nextBox(from: Box, move: Move): Box | null {
   }
   if (move === 'up' || move === 'down') {
     const along = neighbours(from, level.edges, move).filter(isStop);
-    return nearest(from, along) ?? nearest(from, siblings(level, from).filter(isBeyond(from, move)));
+    return (
+      nearest(from, along) ?? nearest(from, siblings(level, from).filter(isBeyond(from, move)))
+    );
   }
   const sign = move === 'left' ? -1 : 1;
   const beside = siblings(level, from).filter(

@@ -230,7 +230,9 @@ export class LevelOpener {
     if (operand < 0) {
       return null;
     }
-    const known = inputs.find(input => input.operands.length === 1 && input.operands[0] === operand);
+    const known = inputs.find(
+      input => input.operands.length === 1 && input.operands[0] === operand,
+    );
     if (known !== undefined) {
       return known;
     }

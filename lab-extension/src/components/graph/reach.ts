@@ -5,7 +5,11 @@ import type { Program } from '../../records/program';
 export type Direction = 'upstream' | 'downstream';
 
 /** Equations of the same body that are reached from `starts`, these included. */
-export function reachOf(program: Program, starts: Iterable<number>, direction: Direction): Set<number> {
+export function reachOf(
+  program: Program,
+  starts: Iterable<number>,
+  direction: Direction,
+): Set<number> {
   const reached = new Set<number>(starts);
   const waiting = [...reached];
   while (waiting.length > 0) {
@@ -15,7 +19,9 @@ export function reachOf(program: Program, starts: Iterable<number>, direction: D
         ? Array.from(program.operandsOf(equation), operand =>
             operand >= 0 ? program.definers[operand]! : -1,
           )
-        : Array.from(program.resultsOf(equation)).flatMap(value => Array.from(program.usesOf(value)));
+        : Array.from(program.resultsOf(equation)).flatMap(value =>
+            Array.from(program.usesOf(value)),
+          );
     for (const other of next) {
       if (other >= 0 && !reached.has(other)) {
         reached.add(other);

@@ -157,7 +157,12 @@ export function edgeAt(scene: Scene, x: number, y: number, reach: number): Scene
   let nearest: SceneEdge | null = null;
   let least = reach;
   for (const edge of scene.edges) {
-    if (x < edge.left - reach || x > edge.right + reach || y < edge.top - reach || y > edge.bottom + reach) {
+    if (
+      x < edge.left - reach ||
+      x > edge.right + reach ||
+      y < edge.top - reach ||
+      y > edge.bottom + reach
+    ) {
       continue;
     }
     for (let i = edge.start; i + 3 < edge.end; i += 2) {
@@ -173,7 +178,14 @@ export function edgeAt(scene: Scene, x: number, y: number, reach: number): Scene
 }
 
 /** Distance to the curve that leaves and arrives vertically, by its height at the place. */
-function curveDistance(x0: number, y0: number, x1: number, y1: number, x: number, y: number): number {
+function curveDistance(
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+  x: number,
+  y: number,
+): number {
   const height = y1 - y0;
   if (height === 0) {
     return y === y0 ? Math.abs(x - x0) : Infinity;

@@ -39,7 +39,14 @@ export class LadderView {
         'header',
         { class: 'pl-array-header' },
         el('strong', {}, oneLine(record.name, 80)),
-        el('span', { class: 'pl-chip' }, record.transformations.filter(Boolean).map(each => oneLine(each, 30)).join(' → ')),
+        el(
+          'span',
+          { class: 'pl-chip' },
+          record.transformations
+            .filter(Boolean)
+            .map(each => oneLine(each, 30))
+            .join(' → '),
+        ),
         el('span', { class: 'pl-muted' }, 'Green lines have no origin in the program before.'),
       ),
       this.panes.element,
@@ -56,5 +63,5 @@ export class LadderView {
 }
 
 export const ladderStyle = `
-.pl-line-new { background: color-mix(in srgb, var(--pl-added-soft) 55%, transparent); }
+.pl-line-new, .pl-line-new .pl-gutter { background: var(--pl-added-soft) !important; }
 `;

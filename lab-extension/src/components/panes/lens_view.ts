@@ -57,7 +57,11 @@ export class LensView {
         { class: 'pl-array-header' },
         el('strong', {}, oneLine(record.name, 80)),
         fusions === null ? null : el('span', { class: 'pl-chip' }, fusions),
-        el('span', { class: 'pl-muted' }, 'Point at a line to light up what it becomes; click to bring it into view.'),
+        el(
+          'span',
+          { class: 'pl-muted' },
+          'Point at a line to light up what it becomes; click to bring it into view.',
+        ),
       ),
       this.panes.element,
     );

@@ -85,7 +85,11 @@ export class LinkedPanes {
       'div',
       { class: 'pl-pane-toggles', role: 'toolbar', 'aria-label': 'Panes' },
       this.panes.map((pane, index) => {
-        const button = el('button', { type: 'button', class: 'pl-action', 'aria-pressed': 'true' }, oneLine(pane.title, 40));
+        const button = el(
+          'button',
+          { type: 'button', class: 'pl-action', 'aria-pressed': 'true' },
+          oneLine(pane.title, 40),
+        );
         this.disposables.listen(button, 'click', () => {
           const column = this.columns[index]!;
           column.hidden = !column.hidden;
@@ -107,12 +111,14 @@ export class LinkedPanes {
   }
 
   private hover(pane: Pane, equations: ArrayLike<number>): void {
-    const sets = equations.length > 0 ? this.links.from(pane.program, Array.from(equations)) : this.pinned;
+    const sets =
+      equations.length > 0 ? this.links.from(pane.program, Array.from(equations)) : this.pinned;
     this.show(sets, -1);
   }
 
   private pin(pane: Pane, index: number, equations: ArrayLike<number>): void {
-    this.pinned = equations.length > 0 ? this.links.from(pane.program, Array.from(equations)) : null;
+    this.pinned =
+      equations.length > 0 ? this.links.from(pane.program, Array.from(equations)) : null;
     this.show(this.pinned, index);
   }
 
@@ -132,7 +138,12 @@ export class LinkedPanes {
   }
 
   /** Curves from lines of the pane before to lines of this one. */
-  private paintGap(context: CanvasRenderingContext2D, index: number, width: number, height: number): void {
+  private paintGap(
+    context: CanvasRenderingContext2D,
+    index: number,
+    width: number,
+    height: number,
+  ): void {
     const theme = readTheme(this.root);
     const [left, right] = [this.views[index - 1]!, this.views[index]!];
     const [leftPane, rightPane] = [this.panes[index - 1]!, this.panes[index]!];
@@ -141,6 +152,10 @@ export class LinkedPanes {
     const curves: [number, number, boolean][] = [];
     for (const line of left.sight) {
       for (const equation of Array.from(leftPane.lines.equations(line))) {
+        // A line that only calls the function is not where the equation comes from.
+        if (leftPane.lines.linesOf(equation)[0] !== line) {
+          continue;
+        }
         const ends =
           leftPane.program === rightPane.program
             ? [equation]
@@ -148,7 +163,11 @@ export class LinkedPanes {
         for (const end of ends) {
           const [target] = rightPane.lines.linesOf(end);
           if (target !== undefined && count++ < MOST_CURVES) {
-            curves.push([left.rowMiddle(line), right.rowMiddle(target), lit?.has(equation) === true]);
+            curves.push([
+              left.rowMiddle(line),
+              right.rowMiddle(target),
+              lit?.has(equation) === true,
+            ]);
           }
         }
       }

@@ -86,10 +86,21 @@ export class ArrayView {
         highlighted: new Set([this.highlightedTile]),
       });
     });
-    this.meshPane = new CanvasPane('pl-mesh', `Mesh ${meshText(array.mesh)}`, (context, width, height) => {
-      this.meshLayout = layMesh(array.mesh, width, height);
-      paintMesh(context, array.mesh, this.meshLayout, this.colors, this.highlightedDevices, this.theme);
-    });
+    this.meshPane = new CanvasPane(
+      'pl-mesh',
+      `Mesh ${meshText(array.mesh)}`,
+      (context, width, height) => {
+        this.meshLayout = layMesh(array.mesh, width, height);
+        paintMesh(
+          context,
+          array.mesh,
+          this.meshLayout,
+          this.colors,
+          this.highlightedDevices,
+          this.theme,
+        );
+      },
+    );
     const isEven = this.deviceBytes.every(bytes => bytes === this.deviceBytes[0]);
     this.bytesPane = isEven
       ? null
@@ -122,7 +133,11 @@ export class ArrayView {
     const header = el(
       'header',
       { class: 'pl-array-header' },
-      el('strong', { class: 'pl-code' }, [oneLine(array.name, 80), oneLine(array.type, 80)].filter(Boolean).join(': ')),
+      el(
+        'strong',
+        { class: 'pl-code' },
+        [oneLine(array.name, 80), oneLine(array.type, 80)].filter(Boolean).join(': '),
+      ),
       el('code', {}, oneLine(array.spec.text, 120)),
       this.facts().map(([text, tone]) => el('span', { class: `pl-chip ${tone}` }, text)),
       this.buildColorBy(),
@@ -130,7 +145,12 @@ export class ArrayView {
     const bytes =
       this.bytesPane === null
         ? null
-        : el('div', { class: 'pl-bytes-box' }, el('p', { class: 'pl-muted' }, 'Bytes on each device'), this.bytesPane.element);
+        : el(
+            'div',
+            { class: 'pl-bytes-box' },
+            el('p', { class: 'pl-muted' }, 'Bytes on each device'),
+            this.bytesPane.element,
+          );
     return el(
       'div',
       { class: 'pl-array' },
@@ -155,13 +175,19 @@ export class ArrayView {
     const copies = Math.max(...tiles.devicesOfTile.map(devices => devices.length));
     if (copies > 1 && spec.unreduced_axes.length === 0) {
       const axes = replicatedAxes(mesh, spec).join(', ');
-      facts.push([`replicated ×${copies}${axes === '' ? '' : ` over ${oneLine(axes, 40)}`}`, 'pl-tone-info']);
+      facts.push([
+        `replicated ×${copies}${axes === '' ? '' : ` over ${oneLine(axes, 40)}`}`,
+        'pl-tone-info',
+      ]);
     }
     for (const dim of unevenDims(tiles)) {
       facts.push([`uneven along dimension ${dim}`, 'pl-tone-amber']);
     }
     if (spec.unreduced_axes.length > 0) {
-      facts.push([`unreduced: sums over ${oneLine(spec.unreduced_axes.join(', '), 40)} are still open`, 'pl-tone-amber']);
+      facts.push([
+        `unreduced: sums over ${oneLine(spec.unreduced_axes.join(', '), 40)} are still open`,
+        'pl-tone-amber',
+      ]);
     }
     if (spec.memory_kind !== null && spec.memory_kind !== 'device') {
       facts.push([`in ${oneLine(spec.memory_kind, 30)}`, 'pl-tone-info']);
@@ -271,19 +297,31 @@ export class ArrayView {
   private dimLabel(dim: number): string {
     const { tiles, spec, mesh } = this.array;
     const axes = spec.dim_axes[dim] ?? [];
-    const divided = axes.length > 0 ? ` ÷ ${axes.map(axis => oneLine(axis, 20)).join('·')} (${mesh.sizeOf(axes)})` : '';
+    const divided =
+      axes.length > 0
+        ? ` ÷ ${axes.map(axis => oneLine(axis, 20)).join('·')} (${mesh.sizeOf(axes)})`
+        : '';
     return `dimension ${dim}: ${whole(tiles.shape[dim]!)}${divided}`;
   }
 
   // Pointer, keyboard and words
 
   private listen(): void {
-    this.tilesPane.onPointer(place => this.pointTile(place === null ? -1 : tileAt(this.boxes, ...place)));
+    this.tilesPane.onPointer(place =>
+      this.pointTile(place === null ? -1 : tileAt(this.boxes, ...place)),
+    );
     this.meshPane.onPointer(place =>
-      this.pointDevice(place === null || this.meshLayout === null ? -1 : deviceAt(this.meshLayout, ...place)),
+      this.pointDevice(
+        place === null || this.meshLayout === null ? -1 : deviceAt(this.meshLayout, ...place),
+      ),
     );
     const step = (now: number, count: number, key: string): number => {
-      const by = key === 'ArrowRight' || key === 'ArrowDown' ? 1 : key === 'ArrowLeft' || key === 'ArrowUp' ? -1 : 0;
+      const by =
+        key === 'ArrowRight' || key === 'ArrowDown'
+          ? 1
+          : key === 'ArrowLeft' || key === 'ArrowUp'
+            ? -1
+            : 0;
       return by === 0 || count === 0 ? -2 : (now + by + count) % count;
     };
     this.tilesPane.onKey(key => {
@@ -325,7 +363,8 @@ export class ArrayView {
   private tileSentence(tile: number): string {
     const { tiles, mesh, itemBytes } = this.array;
     const devices = tiles.devicesOfTile[tile]!.map(device => mesh.deviceId(device));
-    const shown = devices.slice(0, 16).join(', ') + (devices.length > 16 ? `, … (${devices.length})` : '');
+    const shown =
+      devices.slice(0, 16).join(', ') + (devices.length > 16 ? `, … (${devices.length})` : '');
     const bytes = quantity(tileElements(tiles, tile) * itemBytes, 'B');
     return `[${tileText(tiles, tile)}]: ${bytes}, on device${devices.length === 1 ? '' : 's'} ${shown}`;
   }
@@ -337,19 +376,23 @@ export class ArrayView {
       .join(' ');
     const process = mesh.isAbstract ? '' : `, process ${mesh.process(device)}`;
     const tile = tiles.tileOfDevice[device]!;
-    const holds = tile < 0 ? 'nothing' : `[${tileText(tiles, tile)}], ${quantity(this.deviceBytes[device]!, 'B')}`;
+    const holds =
+      tile < 0
+        ? 'nothing'
+        : `[${tileText(tiles, tile)}], ${quantity(this.deviceBytes[device]!, 'B')}`;
     return `device ${mesh.deviceId(device)} (${place}${process}) holds ${holds}`;
   }
 
   private summary(): string {
     const { array } = this;
     const facts = this.facts().map(([text]) => text);
-    return [`${array.type} as ${array.spec.text}`, ...facts].map(text => oneLine(text, 120)).join('; ');
+    return [`${array.type} as ${array.spec.text}`, ...facts]
+      .map(text => oneLine(text, 120))
+      .join('; ');
   }
 
   private say(sentence: string | null): void {
-    this.status.textContent =
-      sentence ?? 'Point at a tile or a device to see what it holds.';
+    this.status.textContent = sentence ?? 'Point at a tile or a device to see what it holds.';
     this.status.classList.toggle('pl-muted', sentence === null);
   }
 
@@ -375,7 +418,15 @@ export class ArrayView {
   }
 
   private paintBytes(context: CanvasRenderingContext2D, width: number, height: number): void {
-    paintBars(context, width, height, this.deviceBytes, this.colors, this.highlightedDevices, this.theme);
+    paintBars(
+      context,
+      width,
+      height,
+      this.deviceBytes,
+      this.colors,
+      this.highlightedDevices,
+      this.theme,
+    );
   }
 }
 
@@ -394,7 +445,9 @@ export function paintBars(
   const gap = step > 4 ? 1 : 0;
   values.forEach((value, index) => {
     const bar = Math.max(value > 0 ? 1 : 0, (value / most) * (height - 2));
-    context.fillStyle = highlighted.has(index) ? theme.color('accent') : (colors[index] ?? theme.color('line-strong'));
+    context.fillStyle = highlighted.has(index)
+      ? theme.color('accent')
+      : (colors[index] ?? theme.color('line-strong'));
     context.fillRect(index * step, height - bar, Math.max(0.5, step - gap), bar);
   });
   context.fillStyle = theme.color('line-strong');
@@ -402,7 +455,9 @@ export function paintBars(
 }
 
 export function meshText(mesh: Mesh): string {
-  return mesh.axisNames.map((name, axis) => `${oneLine(name, 24)}=${mesh.axisSizes[axis]}`).join(', ');
+  return mesh.axisNames
+    .map((name, axis) => `${oneLine(name, 24)}=${mesh.axisSizes[axis]}`)
+    .join(', ');
 }
 
 /** The last two dimensions, unless others are divided and these are not. */

@@ -1,6 +1,10 @@
 /** The layout of every intermediate of a function, why it is so, and what has to be moved. */
 
-import type { CollectiveRecord, FunctionShardingRecord, WhyRecord } from '../../generated/introspect';
+import type {
+  CollectiveRecord,
+  FunctionShardingRecord,
+  WhyRecord,
+} from '../../generated/introspect';
 import type { LayoutClient } from '../../layout/client';
 import { ShardedFunction, ShardingLines, isCostly } from '../../records/sharded_function';
 import { tilesOfSpec } from '../../records/tiles';
@@ -61,7 +65,13 @@ export class FunctionShardingView {
     this.graph = new GraphView(root, this.model, {
       onHover: equations => this.table.setLinked(equations),
       onSelect: box => {
-        const [value] = box === null ? [] : [...box.operands, ...(box.equation >= 0 ? sharded.program.resultsOf(box.equation) : [])];
+        const [value] =
+          box === null
+            ? []
+            : [
+                ...box.operands,
+                ...(box.equation >= 0 ? sharded.program.resultsOf(box.equation) : []),
+              ];
         if (value !== undefined && value >= 0) {
           this.select(value);
           this.table.showLine(this.lines.lineOf(value));
@@ -124,7 +134,8 @@ export class FunctionShardingView {
     const shape = type.shape;
     this.arrayView?.dispose();
     this.arrayView = null;
-    const isDrawable = spec !== null && shape !== null && shape.every(dim => typeof dim === 'number');
+    const isDrawable =
+      spec !== null && shape !== null && shape.every(dim => typeof dim === 'number');
     if (isDrawable) {
       const elements = shape.reduce((product, dim) => product * dim, 1);
       this.arrayView = new ArrayView(this.root, {
@@ -138,7 +149,9 @@ export class FunctionShardingView {
       this.detail.replaceChildren(this.arrayView.element);
     } else {
       const why = spec === null ? 'its sharding is not known' : 'its shape is not fixed';
-      this.detail.replaceChildren(el('p', { class: 'pl-muted pl-pad' }, `${oneLine(program.valueName(value), 80)}: ${why}.`));
+      this.detail.replaceChildren(
+        el('p', { class: 'pl-muted pl-pad' }, `${oneLine(program.valueName(value), 80)}: ${why}.`),
+      );
     }
     this.whyList.replaceChildren(...this.sharded.whyOf(value).map(hop => this.whyItem(hop)));
     if (this.whyList.childElementCount === 0) {
@@ -153,7 +166,11 @@ export class FunctionShardingView {
       parts.push(' ', el('span', { class: 'pl-chip pl-tone-info' }, 'you wrote this'));
     }
     if (program.ids[hop.equation] !== undefined) {
-      const link = el('button', { type: 'button', class: 'pl-link' }, oneLine(program.primitive(hop.equation), 40));
+      const link = el(
+        'button',
+        { type: 'button', class: 'pl-link' },
+        oneLine(program.primitive(hop.equation), 40),
+      );
       link.title = equationText(program, hop.equation);
       link.addEventListener('click', () => void this.graph.goTo(hop.equation));
       link.addEventListener('pointerenter', () => this.table.setLinked([hop.equation], true));
@@ -184,7 +201,11 @@ export class FunctionShardingView {
       el('strong', {}, oneLine(record.name, 80)),
       el('code', {}, `mesh ${meshText(mesh)}`),
       el('span', { class: 'pl-chip' }, counted(collectives.length, 'collective')),
-      el('span', { class: 'pl-chip' }, `${quantity(this.sharded.bytesSent, 'B')} sent by each device`),
+      el(
+        'span',
+        { class: 'pl-chip' },
+        `${quantity(this.sharded.bytesSent, 'B')} sent by each device`,
+      ),
       costly.length > 0
         ? el('span', { class: 'pl-chip pl-tone-amber' }, `${costly.length} of them resharding`)
         : null,
@@ -201,7 +222,12 @@ export class FunctionShardingView {
         ? null
         : el('section', { class: 'pl-pad' }, el('h4', {}, this.peakTitle()), this.peakPane.element),
     );
-    return el('div', { class: 'pl-array' }, header, el('div', { class: 'pl-sharded-main' }, tables, right));
+    return el(
+      'div',
+      { class: 'pl-array' },
+      header,
+      el('div', { class: 'pl-sharded-main' }, tables, right),
+    );
   }
 
   private peakTitle(): string {
@@ -240,7 +266,8 @@ export class FunctionShardingView {
 
 function collectiveText(each: CollectiveRecord): string {
   const axes = each.axes.map(axis => oneLine(axis, 30)).join(', ');
-  const runs = each.runs === null ? ', unknown number of runs' : each.runs === 1 ? '' : ` × ${each.runs}`;
+  const runs =
+    each.runs === null ? ', unknown number of runs' : each.runs === 1 ? '' : ` × ${each.runs}`;
   const groups = `${each.group_count} × ${each.group_size} devices`;
   return `${oneLine(each.operation, 40)} over ${axes} (${groups}): ${quantity(each.bytes_per_device, 'B')}${runs}, ${REASONS[each.reason] ?? 'reason not known'}`;
 }

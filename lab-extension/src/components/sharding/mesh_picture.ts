@@ -168,7 +168,8 @@ function paintNames(
   if (first === undefined || columnAxis < 0) {
     return;
   }
-  const name = (axis: number): string => `${mesh.axisNames[axis]!.slice(0, 24)} ${mesh.axisSizes[axis]}`;
+  const name = (axis: number): string =>
+    `${mesh.axisNames[axis]!.slice(0, 24)} ${mesh.axisSizes[axis]}`;
   context.font = `11px ${theme.code}`;
   context.fillStyle = theme.color('muted');
   context.textBaseline = 'middle';

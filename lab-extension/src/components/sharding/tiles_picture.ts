@@ -112,7 +112,12 @@ export function paintTiles(context: CanvasRenderingContext2D, paint: TilesPaint)
   context.lineWidth = 2.5;
   context.strokeStyle = theme.color('accent');
   for (const box of boxes.filter(each => highlighted.has(each.tile))) {
-    context.strokeRect(box.left + 1, box.top + 1, Math.max(2, box.width - 2), Math.max(2, box.height - 2));
+    context.strokeRect(
+      box.left + 1,
+      box.top + 1,
+      Math.max(2, box.width - 2),
+      Math.max(2, box.height - 2),
+    );
   }
   paintAxes(context, paint);
 }
@@ -196,7 +201,10 @@ function layChips(
     return null;
   }
   // As square as it goes: a row of sixteen is harder to count than four rows of four.
-  const columns = Math.min(across, Math.max(Math.ceil(devices.length / down), Math.ceil(Math.sqrt(devices.length * 2))));
+  const columns = Math.min(
+    across,
+    Math.max(Math.ceil(devices.length / down), Math.ceil(Math.sqrt(devices.length * 2))),
+  );
   const rows = Math.ceil(devices.length / columns);
   return {
     columns: Math.ceil(devices.length / rows),
@@ -298,15 +306,21 @@ function paintAxes(context: CanvasRenderingContext2D, paint: TilesPaint): void {
     context.fillStyle = theme.color('text');
     context.fillText(dimLabels[view.columns]!, (left + right) / 2, 10, right - left + 100);
     context.fillStyle = theme.color('muted');
-    ticks(bordersIn(boxes, tiles, view.columns, box => box.left), right, tiles.shape[view.columns]!, 30).forEach(
-      ([value, place]) => context.fillText(String(value), place, TOP - 10),
-    );
+    ticks(
+      bordersIn(boxes, tiles, view.columns, box => box.left),
+      right,
+      tiles.shape[view.columns]!,
+      30,
+    ).forEach(([value, place]) => context.fillText(String(value), place, TOP - 10));
   }
   if (view.rows >= 0) {
     context.textAlign = 'right';
-    ticks(bordersIn(boxes, tiles, view.rows, box => box.top), bottom, tiles.shape[view.rows]!, 16).forEach(
-      ([value, place]) => context.fillText(String(value), left - 6, place),
-    );
+    ticks(
+      bordersIn(boxes, tiles, view.rows, box => box.top),
+      bottom,
+      tiles.shape[view.rows]!,
+      16,
+    ).forEach(([value, place]) => context.fillText(String(value), left - 6, place));
     context.save();
     context.translate(left - 52, (TOP + bottom) / 2);
     context.rotate(-Math.PI / 2);

@@ -93,7 +93,9 @@ export class LinesView {
   }
 
   setMatches(equations: readonly number[]): void {
-    this.matched = new Set(equations.flatMap(equation => this.source.linesOf(equation).slice(0, 1)));
+    this.matched = new Set(
+      equations.flatMap(equation => this.source.linesOf(equation).slice(0, 1)),
+    );
     this.draw();
   }
 
@@ -167,7 +169,7 @@ export class LinesView {
       return null;
     }
     const lines: number[] = [];
-    for (let line = 0; line < this.source.count; ) {
+    for (let line = 0; line < this.source.count;) {
       lines.push(line);
       line = this.folded.has(line) ? Math.max(line + 1, this.source.foldEnd(line)) : line + 1;
     }
@@ -265,11 +267,12 @@ export class LinesView {
       bar.style.width = `${Math.max(2, mark.heat * 100)}%`;
       gutter.append(bar);
     }
-    for (const color of mark?.hulls ?? []) {
+    mark?.hulls?.forEach((color, index) => {
       const hull = el('span', { class: 'pl-hull' });
       hull.style.background = color;
+      hull.style.left = `${3 + 5 * index}px`;
       gutter.append(hull);
-    }
+    });
     const folds = this.source.foldEnd(line) > line + 1;
     const sign = folds ? (this.folded.has(line) ? '▸' : '▾') : '';
     gutter.append(
@@ -335,7 +338,10 @@ export class LinesView {
     } else if (event.key === 'Enter' && this.current >= 0) {
       this.events.onClick(this.source.equations(this.current), this.current);
       event.preventDefault();
-    } else if ((event.key === 'ArrowLeft' || event.key === 'ArrowRight') && this.source.foldEnd(this.current) > 0) {
+    } else if (
+      (event.key === 'ArrowLeft' || event.key === 'ArrowRight') &&
+      this.source.foldEnd(this.current) > 0
+    ) {
       if (this.folded.has(this.current) === (event.key === 'ArrowRight')) {
         this.toggleFold(this.current);
       }
@@ -370,7 +376,7 @@ export const linesStyle = `
 .pl-line-number { position: relative; min-width: 28px; text-align: right; font-size: 10.5px; }
 .pl-fold-sign { position: relative; width: 16px; text-align: center; cursor: pointer; color: var(--pl-muted); }
 .pl-heat-bar { position: absolute; left: 0; top: 3px; bottom: 3px; background: var(--pl-heat-high); opacity: 0.45; border-radius: 2px; }
-.pl-hull { width: 4px; margin-right: 2px; }
+.pl-hull { position: absolute; top: 0; bottom: 0; width: 4px; }
 .pl-line-text { padding-right: 16px; }
 .pl-t-name { color: var(--pl-text); }
 .pl-t-type { color: var(--pl-downstream); }
