@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -153,3 +154,15 @@ def _widens(weak: Any, dtype: Any) -> bool:
 def types_of(values: Sequence[Any]) -> list[Any]:
     """The types of `values`."""
     return [type_of(x) for x in values]
+
+
+def stand_in(name: str, *parameters: str) -> Callable[..., Any]:
+    """A function that only has a name and parameters: so messages can name the arguments of control flow."""
+
+    def function(*args: Any) -> None:
+        raise TypeError(f"{name} was called")
+
+    function.__name__ = name
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in parameters])  # type: ignore[attr-defined]
+    return function
