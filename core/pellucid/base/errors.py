@@ -104,6 +104,10 @@ class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
     """
 
 
+class EffectsError(PellucidError, NotImplementedError, ValueError):
+    """Side effects where none of their kind is allowed."""
+
+
 class JaxprTypeError(PellucidError, TypeError):
     """A program breaks its own typing rules; always a mistake of whoever built it."""
 
