@@ -67,8 +67,10 @@ def move(x: Any, sharding: Any, *, committed: bool) -> Any:
         )
     )
     if same_parts:
-        copied = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
-        return arrays.rewrap(copied, x.aval, sharding) if copied.aval is not x.aval else copied
+        result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
+        if result._committed is committed and result.aval is x.aval:
+            return result
+        return arrays.assemble(x.aval, sharding, arrays.shards_of(result), committed)
     if not x.is_fully_addressable:
         raise DeviceError(
             "an array that spans processes can't be laid out anew outside a compiled function.",
