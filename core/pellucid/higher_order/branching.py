@@ -13,8 +13,8 @@ from pellucid.base.tree import keystr, structure_differences
 from pellucid.higher_order.bodies import Body, differing_types, traced, types_of
 from pellucid.higher_order.cond import CondParams, PlatformIndexParams, cond_p, platform_index_p, with_common_consts
 from pellucid.ir.jaxpr import ClosedJaxpr, Literal
-from pellucid.primitives.arithmetic import clamp
 from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.logical import clamp
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
