@@ -8,7 +8,7 @@ core knows none of them. `__init__.pyi` shows the same names to type checkers; a
 import importlib
 from typing import Any
 
-from pellucid.version import __version__
+from pellucid.version import __version__ as __version__
 from pellucid.xla import bootstrap as _bootstrap  # noqa: F401  (says at once if `jax` is loaded, too)
 
 _NAMES: dict[str, tuple[str, ...]] = {
