@@ -78,6 +78,23 @@ def rearranged(program: ClosedJaxpr, inputs: Sequence[int], results: Sequence[in
     return found
 
 
+def with_known(jaxpr: Jaxpr, known: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:
+    """The program that takes the values of `known`, variables of `jaxpr`, behind its inputs, and gives `results`.
+
+    Equations that are no longer needed are gone; all inputs stay.
+    """
+    given: dict[Atom, Var] = {v: Var(v.aval) for v in known}
+
+    def read(atom: Atom) -> Atom:
+        return atom if type(atom) is Literal else given.get(atom, atom)
+
+    equations = [e.replace(operands=[read(a) for a in e.operands]) for e in jaxpr.equations] if known else jaxpr.equations
+    program = Jaxpr(
+        jaxpr.constvars, [*jaxpr.invars, *given.values()], equations, [read(a) for a in results], debug=jaxpr.debug
+    )
+    return remove_dead_equations(program, keep_inputs=True)[0]
+
+
 def inlined(
     jaxpr: Jaxpr, body_of: Callable[[Equation], ClosedJaxpr | None]
 ) -> tuple[Jaxpr, list[Any]]:
