@@ -40,3 +40,10 @@ def _oracle(*, x64: bool = False, devices: int = 1) -> Oracle:
     if not is_available():
         pytest.skip("needs a Python with jax")
     return oracle_for(x64=x64, devices=devices)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that asks the oracle."""
+    for item in items:
+        if any(name.startswith("oracle") for name in getattr(item, "fixturenames", ())):
+            item.add_marker("oracle")

@@ -311,7 +311,7 @@ class Oracle:
             stderr=self._stderr,
             env=environment,
         )
-        _write(self._process.stdin, [path for path in sys.path if path])
+        _write(self._process.stdin, _paths_of_programs())
         return self._process
 
     def _ask(self, request: Any, timeout: float | None) -> Any:
@@ -372,6 +372,12 @@ def _interpreter() -> str:
     return os.environ.get(INTERPRETER_VARIABLE, sys.executable)
 
 
+def _paths_of_programs() -> list[str]:
+    """Where modules are looked for, but for those places that belong to an interpreter."""
+    own = (sys.prefix, sys.base_prefix)
+    return [path for path in sys.path if path and not path.startswith(own)]
+
+
 def _address(function: Callable[..., Any]) -> tuple[str, str]:
     if "<" in function.__qualname__:
         raise OracleError(
@@ -421,7 +427,7 @@ def _serve() -> None:
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a program prints must not end up among the answers
-    sys.path[:] = _read(requests)
+    sys.path[:0] = _read(requests)
     sys.meta_path.insert(0, _NoPellucid())
     jax = importlib.import_module("jax")
     with contextlib.suppress(EOFError):

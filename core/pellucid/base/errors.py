@@ -101,6 +101,17 @@ class MissingRule(PellucidError, NotImplementedError):
     """A primitive lacks the rule that a transformation needs."""
 
 
+class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
+    """A derivative that a user defined is missing, gives what does not fit, or can't be applied.
+
+    The reference raises any of the builtin parents, depending on what is wrong.
+    """
+
+
+class EffectsError(PellucidError, NotImplementedError, ValueError):
+    """Side effects where none of their kind is allowed."""
+
+
 class JaxprTypeError(PellucidError, TypeError):
     """A program breaks its own typing rules; always a mistake of whoever built it."""
 

@@ -30,18 +30,17 @@ class EvalTrace(Trace):
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         return compiled_primitive(primitive, params)(*operands)
 
-    def custom_jvp_call(self, function: Any, jvp: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        return function(*operands)
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return call.function(*operands)
 
-    def custom_vjp_call(
-        self, function: Any, forward: Any, backward: Any, operands: tuple[Any, ...], params: Any
-    ) -> Any:
-        return function(*operands)
+    custom_vjp_call = custom_jvp_call
 
 
 @functools.lru_cache(maxsize=8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
+    if primitive.run is not None:
+        return functools.partial(_run, primitive, params)
 
     def apply(*operands: Any) -> Any:
         from_tracers(operands)
@@ -52,6 +51,11 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
         return results, executable.fast_path(flatten(results)[1], operands)
 
     return make_call(primitive.name, None, apply, (), (), (primitive.name, params), shard_argument)
+
+
+def _run(primitive: Primitive[Any], params: Any, *operands: Any) -> Any:
+    from_tracers(operands)
+    return primitive.run(operands, params)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -73,6 +77,7 @@ def from_tracers(operands: tuple[Any, ...]) -> None:
             raise ArgumentValueError(
                 "a traced value reached a computation outside its transformation.",
                 got=repr(x),
-                do="Return it from the transformed function instead.",
+                do="Return it from the transformed function; a function with its own derivative (custom_jvp, "
+                "custom_vjp) must get it as an argument.",
             )
 

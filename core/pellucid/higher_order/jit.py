@@ -50,6 +50,9 @@ class Jit(Primitive[JitParams]):
     def effects(self, avals: tuple[Any, ...], params: JitParams) -> Effects:
         return params.jaxpr.effects
 
+    def called(self, params: JitParams) -> Any:
+        return params.jaxpr.jaxpr
+
     def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: JitParams) -> tuple[Any, Any]:
         nonzero = [type(t) is not Zero for t in tangents]
         program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
@@ -67,7 +70,7 @@ class Jit(Primitive[JitParams]):
         if any(parts.nonzero_out):
             given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
             operands = (*parts.residuals(primals, results), *given)
-            found = trace.linear.interpret(self, operands, params.on(parts.linear))
+            found = trace.stage_linear(self, operands, params.on(parts.linear))
         return results[:n], spread(found, parts.nonzero_out, params.jaxpr.out_avals)
 
     def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: JitParams) -> Sequence[Any]:

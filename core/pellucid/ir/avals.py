@@ -154,6 +154,12 @@ def physical(aval: ShapedArray) -> ShapedArray:
     return aval
 
 
+def element_shape(aval: ShapedArray) -> Shape:
+    """The axes behind those of `aval` with which a device holds its elements; () for ordinary dtypes."""
+    dtype = aval.dtype
+    return dtype.element_shape if isinstance(dtype, dtypes.ExtendedDType) else ()
+
+
 class AbstractToken(AbstractValue):
     """Type of a token, which only carries an order of effects."""
 

@@ -35,6 +35,8 @@ class Primitive(Generic[P]):
     """Whether the type rule is remembered for (params, avals); off where params hold programs."""
     linear_in: tuple[int, ...] | None = None
     """Operands in which the primitive is jointly linear, where that is all its derivative."""
+    run: Any = None
+    """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
@@ -86,6 +88,10 @@ class Primitive(Generic[P]):
     def lower(self, ctx: Any, operands: Sequence[Any], params: P) -> Sequence[Any]:
         """StableHLO values of the results."""
         raise self.missing("lower")
+
+    def called(self, params: P) -> Any:
+        """The program that this primitive does nothing but call, if it is such a primitive."""
+        return None
 
     def dead_code(self, used: list[bool], equation: Any) -> tuple[list[bool], Any]:
         """Which operands are needed for the `used` results, and the equation that remains (or None)."""

@@ -158,15 +158,7 @@ class ModuleLowering:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
         ctx = self.ctx
         effects = ordered(jaxpr.effects)
-        symbol = self.functions.get((jaxpr, key))
-        if symbol is None:
-            symbol = self.functions[jaxpr, key] = self.unique_name(name)
-            location, prefix, self.prefix = ctx.location, self.prefix, ""
-            avals_in, avals_out = ctx.avals_in, ctx.avals_out
-            with ir.InsertionPoint(self.module.body):
-                self.lower_function(symbol, jaxpr, effects)
-            ctx.location, self.prefix = location, prefix
-            ctx.avals_in, ctx.avals_out = avals_in, avals_out
+        symbol = self.symbol(jaxpr, name, key)
         self.call_counts[symbol] = self.call_counts.get(symbol, 0) + 1
         call = ctx.op(
             "func.call",
@@ -177,6 +169,20 @@ class ModuleLowering:
         results = list(call.results)
         ctx.tokens.update(zip(effects, results, strict=False))
         return results[len(effects) :]
+
+    def symbol(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:
+        """The name of the function that `jaxpr` is lowered to, made when first asked for."""
+        ctx = self.ctx
+        symbol = self.functions.get((jaxpr, key))
+        if symbol is None:
+            symbol = self.functions[jaxpr, key] = self.unique_name(name)
+            location, prefix, self.prefix = ctx.location, self.prefix, ""
+            avals_in, avals_out = ctx.avals_in, ctx.avals_out
+            with ir.InsertionPoint(self.module.body):
+                self.lower_function(symbol, jaxpr, ordered(jaxpr.effects))
+            ctx.location, self.prefix = location, prefix
+            ctx.avals_in, ctx.avals_out = avals_in, avals_out
+        return symbol
 
     def unique_name(self, name: str) -> str:
         """A function name that the module doesn't have yet."""

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.primitive import NO_PARAMS, Primitive
+from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_to, unbroadcast
 from pellucid.tracing.trace import bind, bind1
@@ -53,6 +53,21 @@ def _kind_of(dtype: Any) -> str:
     return "complex" if dtype.kind == "c" else "floating"
 
 
+def constant_like(x: Any, value: Any) -> Any:
+    """The scalar `value` with the dtype of `x`, and weakly typed if `x` is."""
+    aval: Any = type_of(x)
+    if aval.weak_type:
+        scalar = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
+        if type_of(scalar) == aval.update(shape=()):
+            return scalar
+    return np.asarray(value, aval.dtype)
+
+
+def full_as(x: Any, value: Any) -> Any:
+    """An array of the shape and dtype of `x` with all elements equal to `value`."""
+    return broadcast_to(constant_like(x, value), type_of(x).shape)  # type: ignore[attr-defined]
+
+
 TangentRule = Callable[..., Any]
 
 
@@ -64,10 +79,11 @@ class Elementwise(Primitive[Any]):
     `accepts`: kinds of elements, the same for all operands, or one set for each.
     `hlo`: the operation, `dialect.name` or a StableHLO name, or a function (ctx, operands, params) -> value.
     `tangents`: for each operand, `(t, y, *operands) -> tangent of the result`, or None where it is zero.
-        With params, the rules get them as the keyword `params`.
+        By default the primitive has no derivative.
     `transposes`: for each operand in which the primitive is linear (the others given), a function
         `(cotangent, *operands) -> cotangent`; None for operands in which it is not.
     `result`: the result's dtype, as a function of the operands' dtypes; by default the first's.
+    `rules_take_params`: whether `tangents`, `transposes` and `result` get the keyword `params`.
     """
 
     def __init__(
@@ -79,8 +95,8 @@ class Elementwise(Primitive[Any]):
         tangents: Sequence[TangentRule | None] | None = None,
         transposes: Sequence[Callable[..., Any] | None] | None = None,
         result: Callable[..., Any] | None = None,
-        n_operands: int | None = None,
         same_dtype: bool = True,
+        rules_take_params: bool = False,
     ) -> None:
         super().__init__(name)
         self.accepts = accepts
@@ -88,19 +104,20 @@ class Elementwise(Primitive[Any]):
         self.tangents = tangents
         self.transposes = transposes
         self.result = result
-        self.n_operands = n_operands
         self.same_dtype = same_dtype
+        self.rules_take_params = rules_take_params
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         shape = self._shape(avals)
         self._check_dtypes(avals)
-        dtype = avals[0].dtype if self.result is None else self._result_dtype(avals, params)
+        dtype = avals[0].dtype
+        if self.result is not None:
+            dtype = self.result(*[a.dtype for a in avals], **self._more(params))
         weak = all(a.weak_type for a in avals)
         return [shaped_array(shape, dtype, weak)]
 
-    def _result_dtype(self, avals: tuple[Any, ...], params: Any) -> Any:
-        given = [a.dtype for a in avals]
-        return self.result(*given) if params is NO_PARAMS else self.result(*given, params=params)  # type: ignore[misc]
+    def _more(self, params: Any) -> dict[str, Any]:
+        return {"params": params} if self.rules_take_params else {}
 
     def _shape(self, avals: tuple[Any, ...]) -> tuple[int, ...]:
         shape: tuple[int, ...] = ()
@@ -139,12 +156,12 @@ class Elementwise(Primitive[Any]):
                 )
 
     def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
-        y = bind1(self, *primals, params=params)
         if self.tangents is None:
             raise self.missing("jvp")
+        y = bind1(self, *primals, params=params)
         aval = type_of(y)
         total: Any = None
-        more = {} if params is NO_PARAMS else {"params": params}
+        more = self._more(params)
         for rule, t in zip(self.tangents, tangents, strict=True):
             if rule is None or type(t) is Zero:
                 continue
@@ -160,7 +177,7 @@ class Elementwise(Primitive[Any]):
         if self.transposes is None:
             raise self.missing("transpose")
         [cotangent] = cotangents
-        more = {} if params is NO_PARAMS else {"params": params}
+        more = self._more(params)
         given = []
         for rule, x in zip(self.transposes, operands, strict=True):
             if type(x) is not LinearOperand:
@@ -189,9 +206,12 @@ class Elementwise(Primitive[Any]):
                 for x, a in zip(operands, ctx.avals_in, strict=True)
             ]
         if callable(self.hlo):
-            value = self.hlo(ctx, operands, params)
-            return value if isinstance(value, (list, tuple)) else [value]
+            return [self.hlo(ctx, operands, params)]
         return [ctx.op1(self.hlo, result, operands)]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = super().printed_params(equation)
+        return {name: value for name, value in shown.items() if value is not None}
 
 
 add_any_p: Elementwise = Elementwise(
@@ -207,3 +227,9 @@ add_any_p: Elementwise = Elementwise(
 def boolean(*_: Any, **__: Any) -> np.dtype:
     """The dtype rule of predicates."""
     return np.dtype(bool)
+
+
+__all__ = [
+    "ANY", "ANY_OR_KEY", "BOOL", "COMPLEX", "FLOATING", "INTEGER", "KEY", "NUMBER", "REAL", "SIGNED", "UNSIGNED",
+    "Elementwise", "add_any_p", "boolean", "constant_like", "full_as", "kind_of",
+]  # fmt: skip

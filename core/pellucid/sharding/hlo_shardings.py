@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.sharding.errors import PartitionSpecError, ShardingError
 from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
 from pellucid.sharding.partition_spec import PartitionSpec, rank_error
-from pellucid.xla.shardings import MANUAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
+from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
 
 
 def hlo_sharding_of_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int) -> HloSharding:
@@ -85,7 +85,7 @@ class Tiles(NamedTuple):
     """What an HLO sharding says about a value of some rank."""
 
     counts: tuple[int, ...]
-    """Into how many tiles each dimension is sharded."""
+    """Into how many tiles each dimension is split."""
     positions: np.ndarray[Any, np.dtype[np.int64]]
     """[device, dimension]: which tile along each dimension each device holds."""
     addends: np.ndarray[Any, np.dtype[np.int64]]
@@ -98,9 +98,15 @@ class Tiles(NamedTuple):
 def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     """Tile counts and positions that `sharding` gives a value of `ndim` dimensions.
 
-    Raises: ShardingError if it splits more dimensions than there are.
+    Raises: ShardingError if it splits more dimensions than there are, or puts the value on one device only.
     """
     sharding = sharding.v3_to_v2_sharding()
+    if sharding.to_proto().type is MAXIMAL and num_devices > 1:
+        raise ShardingError(
+            f"the sharding puts the value on one of {num_devices} devices.",
+            got=str(sharding),
+            do="Use SingleDeviceSharding(device).",
+        )
     if not sharding.is_tiled():
         same, each = np.zeros(num_devices, np.int64), np.arange(num_devices)
         return Tiles(
@@ -121,8 +127,10 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     by_device = np.empty((len(devices), len(dims)), np.int64)
     by_device[devices] = np.stack(np.unravel_index(np.arange(len(devices)), dims), axis=1)
     padding = ndim - len(counts)
-    group = {kind: by_device[:, len(counts) + i] for i, kind in enumerate(kinds)}
     same = np.zeros(len(devices), np.int64)
+    group: dict[OpSharding.Type, np.ndarray[Any, np.dtype[np.int64]]] = {}
+    for i, kind in enumerate(kinds, start=len(counts)):
+        group[kind] = group.get(kind, same) * dims[i] + by_device[:, i]
     return Tiles(
         (*counts, *(1,) * padding),
         np.pad(by_device[:, : len(counts)], ((0, 0), (0, padding))),
@@ -131,6 +139,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     )
 
 
+@functools.lru_cache(maxsize=4096)
 def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) -> bool:
     """Whether two HLO shardings put the same part of a value of `ndim` dimensions on each device."""
     if a == b:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.sharding.errors import (
-    MemoryKindError,
-    PartitionSpecError,
-    ShardingArgumentError,
+from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError
+from pellucid.sharding.hlo_shardings import (
+    hlo_sharding_of_spec,
+    means_the_same,
+    spec_of_hlo_sharding,
 )
-from pellucid.sharding.hlo_shardings import hlo_sharding_of_spec, means_the_same
 from pellucid.sharding.interning import InternTable
 from pellucid.sharding.mesh import (
     AbstractMesh,
@@ -64,18 +64,17 @@ class NamedSharding(GSPMDSharding):
         cls, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
     ) -> NamedSharding:
         key = (mesh, spec, memory_kind)
-        sharding = _shardings.get(key)
+        try:
+            sharding = _shardings.get(key)
+        except TypeError:  # a list in place of a spec has no hash
+            _check_types(mesh, spec)
+            raise
         if sharding is not None:
             return sharding
         _check_types(mesh, spec)
         check_spec(mesh, spec)
         if mesh._internal_device_list is not None:
             memory_kind = checked_memory_kind(mesh._internal_device_list, memory_kind)
-        elif memory_kind is not None and memory_kind not in _MEMORY_KINDS:
-            raise MemoryKindError(
-                f"no platform has memory of kind {memory_kind!r}.",
-                got="kinds: " + ", ".join(map(repr, _MEMORY_KINDS)),
-            )
         full_key = (mesh, spec, memory_kind)
         sharding = _shardings.get(full_key)
         if sharding is None:
@@ -190,7 +189,6 @@ class NamedSharding(GSPMDSharding):
 
 
 _shardings: InternTable[NamedSharding] = InternTable()
-_MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
 def _new_sharding(
@@ -210,6 +208,26 @@ def _new_sharding(
     sharding._internal_device_list = devices
     sharding._hlo_shardings = {}
     return sharding
+
+
+def sharding_of_tiles(
+    tiles: HloSharding, mesh: Mesh, ndim: int, memory_kind: str | None = None
+) -> NamedSharding | GSPMDSharding:
+    """The placement that the compiler chose for a value of `ndim` dimensions on the devices of `mesh`.
+
+    Named by the axes of `mesh` where they can say it; else the tiles as they are.
+    """
+    spec = spec_of_hlo_sharding(tiles, mesh, ndim)
+    if spec is not None and all(
+        mesh.axis_type_by_name[axis] is AxisType.Explicit for axis in spec.unreduced
+    ):
+        return NamedSharding(mesh, spec, memory_kind)
+    devices = mesh._internal_device_list
+    if devices is None:
+        raise ShardingArgumentError(
+            "sharding_of_tiles: the mesh has no devices.", got=f"mesh: {mesh}"
+        )
+    return GSPMDSharding(devices, tiles, checked_memory_kind(devices, memory_kind))
 
 
 def _check_types(mesh: Any, spec: Any) -> None:

@@ -66,6 +66,14 @@ class PartitionSpec:
         unreduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
         reduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
     ) -> PartitionSpec:
+        written = (partitions, unreduced, reduced)
+        try:
+            spec = _specs.get(written)
+        except TypeError:  # lists and sets have no hash
+            written = None
+        else:
+            if spec is not None:
+                return spec
         entries = tuple(map(_canonical_entry, partitions))
         unreduced = _checked_axis_set("unreduced", unreduced)
         reduced = _checked_axis_set("reduced", reduced)
@@ -76,7 +84,8 @@ class PartitionSpec:
             raise _unhashable_entry_error(entries) from None
         if spec is None:
             spec = _specs.add(key, _new_spec(cls, entries, unreduced, reduced))
-        return spec
+        # What was written is found at once the next time, also where it was not the canonical form.
+        return spec if written is None else _specs.add(written, spec)
 
     @property
     def partitions(self) -> tuple[Entry, ...]:

@@ -76,7 +76,7 @@ class _GSPMD(_GSPMDBase):
         return hash(_facts(self))
 
     def __reduce__(self) -> Any:
-        message = self._hlo_sharding.to_proto().SerializeToString()
+        message = shardings.bytes_of_hlo_sharding(self._hlo_sharding)
         return _gspmd_sharding_of_parts, (self._device_assignment, message, self._memory_kind)
 
     @staticmethod
@@ -137,6 +137,4 @@ def _device_list(devices: Sequence[Device] | DeviceList) -> DeviceList:
 def _gspmd_sharding_of_parts(
     devices: tuple[Device, ...], message: bytes, memory_kind: str | None
 ) -> GSPMDSharding:
-    op_sharding = shardings.OpSharding()
-    op_sharding.ParseFromString(message)
-    return GSPMDSharding(DeviceList(devices), HloSharding.from_proto(op_sharding), memory_kind)
+    return GSPMDSharding(DeviceList(devices), shardings.hlo_sharding_of_bytes(message), memory_kind)

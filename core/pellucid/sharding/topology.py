@@ -81,8 +81,8 @@ def create_device_mesh(
     if getattr(available[0], "coords", None) is None:
         candidates: Iterable[DeviceArray] = [_array(available).reshape(shape)]
     else:
-        kind = device_kind_handler_dict.get(available[0].device_kind)
-        ordered = None if kind is None else kind(shape, available)
+        handler = device_kind_handler_dict.get(available[0].device_kind)
+        ordered = None if handler is None else handler(shape, available)
         candidates = (
             torus.layouts(torus.grid_of(available), shape, split=allow_split_physical_axes)
             if ordered is None

@@ -47,7 +47,7 @@ def _described(holder: Any, target: Any) -> str | None:
 def check_no_leaks(trace: Any, name: str) -> None:
     """Raise LeakError if tracers of `trace`, which has ended, are still referenced."""
     gc.collect()
-    leaked = [x for x in gc.get_referrers(trace) if getattr(x, "trace", None) is trace and hasattr(x, "aval")]
+    leaked = [x for x in gc.get_referrers(trace) if getattr(x, "_trace", None) is trace and hasattr(x, "aval")]
     if leaked:
         tracer = leaked[0]
         made = tracer.origin()

@@ -31,7 +31,7 @@ class StagingTracer(Tracer):
     __slots__ = ("var", "equation")
 
     def __init__(self, trace: StagingTrace, var: Var, equation: Equation | None) -> None:
-        self.trace = trace
+        self._trace = trace
         self.aval = var.aval
         self.var = var
         self.equation = equation
@@ -40,10 +40,10 @@ class StagingTracer(Tracer):
         if self.equation is not None:
             made = where_made(self.equation.source)
             return f"{made} (by `{self.equation.primitive.name}`)" if made else None
-        debug = self.trace.debug
+        debug = self._trace.debug
         if debug is None:
             return None
-        for name, var in zip(debug.argument_names, self.trace.invars, strict=False):
+        for name, var in zip(debug.argument_names, self._trace.invars, strict=False):
             if var is self.var:
                 return f"argument {name} of {debug.name}"
         return f"an argument of {debug.name}"
@@ -71,7 +71,7 @@ class StagingTrace(Trace):
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> list[Any]:
         atoms = [
-            x.var if type(x) is StagingTracer and x.trace is self else self.atom(x) for x in operands
+            x.var if type(x) is StagingTracer and x._trace is self else self.atom(x) for x in operands
         ]
         result_avals, effects = primitive.types(tuple([a.aval for a in atoms]), params)
         results = [Var(aval) for aval in result_avals]
@@ -87,10 +87,15 @@ class StagingTrace(Trace):
             publish(on.equation_staged, EquationStaged(equation))
         return [StagingTracer(self, var, equation) for var in results]
 
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return call.staged(self, operands)
+
+    custom_vjp_call = custom_jvp_call
+
     def atom(self, x: Any) -> Var | Literal:
         """The variable or literal that stands for `x` in this program."""
         kind = type(x)
-        if kind is StagingTracer and x.trace is self:
+        if kind is StagingTracer and x._trace is self:
             return x.var
         var = self.const_vars.get(id(x))
         if var is not None:
@@ -128,11 +133,11 @@ class StagingTrace(Trace):
 
 def check_alive(tracer: Tracer) -> None:
     """Raise UnexpectedTracerError if the trace of `tracer` has ended."""
-    if getattr(tracer.trace, "alive", True):
+    if getattr(tracer._trace, "alive", True):
         return
     if on.tracer_leaked:
         publish(on.tracer_leaked, TracerLeaked(tracer))
-    debug = getattr(tracer.trace, "debug", None)
+    debug = getattr(tracer._trace, "debug", None)
     name = f" of `{debug.name}`" if debug is not None else ""
     made = tracer.origin()
     raise UnexpectedTracerError(

@@ -20,14 +20,15 @@ class Trace:
         """Results of `primitive`, as a list."""
         raise NotImplementedError(type(self))
 
-    def custom_jvp_call(self, function: Any, jvp: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        """Results of a function with its own forward derivative; by default, the function's."""
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        """Results of a function with its own forward derivative, as a list.
+
+        `call` has `function(*operands)`, `rule(primals, tangents)`, `batched(axis, dims)` and `staged(trace, operands)`.
+        """
         raise NotImplementedError(type(self))
 
-    def custom_vjp_call(
-        self, function: Any, forward: Any, backward: Any, operands: tuple[Any, ...], params: Any
-    ) -> Any:
-        """Results of a function with its own reverse derivative; by default, the function's."""
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        """Results of a function with its own reverse derivative, as a list; `call` is as above."""
         raise NotImplementedError(type(self))
 
 

@@ -19,11 +19,11 @@ from pellucid.xla.arrays import set_tracer_class
 class Tracer:
     """Stands for a value of type `aval` under `trace`. Array operators are installed by `wiring`."""
 
-    __slots__ = ("trace", "aval", "__weakref__")
+    __slots__ = ("_trace", "aval", "__weakref__")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
-    trace: Any
+    _trace: Any
     aval: Any
 
     def _is_traced_array(self) -> bool:
@@ -64,7 +64,7 @@ class Tracer:
         return None
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval.text()}>with<{type(self.trace).__name__}>"
+        return f"Traced<{self.aval.text()}>with<{type(self._trace).__name__}>"
 
     # Python asks for concrete values --------------------------------------------------------------
 

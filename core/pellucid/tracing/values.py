@@ -67,7 +67,7 @@ def type_of(x: Any) -> AbstractValue:
 
 
 def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
-    if isinstance(x, np.generic):  # asked first: np.float64 is a Python float, too
+    if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
         type_handlers[type(x)] = _array_type
         return _array_type
     for base in type(x).__mro__:

@@ -39,8 +39,11 @@ def jvp_flat(
     arguments = [
         p if type(t) is Zero else JvpTracer(trace, p, t) for p, t in zip(primals, tangents, strict=True)
     ]
-    with use_trace(trace):
-        results, aux = function(*arguments)
+    try:
+        with use_trace(trace):
+            results, aux = function(*arguments)
+    finally:
+        trace.alive = False
     split = [trace.split(x) for x in results]
     return [p for p, _ in split], [t for _, t in split], [trace.primal(x) for x in aux]
 
@@ -107,7 +110,7 @@ class JvpTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JvpTrace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.aval = type_of(primal)
         self.primal = primal
         self.tangent = tangent
@@ -122,20 +125,21 @@ class JvpTracer(Tracer):
 class JvpTrace(Trace):
     """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused."""
 
-    __slots__ = ("parent",)
+    __slots__ = ("alive", "parent")
 
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
+        self.alive = True
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
-        if type(x) is JvpTracer and x.trace is self:
+        if type(x) is JvpTracer and x._trace is self:
             return x.primal, x.tangent
         return x, Zero(type_of(x).tangent())
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent, whatever it is."""
-        return x.primal if type(x) is JvpTracer and x.trace is self else x
+        return x.primal if type(x) is JvpTracer and x._trace is self else x
 
     def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Tracers of values with their tangents; plain values where the tangent is zero."""
@@ -153,24 +157,18 @@ class JvpTrace(Trace):
             results, out_tangents = primitive.jvp(primals, tangents, params)
         return self.joined(results, out_tangents)
 
-    def custom_jvp_call(self, function: Any, jvp: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents):
-            with use_trace(self.parent):
-                return self.parent.custom_jvp_call(function, jvp, primals, params)
-        with use_trace(self.parent):
-            results, out_tangents = jvp(primals, tangents)
-        return self.joined(results, out_tangents)
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_jvp_call)
 
-    def custom_vjp_call(
-        self, function: Any, forward: Any, backward: Any, operands: tuple[Any, ...], params: Any
-    ) -> Any:
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_vjp_call)
+
+    def _custom_call(self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents):
-            with use_trace(self.parent):
-                return self.parent.custom_vjp_call(function, forward, backward, primals, params)
         with use_trace(self.parent):
-            results, out_tangents = params.linear_jvp(forward, backward, primals, tangents)
+            if all(type(t) is Zero for t in tangents):
+                return undifferentiated(call, primals)
+            results, out_tangents = call.rule(primals, tangents)
         return self.joined(results, out_tangents)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
 from pellucid.base.tree import Partial, structure_differences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive
@@ -26,7 +26,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, is_differentiable, result_leaves, with_aux
 from pellucid.transforms.derived import listed, remembered, stage_open
 from pellucid.transforms.jvp import concrete_value
-from pellucid.transforms.zeros import instantiate, spread
+from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten
 
@@ -163,7 +163,7 @@ class LinearizeTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: StagingTracer) -> None:
-        self.trace = trace
+        self._trace = trace
         self.aval = type_of(primal)
         self.primal = primal
         self.tangent = tangent
@@ -183,17 +183,26 @@ class LinearizeTrace(Trace):
     def __init__(self, parent: Trace, linear: StagingTrace) -> None:
         self.parent = parent
         self.linear = linear
-        self.rules = RuleTrace(parent, linear)
+        self.rules = RuleTrace(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether values of this trace may still be used."""
+        return self.linear.alive
+
+    def stage_linear(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        """Write an equation of the linear program, for rules that split programs."""
+        return self.rules.staged(primitive, operands, params)
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
-        if type(x) is LinearizeTracer and x.trace is self:
+        if type(x) is LinearizeTracer and x._trace is self:
             return x.primal, x.tangent
         return x, Zero(type_of(x).tangent())
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent, whatever it is."""
-        return x.primal if type(x) is LinearizeTracer and x.trace is self else x
+        return x.primal if type(x) is LinearizeTracer and x._trace is self else x
 
     def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Tracers of values with their tangents; plain values where the tangent is zero.
@@ -207,7 +216,7 @@ class LinearizeTrace(Trace):
 
     def linear_value(self, t: Any) -> StagingTracer:
         """`t` as a tracer of the linear program."""
-        if type(t) is StagingTracer and t.trace is self.linear:
+        if type(t) is StagingTracer and t._trace is self.linear:
             return t
         var = self.linear.atom(t)
         return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
@@ -217,7 +226,7 @@ class LinearizeTrace(Trace):
         tangents = []
         any_nonzero = False
         for x in operands:
-            if type(x) is LinearizeTracer and x.trace is self:
+            if type(x) is LinearizeTracer and x._trace is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 any_nonzero = True
@@ -230,81 +239,111 @@ class LinearizeTrace(Trace):
         tangents = [
             Zero(type_of(p).tangent()) if t is None else t for p, t in zip(primals, tangents, strict=True)
         ]
+        self.rules.primal_results = None
         if primitive.linearize is not None:
             with use_trace(self.parent):
                 results, out_tangents = primitive.linearize(self, tuple(primals), tuple(tangents), params)
         else:
-            self.rules.primal_results = None
             with use_trace(self.rules):
                 results, out_tangents = primitive.jvp(tuple(primals), tuple(tangents), params)
         return self.joined(results, out_tangents)
 
-    def custom_jvp_call(self, function: Any, jvp: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents):
-            with use_trace(self.parent):
-                return self.parent.custom_jvp_call(function, jvp, primals, params)
-        with use_trace(self.rules):
-            results, out_tangents = jvp(primals, tangents)
-        return self.joined(results, out_tangents)
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_jvp_call)
 
-    def custom_vjp_call(
-        self, function: Any, forward: Any, backward: Any, operands: tuple[Any, ...], params: Any
-    ) -> Any:
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_vjp_call)
+
+    def _custom_call(self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         if all(type(t) is Zero for t in tangents):
             with use_trace(self.parent):
-                return self.parent.custom_vjp_call(function, forward, backward, primals, params)
+                return undifferentiated(call, primals)
+        self.rules.primal_results = None
         with use_trace(self.rules):
-            results, out_tangents = params.linear_jvp(forward, backward, primals, tangents)
+            results, out_tangents = call.rule(primals, tangents)
         return self.joined(results, out_tangents)
 
 
 class RuleTrace(Trace):
     """Current while a jvp rule runs: what touches a linear value is staged, the rest is the parent's."""
 
-    __slots__ = ("is_eager", "linear", "parent", "primal_results")
+    __slots__ = ("linear", "owner", "parent", "primal_results")
 
-    def __init__(self, parent: Trace, linear: StagingTrace) -> None:
-        self.parent = parent
-        self.linear = linear
+    def __init__(self, owner: LinearizeTrace) -> None:
+        self.owner = owner
+        self.parent = owner.parent
+        self.linear = owner.linear
         self.primal_results: Any = None
-        self.is_eager = False
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
-        linear = self.linear
-        for x in operands:
-            if type(x) is StagingTracer and x.trace is linear:
-                outer = context.lineage
-                origins = self.primal_results or (outer.origins if outer is not None else ())
-                context.lineage = Lineage("linearize", origins)
-                try:
-                    return linear.interpret(primitive, operands, params)
-                finally:
-                    context.lineage = outer
+        if self.touches_linear(operands):
+            if primitive.linearize is not None:
+                return self.linear_part(primitive, operands, params)
+            return self.staged(primitive, operands, params)
         with use_trace(self.parent):
             results = self.parent.interpret(primitive, operands, params)
-        if self.primal_results is None and type(results[0]) is StagingTracer:
+        if self.primal_results is None and results and type(results[0]) is StagingTracer:
             self.primal_results = (results[0].equation,)
         return results
 
-    def custom_jvp_call(self, function: Any, jvp: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        if self.touches_linear(operands):
-            return function(*operands)
-        with use_trace(self.parent):
-            return self.parent.custom_jvp_call(function, jvp, operands, params)
+    def staged(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        """Write an equation of the linear program."""
+        outer = context.lineage
+        origins = self.primal_results or (outer.origins if outer is not None else ())
+        context.lineage = Lineage("linearize", origins)
+        try:
+            return self.linear.interpret(primitive, operands, params)
+        finally:
+            context.lineage = outer
 
-    def custom_vjp_call(
-        self, function: Any, forward: Any, backward: Any, operands: tuple[Any, ...], params: Any
-    ) -> Any:
-        if self.touches_linear(operands):
-            return function(*operands)
+    def linear_part(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        """A program within the rule of a user, linear in some operands, is split into both parts.
+
+        A call is made equation by equation. Others are linear, so their derivative at zero is what they are.
+        """
+        body = primitive.called(params)
+        if body is not None:
+            return replay(body, (), *operands)
+        at = [zeros(x.aval) if self.is_linear(x) else x for x in operands]
+        tangents = [x if self.is_linear(x) else Zero(type_of(x).tangent()) for x in operands]
         with use_trace(self.parent):
-            return self.parent.custom_vjp_call(function, forward, backward, operands, params)
+            results, out_tangents = primitive.linearize(self.owner, tuple(at), tuple(tangents), params)
+        return [p if type(t) is Zero else t for p, t in zip(results, out_tangents, strict=True)]
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        if self.touches_linear(operands):
+            return call.function(*operands)
+        with use_trace(self.parent):
+            return self.parent.custom_jvp_call(call, operands)
+
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        if self.touches_linear(operands):
+            return call.function(*operands)
+        with use_trace(self.parent):
+            return self.parent.custom_vjp_call(call, operands)
+
+    def is_linear(self, x: Any) -> bool:
+        """Whether `x` is a value of the linear program."""
+        return type(x) is StagingTracer and x._trace is self.linear
 
     def touches_linear(self, operands: Sequence[Any]) -> bool:
-        """Whether some operand is a value of the linear program."""
-        return any(type(x) is StagingTracer and x.trace is self.linear for x in operands)
+        """Whether some operand is a value of the linear program.
+
+        Raises UnexpectedTracerError for values that are being differentiated: a rule gets values and tangents
+        apart, so these come from a closure.
+        """
+        found = False
+        for x in operands:
+            if type(x) is StagingTracer:
+                found = found or x._trace is self.linear
+            elif type(x) is LinearizeTracer and x._trace is self.owner:
+                raise UnexpectedTracerError(
+                    "a function with its own derivative uses a value from outside by which it is differentiated.",
+                    got=f"captured: {x.aval.text()}",
+                    do="Pass the value as an argument: the derivative rule only speaks of arguments.",
+                )
+        return found
 
 
 class Source(NamedTuple):
@@ -383,13 +422,13 @@ def _linearize_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]
 
 
 def _belongs(x: Any, trace: StagingTrace) -> bool:
-    return type(x) is StagingTracer and x.trace is trace
+    return type(x) is StagingTracer and x._trace is trace
 
 
 def with_tangent(x: Any) -> Any:
     """`x` with an explicit tangent, zeros if it has none, under the current LinearizeTrace."""
     trace = context.trace
-    if type(x) is LinearizeTracer and x.trace is trace:
+    if type(x) is LinearizeTracer and x._trace is trace:
         return x
     aval = type_of(x).tangent()
     zero = instantiate(Zero(aval))

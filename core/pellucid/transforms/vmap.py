@@ -33,8 +33,11 @@ def batch_flat(
         x if dim is None else BatchTracer(trace, x, dim) for x, dim in zip(operands, dims, strict=True)
     ]
     names = {} if axis.name is None else {axis.name: axis.size}
-    with use_trace(trace), bound_axes(names):
-        results = function(*arguments)
+    try:
+        with use_trace(trace), bound_axes(names):
+            results = function(*arguments)
+    finally:
+        trace.alive = False
     split = [trace.split(x) for x in results]
     return [x for x, _ in split], [d for _, d in split]
 
@@ -199,7 +202,7 @@ class BatchTracer(Tracer):
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
         aval: Any = type_of(value)
         shape = aval.shape
-        self.trace = trace
+        self._trace = trace
         self.aval = unbatched_aval(aval, shape, dim)
         self.value = value
         self.dim = dim
@@ -218,15 +221,16 @@ def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> Shape
 class BatchTrace(Trace):
     """Applies batching rules."""
 
-    __slots__ = ("axis", "parent")
+    __slots__ = ("alive", "axis", "parent")
 
     def __init__(self, parent: Trace, axis: BatchAxis) -> None:
         self.parent = parent
         self.axis = axis
+        self.alive = True
 
     def split(self, x: Any) -> tuple[Any, BatchDim]:
         """(value, batch dim) of `x`."""
-        if type(x) is BatchTracer and x.trace is self:
+        if type(x) is BatchTracer and x._trace is self:
             return x.value, x.dim
         return x, None
 
@@ -242,26 +246,19 @@ class BatchTrace(Trace):
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)
 
-    def custom_jvp_call(self, function: Any, jvp: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(d is None for d in dims):
-            with use_trace(self.parent):
-                return self.parent.custom_jvp_call(function, jvp, values, params)
-        out_dims: list[BatchDim] = []
-        batched = batched_function(function, self.axis, dims, out_dims)
-        batched_jvp = batched_jvp_function(jvp, self.axis, dims, out_dims)
-        with use_trace(self.parent):
-            results = self.parent.custom_jvp_call(batched, batched_jvp, values, params)
-        return self.joined(results, out_dims)
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_jvp_call)
 
-    def custom_vjp_call(
-        self, function: Any, forward: Any, backward: Any, operands: tuple[Any, ...], params: Any
-    ) -> Any:
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_vjp_call)
+
+    def _custom_call(self, call: Any, operands: tuple[Any, ...], on_batches: Callable[..., Any]) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(d is None for d in dims):
-            with use_trace(self.parent):
-                return self.parent.custom_vjp_call(function, forward, backward, values, params)
-        results, out_dims = params.batched_call(self, function, forward, backward, values, dims)
+        with use_trace(self.parent):
+            if all(d is None for d in dims) and self.axis.name is None:
+                return on_batches(call, values)
+            batched, out_dims = call.batched(self.axis, dims)
+            results = on_batches(batched, values)
         return self.joined(results, out_dims)
 
 
@@ -272,47 +269,6 @@ def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
 
 def _no_names(params: Any) -> tuple[Any, ...]:
     return ()
-
-
-def batched_function(
-    function: Callable[..., Sequence[Any]], axis: BatchAxis, dims: Sequence[BatchDim], out_dims: list[BatchDim]
-) -> Callable[..., list[Any]]:
-    """`function` on whole batches; each call notes where its results' batch axes are in `out_dims`."""
-
-    def batched(*operands: Any) -> list[Any]:
-        results, found = batch_flat(function, axis, operands, dims)
-        out_dims[:] = found
-        return results
-
-    return batched
-
-
-def batched_jvp_function(jvp: Any, axis: BatchAxis, dims: Sequence[BatchDim], out_dims: list[BatchDim]) -> Any:
-    """A flat jvp rule on whole batches; results and tangents get equal batch axes."""
-
-    def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        live = [t for t in tangents if hasattr(t, "shape")]
-        live_dims = [d for t, d in zip(tangents, dims, strict=True) if hasattr(t, "shape")]
-        n_results: list[int] = []
-
-        def run(*values: Any) -> list[Any]:
-            given = iter(values[len(primals) :])
-            rebuilt = [next(given) if hasattr(t, "shape") else t for t in tangents]
-            results, out_tangents = jvp(values[: len(primals)], rebuilt)
-            n_results[:] = [len(results)]
-            return [*results, *out_tangents]
-
-        values, found = batch_flat(run, axis, [*primals, *live], [*dims, *live_dims])
-        [n] = n_results
-        aligned = []
-        for i in range(n):
-            dim = found[i] if found[i] is not None else found[n + i]
-            aligned.append(dim)
-        out_dims[:] = aligned
-        brought = [brought_to(axis, v, d, aligned[i % n]) for i, (v, d) in enumerate(zip(values, found, strict=True))]
-        return brought[:n], brought[n:]
-
-    return batched
 
 
 def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:

@@ -24,8 +24,12 @@ def put(
 ) -> Any:
     """An array made of one host or device shard for each device; host data is always copied.
 
-    jaxlib would alias a host array that happens to be aligned, and later writes to it would show.
+    jaxlib would alias a host array that happens to be aligned, and later writes to it would show. Its own
+    copying fails (bad_function_call) where shards share memory, so several shards are copied here.
     """
+    if len(shards) > 1:
+        own = [np.array(x) if isinstance(x, np.ndarray) else x for x in shards]
+        return _jax.batched_device_put(aval, sharding, own, devices, committed, enable_x64=True)
     return _jax.batched_device_put(
         aval, sharding, shards, devices, committed,
         host_buffer_semantics=_COPY, enable_x64=True,

@@ -14,6 +14,8 @@ from jaxlib import cpu_feature_guard as _cpu_feature_guard  # noqa: F401  (refus
 CompileOptions = _jax.CompileOptions
 JaxRuntimeError = _jax.JaxRuntimeError
 LoadedExecutable = _jax.LoadedExecutable
+approx_top_k_sizes = _jax.approx_top_k_reduction_output_size
+"""(what the partial reduction of ApproxTopK leaves, log2 of how much it reduces), decided by XLA."""
 
 
 def compile_options(

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
             REPLICATED = 0
             MANUAL = 1
             UNREDUCED = 2
+            MAXIMAL = 3
+
+        type: Type
 
         def SerializeToString(self) -> bytes: ...
         def ParseFromString(self, data: bytes) -> None: ...
@@ -80,7 +83,6 @@ if TYPE_CHECKING:
         ) -> HloSharding: ...
         def v3_to_v2_sharding(self) -> HloSharding: ...
         def is_replicated(self) -> bool: ...
-        def is_maximal(self) -> bool: ...
         def is_manual(self) -> bool: ...
         def is_unreduced(self) -> bool: ...
         def is_tiled(self) -> bool: ...
@@ -146,7 +148,25 @@ else:
 
 REPLICATED = OpSharding.Type.REPLICATED
 MANUAL = OpSharding.Type.MANUAL
+MAXIMAL = OpSharding.Type.MAXIMAL
 UNREDUCED = OpSharding.Type.UNREDUCED
+
+
+def op_sharding_of_bytes(message: bytes) -> OpSharding:
+    """The compiler's message from its serialized form."""
+    op_sharding = OpSharding()
+    op_sharding.ParseFromString(message)
+    return op_sharding
+
+
+def hlo_sharding_of_bytes(message: bytes) -> HloSharding:
+    """A tile assignment from its serialized form."""
+    return HloSharding.from_proto(op_sharding_of_bytes(message))
+
+
+def bytes_of_hlo_sharding(sharding: HloSharding) -> bytes:
+    """The serialized form of a tile assignment."""
+    return sharding.to_proto().SerializeToString()
 
 
 def extend(cls: type, source: type) -> None:

@@ -299,7 +299,7 @@ def test_a_value_without_dtype_is_named_by_its_type():
 
 
 def test_asking_for_64_bits_while_they_are_off_warns_raises_or_is_allowed():
-    with pytest.warns(dtypes.TruncatedDTypeWarning, match="zeros: float64 isn't available"):
+    with pytest.warns(dtypes.TruncatedDtypeWarning, match="zeros: float64 isn't available"):
         assert dtypes.check_user_dtype("float64", "zeros") == np.dtype("float32")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -310,7 +310,7 @@ def test_asking_for_64_bits_while_they_are_off_warns_raises_or_is_allowed():
             dtypes.set_explicit_x64("allow")
             assert dtypes.check_user_dtype("float64", "zeros") == np.dtype("float64")
             dtypes.set_explicit_x64("error")
-            with pytest.raises(dtypes.UnavailableDTypeError, match="jax_enable_x64"):
+            with pytest.raises(dtypes.UnavailableDtypeError, match="jax_enable_x64"):
                 dtypes.check_user_dtype("float64", "zeros")
         finally:
             dtypes.set_explicit_x64("warn")

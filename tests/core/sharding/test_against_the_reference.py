@@ -18,6 +18,8 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.propagation import Linearity
 from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
 
+pytestmark = pytest.mark.oracle
+
 MESHES = [(8,), (4, 2), (2, 4), (2, 2, 2), (1, 4), (4, 1), (1, 1), (3, 2), (1,)]
 
 

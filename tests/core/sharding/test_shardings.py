@@ -22,7 +22,7 @@ from pellucid.sharding.errors import (
 )
 from pellucid.sharding.hlo_shardings import spec_of_hlo_sharding, tiles_of
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding, uneven_indices_map
 from pellucid.sharding.single_device import (
@@ -30,7 +30,7 @@ from pellucid.sharding.single_device import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )
-from pellucid.xla.shardings import REPLICATED, DeviceList, HloSharding
+from pellucid.xla.shardings import REPLICATED, UNREDUCED, DeviceList, HloSharding
 
 from jaxlib import _jax  # isort: skip
 
@@ -135,7 +135,6 @@ def test_memory_kinds_are_those_of_the_devices(mesh: Mesh, devices: list[Any]) -
         assert make_single_device_sharding(devices[0], memory_kind=kind).memory_kind == kind
     for make in (
         lambda: NamedSharding(mesh, P(), "cellar"),
-        lambda: NamedSharding(mesh.abstract_mesh, P(), "cellar"),
         lambda: make_single_device_sharding(devices[0], memory_kind="cellar"),
         lambda: NamedSharding(mesh, P()).with_memory_kind("cellar"),
         lambda: GSPMDSharding.get_replicated(devices).with_memory_kind("cellar"),
@@ -229,6 +228,7 @@ def test_users_may_define_placements(devices: list[Any]) -> None:
         (lambda m: NamedSharding(m, P("x", "x")), PartitionSpecError, "more than once"),
         (lambda m: NamedSharding(m, P(unreduced={"x"})), PartitionSpecError, "only an Explicit"),
         (lambda m: NamedSharding(m, ("x",)), ShardingArgumentError, "is a PartitionSpec"),
+        (lambda m: NamedSharding(m, ["x"]), ShardingArgumentError, "is a PartitionSpec"),
         (lambda m: NamedSharding(m, None), ShardingArgumentError, "is a PartitionSpec"),
         (lambda m: NamedSharding(m, "x"), ShardingArgumentError, "is a PartitionSpec"),
         (lambda m: NamedSharding(None, P()), ShardingArgumentError, "is a Mesh"),
@@ -333,6 +333,35 @@ def test_tiles_that_no_axis_makes_have_no_spec() -> None:
     other_number = HloSharding.iota_tile([4], [4], [0], [])
     assert spec_of_hlo_sharding(other_number, mesh, 1) is None
     assert spec_of_hlo_sharding(HloSharding.replicate(), mesh, 2) == P(None, None)
+
+
+def test_what_the_compiler_chose_is_named_where_possible(mesh: Mesh) -> None:
+    named = NamedSharding(mesh, P(None, ("y", "x")))
+    assert sharding_of_tiles(named._to_xla_hlo_sharding(2), mesh, 2) is named
+    pinned = sharding_of_tiles(HloSharding.replicate(), mesh, 1, "pinned_host")
+    assert pinned is NamedSharding(mesh, P(None), "pinned_host")
+    other = HloSharding.iota_tile([2, 4], [8], [0], [])
+    tiles = sharding_of_tiles(other, mesh, 2)
+    assert type(tiles) is GSPMDSharding
+    assert (tiles._hlo_sharding, tiles.memory_kind) == (other, "device")
+    assert type(sharding_of_tiles(HloSharding.unreduced(), mesh, 1)) is GSPMDSharding
+    with pytest.raises(ShardingArgumentError, match="no devices"):
+        sharding_of_tiles(other, mesh.abstract_mesh, 2)  # type: ignore[arg-type]
+
+
+def test_groups_of_one_kind_count_together() -> None:
+    kinds = [UNREDUCED, REPLICATED, UNREDUCED]
+    tiles = tiles_of(HloSharding.iota_tile([1, 2, 2, 2], [8], [0], kinds), 1, 8)
+    assert tiles.addends.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+    mesh = AbstractMesh((2, 2, 2), ("x", "y", "z"), (AxisType.Explicit,) * 3)
+    spec = spec_of_hlo_sharding(HloSharding.iota_tile([1, 2, 2, 2], [8], [0], kinds), mesh, 1)
+    assert spec == P(None, unreduced={"x", "z"})
+
+
+def test_a_value_on_one_of_several_devices_has_no_parts(devices: list[Any]) -> None:
+    one = HloSharding.from_string("{maximal device=3}")
+    with pytest.raises(ShardingError, match="one of 8 devices"):
+        GSPMDSharding(devices, one).shard_shape((8,))
 
 
 def test_copies_may_be_in_any_order() -> None:

@@ -45,9 +45,9 @@ from pellucid.base.dtypes.conversion import (
     to_numeric_dtype,
 )
 from pellucid.base.dtypes.errors import (
-    TruncatedDTypeWarning,
+    TruncatedDtypeWarning,
     TypePromotionError,
-    UnavailableDTypeError,
+    UnavailableDtypeError,
 )
 from pellucid.base.dtypes.extended import ExtendedDType, extended, float0, prng_key
 from pellucid.base.dtypes.facts import canonicalize, is_inexact, item_bytes, tangent_dtype
@@ -80,10 +80,10 @@ __all__ = [
     "SIGNED",
     "SUPPORTED",
     "ScalarType",
-    "TruncatedDTypeWarning",
+    "TruncatedDtypeWarning",
     "TypePromotionError",
     "UNSIGNED",
-    "UnavailableDTypeError",
+    "UnavailableDtypeError",
     "as_dtype",
     "canonicalize",
     "canonicalize_dtype",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pellucid.base.dtypes.catalog import BOOL, SUPPORTED, DType, DTypeLike
-from pellucid.base.dtypes.errors import TruncatedDTypeWarning, UnavailableDTypeError
+from pellucid.base.dtypes.errors import TruncatedDtypeWarning, UnavailableDtypeError
 from pellucid.base.dtypes.extended import ExtendedDType
 from pellucid.base.dtypes.facts import canonicalize
 from pellucid.base.dtypes.hierarchy import CATEGORIES, issubdtype
@@ -45,13 +45,13 @@ _PYTHON_DTYPES: dict[type, DType] = {
     float: np.dtype("float64"),
     complex: np.dtype("complex128"),
 }
-_WEAK_SCALARS: dict[type, type] = {int: int, float: float, complex: complex}
+_WEAK_SCALARS = {int, float, complex}
 
 
 def register_weak_scalar(cls: type, like: type) -> None:
     """Give instances of `cls` the dtype and the weak type of the Python scalar type `like`."""
     _PYTHON_DTYPES[cls] = _PYTHON_DTYPES[like]
-    _WEAK_SCALARS[cls] = like
+    _WEAK_SCALARS.add(cls)
 
 
 def python_scalar_dtype(cls: type) -> DType:
@@ -111,14 +111,14 @@ def canonicalize_dtype(
     if isinstance(dtype, ExtendedDType):
         if allow_extended_dtype:
             return dtype
-        raise DtypeError("An extended dtype has no canonical form.", got=str(dtype), do=None)
+        raise DtypeError("An extended dtype has no canonical form.", got=str(dtype))
     return canonicalize(np.dtype(dtype))
 
 
 def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     """The canonical dtype for one that a user gave to the function `caller`.
 
-    Warns with TruncatedDTypeWarning, or raises UnavailableDTypeError, or lets it be, as
+    Warns with TruncatedDtypeWarning, or raises UnavailableDtypeError, or lets it be, as
     `explicit_x64` says, for a 64-bit dtype while they are off. Raises DtypeError for what is
     no dtype, or one that arrays can't have.
 
@@ -136,9 +136,9 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     what = f"{caller}: {found} isn't available while 64-bit dtypes are off"
     do = "Switch them on with the option `jax_enable_x64`, or ask for a 32-bit dtype."
     if explicit_x64() == "error":
-        raise UnavailableDTypeError(f"{what}.", do=do)
+        raise UnavailableDtypeError(f"{what}.", do=do)
     text = message(f"{what}; the result is {canonical}.", do=do)
-    warnings.warn(text, TruncatedDTypeWarning, stacklevel=3)
+    warnings.warn(text, TruncatedDtypeWarning, stacklevel=3)
     return canonical
 
 
@@ -146,7 +146,7 @@ def _supported(dtype: DTypeLike, caller: str) -> DType:
     do = "Use a boolean, integer, floating or complex dtype in the machine's byte order."
     if dtype is None:
         raise DtypeError(f"{caller}: needs a dtype.", got="None", do=do)
-    if dtype in CATEGORIES:
+    if isinstance(dtype, type) and dtype in CATEGORIES:
         do = "Name one of its dtypes, such as float32."
         raise DtypeError(
             f"{caller}: a category of dtypes isn't a dtype.", got=dtype.__name__, do=do

@@ -1,5 +1,6 @@
 """Extended dtypes: elements that are small arrays of an ordinary dtype, such as random keys."""
 
+import builtins
 import math
 from typing import Any
 
@@ -35,13 +36,13 @@ class ExtendedDType:
     def __init__(
         self,
         name: str,
-        type: type[extended],
+        type: builtins.type[extended],
         base_dtype: np.dtype[Any],
         element_shape: tuple[int, ...],
         implementation: Any = None,
     ) -> None:
         self.name = name
-        self.type = type
+        self.type: builtins.type[extended] = type
         self.base_dtype = base_dtype
         self.element_shape = element_shape
         self.implementation = implementation

@@ -17,17 +17,19 @@ _CATEGORY: dict[type, type] = {
     **{dtype.type: np.complexfloating for dtype in COMPLEXES},
 }
 
-CATEGORIES = (
-    np.generic,
-    np.number,
-    np.integer,
-    np.signedinteger,
-    np.unsignedinteger,
-    np.inexact,
-    np.floating,
-    np.complexfloating,
-    extended,
-    prng_key,
+CATEGORIES = frozenset(
+    (
+        np.generic,
+        np.number,
+        np.integer,
+        np.signedinteger,
+        np.unsignedinteger,
+        np.inexact,
+        np.floating,
+        np.complexfloating,
+        extended,
+        prng_key,
+    )
 )
 """Scalar types that no array has, each above those of several dtypes."""
 

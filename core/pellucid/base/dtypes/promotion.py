@@ -157,7 +157,7 @@ class _Promotion:
         return node, all_weak and node != BOOL
 
 
-def _weak_node(dtype: DType) -> Node:
+def _weak_node(dtype: DType | ExtendedDType) -> Node:
     for kind, node in (("integral", int), ("real floating", float), ("complex floating", complex)):
         if dtype in KINDS[kind]:
             return node

@@ -2,7 +2,7 @@
 
 import sys
 from collections import defaultdict
-from typing import Any
+from typing import Any, NoReturn
 
 from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeysError
 from pellucid.base.tree.paths import KeyPath, shown_path
@@ -11,23 +11,25 @@ from pellucid.xla.pytree import IsLeafWithPath
 from pellucid.xla.recursion import SPARE_LEVELS, give_levels, restore_levels, take_levels
 
 
-def flatten_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> Exception:
-    """The error to raise for `error`, which C++ raised when it flattened `tree`.
+def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> NoReturn:
+    """Raise what explains `error`, which C++ raised when it flattened `tree`.
 
     That is `error` itself if it comes from the user's code. The caller has given this thread
     the spare recursion levels; they are taken back, and those that the failed call has kept
     are given.
     """
-    is_out_of_levels = isinstance(error, (RecursionError, SystemError))
-    if is_out_of_levels:
-        restore_levels()
     found, path = _search(tree, predicate)
-    if not is_out_of_levels:
+    # Comparing keys with the last level gives neither of these errors, but one about the keys.
+    if isinstance(error, (RecursionError, SystemError)) or isinstance(found, CyclicTreeError):
+        restore_levels()
+    else:
         give_levels(len(path))
         take_levels(len(SPARE_LEVELS))
-    if found is None and isinstance(error, SystemError) and isinstance(error.__cause__, Exception):
-        return error.__cause__
-    return found or error
+    if found is not None:
+        raise found from None
+    if isinstance(error, SystemError) and error.__cause__ is not None:
+        raise error.__cause__
+    raise error
 
 
 def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sized
 from typing import Any
 
-from pellucid.base.tree.diagnosis import flatten_failure
+from pellucid.base.tree.diagnosis import raise_failure
 from pellucid.base.tree.errors import TreeArgumentError, TreeStructureError
 from pellucid.base.tree.paths import KeyPath, shown_path
 from pellucid.xla import pytree
@@ -30,10 +30,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     except Exception as error:
         for _ in SPARE_LEVELS:
             leave_level()
-        failure = flatten_failure(tree, _with_path(is_leaf), error)
-        if failure is error:
-            raise
-        raise failure from None
+        raise_failure(tree, _with_path(is_leaf), error)
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -85,16 +82,13 @@ def tree_flatten_with_path(
     >>> tree_flatten_with_path({"a": [1]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1)]
     """
-    predicate = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
+    predicate: Any = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
     try:
         return _flatten_with_path(tree, predicate)
     except Exception as error:
         for _ in SPARE_LEVELS:
             leave_level()
-        failure = flatten_failure(tree, predicate, error)
-        if failure is error:
-            raise
-        raise failure from None
+        raise_failure(tree, predicate, error)
 
 
 def tree_leaves_with_path(
@@ -192,7 +186,7 @@ def require_structures(caller: str, *treedefs: Any) -> None:
             )
 
 
-def _with_path(is_leaf: IsLeaf | None) -> IsLeafWithPath | None:
+def _with_path(is_leaf: Any) -> IsLeafWithPath | None:
     """`is_leaf` as a predicate that is given the path, too."""
     return None if is_leaf is None else lambda _, node: is_leaf(node)
 

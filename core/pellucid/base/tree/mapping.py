@@ -66,20 +66,21 @@ def tree_transpose(
     {'a': [1, 3], 'b': [2, 4]}
     """
     require_structures("tree_transpose", outer_treedef)
-    if inner_treedef is None:
-        inner_treedef = _first_inner_structure(outer_treedef, pytree_to_transpose)
-    require_structures("tree_transpose", inner_treedef)
+    inner = inner_treedef
+    if inner is None:
+        inner = _first_inner_structure(outer_treedef, pytree_to_transpose)
+    require_structures("tree_transpose", inner)
     leaves, treedef = tree_flatten(pytree_to_transpose)
-    rows, columns = outer_treedef.num_leaves, inner_treedef.num_leaves
+    rows, columns = outer_treedef.num_leaves, inner.num_leaves
     if len(leaves) != rows * columns:
         raise TreeTransposeError(
             "tree_transpose: the tree isn't the inner structure within the outer one.",
             got=[
                 f"tree: {len(leaves)} leaves, {treedef}",
-                f"expected: {rows} x {columns} leaves, {outer_treedef.compose(inner_treedef)}",
+                f"expected: {rows} x {columns} leaves, {outer_treedef.compose(inner)}",
             ],
         )
-    return inner_treedef.unflatten(
+    return inner.unflatten(
         [outer_treedef.unflatten(leaves[column::columns]) for column in range(columns)]
     )
 
