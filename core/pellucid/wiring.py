@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base.dtypes import set_scalar_conversion
 from pellucid.compilation.eager import EvalTrace
 from pellucid.ir import jaxpr as _jaxpr, printing as _printing
+from pellucid.runtime import interchange as _interchange  # noqa: F401  (methods of arrays)
 from pellucid.tracing.context import Context
 from pellucid.tracing.tracer import Tracer
 from pellucid.xla.arrays import ArrayImpl

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from pellucid.base.errors import ConfigError
-from pellucid.xla import flags
+from pellucid.xla import flags, guards
+from pellucid.xla.shardings import Device
 
 T = TypeVar("T")
 
@@ -116,6 +117,12 @@ def _one_of(*choices: Any) -> Callable[[Any], Any]:
     return parse
 
 
+def _device(value: Any) -> Any:
+    if value is None or isinstance(value, (str, Device)):
+        return value
+    raise TypeError(f"expected a device, a platform's name or None, got {type(value).__name__}")
+
+
 def _anything(value: Any) -> Any:
     return value
 
@@ -200,7 +207,7 @@ explain_cache_misses = _declare("explain_cache_misses", False, _boolean, "Whethe
 platforms = _declare("platforms", None, _text, "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.")
 platform_name = _declare("platform_name", None, _text, "The platform to use by default.")
 num_cpu_devices = _declare("num_cpu_devices", -1, _integer, "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1.")
-default_device = _declare("default_device", None, _anything, "Device of new arrays: a device, a platform's name, or None.", in_call_key=True, in_trace_key=True)
+default_device = _declare("default_device", None, _device, "Device of new arrays: a device, a platform's name, or None.", in_call_key=True, in_trace_key=True)
 compilation_cache_dir = _declare("compilation_cache_dir", None, _text, "Folder of the on-disk compilation cache; None turns it off.")
 enable_compilation_cache = _declare("enable_compilation_cache", True, _boolean, "Whether the on-disk compilation cache is used where a folder is set.")
 compilation_cache_max_size = _declare("compilation_cache_max_size", -1, _integer, "Bytes that the on-disk cache may hold; -1 for no limit.")
@@ -211,9 +218,10 @@ default_prng_impl = _declare("default_prng_impl", "threefry2x32", _one_of("three
 enable_custom_prng = _declare("enable_custom_prng", False, _boolean, "Whether PRNGKey makes typed keys.", in_call_key=True, in_trace_key=True)
 softmax_custom_jvp = _declare("softmax_custom_jvp", True, _boolean, "Whether softmax has its own derivative rule.", in_call_key=True, in_trace_key=True)
 traceback_filtering = _declare("traceback_filtering", "auto", _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"), "How frames of pellucid are hidden in tracebacks.")
-transfer_guard_host_to_device = _declare("transfer_guard_host_to_device", "allow", _one_of(None, *_GUARD_LEVELS), "Level of the guard of transfers from host to device.")
-transfer_guard_device_to_device = _declare("transfer_guard_device_to_device", "allow", _one_of(None, *_GUARD_LEVELS), "Level of the guard of transfers between devices.")
-transfer_guard_device_to_host = _declare("transfer_guard_device_to_host", "allow", _one_of(None, *_GUARD_LEVELS), "Level of the guard of transfers from device to host.")
+transfer_guard_host_to_device = _declare("transfer_guard_host_to_device", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers from host to device.", state=guards.GuardFlag("host_to_device"))
+transfer_guard_device_to_device = _declare("transfer_guard_device_to_device", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers between devices.", state=guards.GuardFlag("device_to_device"))
+transfer_guard_device_to_host = _declare("transfer_guard_device_to_host", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers from device to host.", state=guards.GuardFlag("device_to_host"))
+transfer_guard = _declare("transfer_guard", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers in all directions.", state=guards.AllDirections(transfer_guard_host_to_device.state, transfer_guard_device_to_device.state, transfer_guard_device_to_host.state))
 use_shardy_partitioner = _declare("use_shardy_partitioner", True, _boolean, "Shardy partitions programs; False is refused, there is no other partitioner here.", in_call_key=True, in_trace_key=True)
 remove_size_one_mesh_axis_from_type = _declare("remove_size_one_mesh_axis_from_type", False, _boolean, "Whether mesh axes of size one are left out of sharded types.", in_call_key=True, in_trace_key=True)
 optimization_level = _declare("optimization_level", None, _anything, "XLA backend optimization level 0 to 3; None leaves XLA's own.", in_call_key=True)

@@ -39,6 +39,8 @@ class EvalTrace(Trace):
 @functools.lru_cache(maxsize=8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
+    if primitive.run is not None:
+        return functools.partial(_run, primitive, params)
 
     def apply(*operands: Any) -> Any:
         from_tracers(operands)
@@ -46,9 +48,14 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
             primitive, params, tuple([type_of(x) for x in operands]), where(operands, primitive.name), trace_context()
         )
         results = executable(operands)
-        return results, executable.fast_path(flatten(results)[1])
+        return results, executable.fast_path(flatten(results)[1], operands)
 
     return make_call(primitive.name, None, apply, (), (), (primitive.name, params), shard_argument)
+
+
+def _run(primitive: Primitive[Any], params: Any, *operands: Any) -> Any:
+    from_tracers(operands)
+    return primitive.run(operands, params)
 
 
 @functools.lru_cache(maxsize=8192)

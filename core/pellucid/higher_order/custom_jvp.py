@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
-from pellucid.base.tree import shown_path
+from pellucid.base.tree import shown_path, tree_map
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
-from pellucid.primitives.stop_gradient import stop_gradient
+from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
 from pellucid.tracing.function import indices, name_of, names, resolve_arguments
 from pellucid.tracing.replay import replay
+from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
 from pellucid.transforms.derived import stage_open
@@ -394,7 +395,7 @@ class custom_jvp(CustomFunction):  # noqa: N801
                                       do="Define it with defjvp or defjvps.")  # fmt: skip
         args = self.signature.positional(args, kwargs)
         differentiated, others = self.signature.split(args)
-        others = [stop_gradient(x) if not callable(x) else x for x in others]
+        others = [tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, x) for x in others]
         leaves, tree = flatten(differentiated)
         leaves = checked_leaves(leaves, "custom_jvp", self.fun, args, {})
         run = _Run(self, tree, others)

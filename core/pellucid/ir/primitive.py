@@ -35,6 +35,8 @@ class Primitive(Generic[P]):
     """Whether the type rule is remembered for (params, avals); off where params hold programs."""
     linear_in: tuple[int, ...] | None = None
     """Operands in which the primitive is jointly linear, where that is all its derivative."""
+    run: Any = None
+    """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:

@@ -59,6 +59,23 @@ def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
 
 
+def rearranged(program: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
+    """The program whose inputs and results are those of `program` at the given positions; it has no constants.
+
+    `inputs` is a permutation; results may be repeated or left out. One object for equal questions.
+    """
+    jaxpr = program.jaxpr
+    if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(range(len(jaxpr.outvars))):
+        return program
+    key = ("rearranged", tuple(inputs), tuple(results))
+    found = jaxpr.memo.get(key)
+    if found is None:
+        invars = [jaxpr.invars[i] for i in inputs]
+        outvars = [jaxpr.outvars[i] for i in results]
+        found = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
+    return found
+
+
 def inlined(
     jaxpr: Jaxpr, body_of: Callable[[Equation], ClosedJaxpr | None]
 ) -> tuple[Jaxpr, list[Any]]:

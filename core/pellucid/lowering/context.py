@@ -13,7 +13,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import CompilationError
-from pellucid.ir.avals import AbstractToken, ShapedArray, physical, shaped_array
+from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.xla.mlir import element_types, ir
 
@@ -189,6 +189,10 @@ class LoweringContext:
         scalar = self.constant(np.asarray(value, dtype=aval.dtype))
         return self.broadcast(scalar, (), aval) if aval.shape else scalar
 
+    def zeros(self, aval: ShapedArray) -> ir.Value:
+        """An array of zero bits that holds values of type `aval`."""
+        return self.full(physical(aval), 0)
+
     def broadcast(self, x: ir.Value, dims: Sequence[int], result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
         return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)})
@@ -196,7 +200,8 @@ class LoweringContext:
     def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: tuple[int, ...]) -> ir.Value:
         """`x` of type `aval` repeated to `shape`: a scalar, or an array whose dimensions of size 1 stretch."""
         result = shaped_array(shape, aval.dtype)
-        return self.broadcast(x, range(len(shape) - aval.ndim, len(shape)), result)
+        n_words = len(element_shape(aval))
+        return self.broadcast(x, range(len(shape) - aval.ndim, len(shape) + n_words), result)
 
     def reshape(self, x: ir.Value, result: Any) -> ir.Value:
         """`x` with another shape."""
@@ -206,11 +211,16 @@ class LoweringContext:
         """`x` converted to the dtype of aval `result`."""
         return self.op1("stablehlo.convert", result, [x])
 
-    def compare(self, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArray) -> ir.Value:
-        """Elementwise comparison of two values of type `aval`; direction EQ, NE, LT, LE, GT, GE."""
+    def compare(
+        self, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArray, *, total_order: bool = False
+    ) -> ir.Value:
+        """Elementwise comparison of two values of type `aval`; direction EQ, NE, LT, LE, GT, GE.
+
+        `total_order` gives signed zeros and NaNs a place among the floating numbers.
+        """
         kind = aval.dtype.kind
         if dtypes.is_inexact(aval.dtype):
-            compare_type = "FLOAT"
+            compare_type = "TOTALORDER" if total_order else "FLOAT"
         else:
             compare_type = "UNSIGNED" if kind in "ub" else "SIGNED"
             if dtypes.short_name(aval.dtype).startswith("u"):

@@ -21,7 +21,7 @@ from pellucid.numpy.promotion import (
     promote_dtypes_numeric,
     promote_shapes,
 )
-from pellucid.primitives import arithmetic, complex_parts, logical, special, transcendental
+from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
 from pellucid.tracing.values import type_of
@@ -55,7 +55,7 @@ def _named(apply: Any, name: str, doc: str) -> Any:
 exp = _unary("exp", transcendental.exp, promote_dtypes_inexact, "Exponential of `x`.")
 exp2 = _unary("exp2", transcendental.exp2, promote_dtypes_inexact, "2 to the power of `x`.")
 expm1 = _unary("expm1", transcendental.expm1, promote_dtypes_inexact, "`exp(x) - 1`, exact near 0.")
-log = _unary("log", transcendental.log, promote_dtypes_inexact, "Natural logarithm of `x`.")
+log = _unary("log", arithmetic.log, promote_dtypes_inexact, "Natural logarithm of `x`.")
 log1p = _unary("log1p", transcendental.log1p, promote_dtypes_inexact, "`log(1 + x)`, exact near 0.")
 sin = _unary("sin", transcendental.sin, promote_dtypes_inexact, "Sine of `x`, in radians.")
 cos = _unary("cos", transcendental.cos, promote_dtypes_inexact, "Cosine of `x`, in radians.")
@@ -72,8 +72,8 @@ arctanh = atanh = _unary("arctanh", transcendental.atanh, promote_dtypes_inexact
 arctan2 = atan2 = _binary("arctan2", transcendental.atan2, promote_arguments_inexact, "Angle in radians of the point (`y`, `x`), in [-pi, pi].")
 sqrt = _unary("sqrt", arithmetic.sqrt, promote_dtypes_inexact, "Square root of `x`.")
 cbrt = _unary("cbrt", arithmetic.cbrt, promote_dtypes_inexact, "Cube root of `x`.")
-log2 = _unary("log2", lambda x: arithmetic.div(transcendental.log(x), _like(np.log(2.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 2.")
-log10 = _unary("log10", lambda x: arithmetic.div(transcendental.log(x), _like(np.log(10.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 10.")
+log2 = _unary("log2", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(2.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 2.")
+log10 = _unary("log10", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(10.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 10.")
 deg2rad = radians = _unary("deg2rad", lambda x: arithmetic.mul(x, _like(np.pi / 180, x)), promote_dtypes_inexact, "Degrees in radians.")
 rad2deg = degrees = _unary("rad2deg", lambda x: arithmetic.mul(x, _like(180 / np.pi, x)), promote_dtypes_inexact, "Radians in degrees.")
 
@@ -87,11 +87,11 @@ def _like(value: Any, x: Any) -> Any:
 
 
 def _add(x: Any, y: Any) -> Any:
-    return logical.or_(x, y) if _is_bool(x) else arithmetic.add(x, y)
+    return logical.bitwise_or(x, y) if _is_bool(x) else arithmetic.add(x, y)
 
 
 def _multiply(x: Any, y: Any) -> Any:
-    return logical.and_(x, y) if _is_bool(x) else arithmetic.mul(x, y)
+    return logical.bitwise_and(x, y) if _is_bool(x) else arithmetic.mul(x, y)
 
 
 def _is_bool(x: Any) -> bool:
@@ -204,7 +204,7 @@ def remainder(x: Any, y: Any, /) -> Any:
     zero = _like(0, rem)
     nonzero = logical.ne(rem, zero)
     other_sign = logical.ne(logical.lt(rem, zero), logical.lt(y, zero))
-    return _select(logical.and_(other_sign, nonzero), arithmetic.add(rem, y), rem)
+    return _select(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
 
 
 mod = remainder
@@ -230,7 +230,7 @@ def floor_divide(x: Any, y: Any, /) -> Any:
             return quotient
         inexact = logical.ne(arithmetic.rem(x, y), zero)
         negative_ = logical.ne(arithmetic.sign(x), arithmetic.sign(y))
-        return _select(logical.and_(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient)
+        return _select(logical.bitwise_and(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient)
     return _float_divmod(x, y)[0]
 
 
@@ -240,7 +240,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     zero, one = _like(0, x), _like(1, x)
     numerator = _select(logical.eq(mod_, zero), x, arithmetic.sub(x, mod_))
     quotient = arithmetic.div(numerator, y)
-    fix = logical.and_(
+    fix = logical.bitwise_and(
         logical.ne(mod_, zero), logical.ne(arithmetic.sign(y), arithmetic.sign(mod_))
     )
     mod_ = _select(fix, arithmetic.add(mod_, y), mod_)
@@ -304,7 +304,7 @@ def _integer_to_integer(x: Any, y: Any) -> Any:
     shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)  # type: ignore[attr-defined]
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
-        odd = logical.ne(logical.and_(y, one), zero)
+        odd = logical.ne(logical.bitwise_and(y, one), zero)
         result = _select(odd, arithmetic.mul(result, x), result)
         x = arithmetic.mul(x, x)
         y = logical.shift_right_logical(y, one)
@@ -319,7 +319,7 @@ def hypot(x: Any, y: Any, /) -> Any:
     """Length of the vector (`x`, `y`), without overflow where the result has none."""
     x, y = promote_arguments_inexact("hypot", x, y)
     x, y = arithmetic.abs(x), arithmetic.abs(y)
-    infinite = logical.or_(logical.eq(x, _like(np.inf, x)), logical.eq(y, _like(np.inf, y)))
+    infinite = logical.bitwise_or(logical.eq(x, _like(np.inf, x)), logical.eq(y, _like(np.inf, y)))
     large, small = arithmetic.max(x, y), arithmetic.min(x, y)
     zero, one = _like(0, large), _like(1, large)
     is_zero = logical.eq(large, zero)
@@ -440,10 +440,10 @@ def _as_bools(name: str, *operands: Any) -> list[Any]:
     return promote_shapes(name, *bools)
 
 
-logical_and = _binary("logical_and", logical.and_, _as_bools, "Whether both `x` and `y` are nonzero.")
-logical_or = _binary("logical_or", logical.or_, _as_bools, "Whether `x` or `y` is nonzero.")
-logical_xor = _binary("logical_xor", logical.xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero.")
-logical_not = _unary("logical_not", logical.not_, _as_bools, "Whether `x` is zero.")
+logical_and = _binary("logical_and", logical.bitwise_and, _as_bools, "Whether both `x` and `y` are nonzero.")
+logical_or = _binary("logical_or", logical.bitwise_or, _as_bools, "Whether `x` or `y` is nonzero.")
+logical_xor = _binary("logical_xor", logical.bitwise_xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero.")
+logical_not = _unary("logical_not", logical.bitwise_not, _as_bools, "Whether `x` is zero.")
 
 
 def _integers(name: str, *operands: Any) -> list[Any]:
@@ -458,10 +458,10 @@ def _integers(name: str, *operands: Any) -> list[Any]:
     return promoted
 
 
-bitwise_and = _binary("bitwise_and", logical.and_, _integers, "Bits set in both `x` and `y`.")
-bitwise_or = _binary("bitwise_or", logical.or_, _integers, "Bits set in `x` or `y`.")
-bitwise_xor = _binary("bitwise_xor", logical.xor, _integers, "Bits set in exactly one of `x` and `y`.")
-bitwise_not = bitwise_invert = invert = _unary("invert", logical.not_, _integers, "Bits not set in `x`.")
+bitwise_and = _binary("bitwise_and", logical.bitwise_and, _integers, "Bits set in both `x` and `y`.")
+bitwise_or = _binary("bitwise_or", logical.bitwise_or, _integers, "Bits set in `x` or `y`.")
+bitwise_xor = _binary("bitwise_xor", logical.bitwise_xor, _integers, "Bits set in exactly one of `x` and `y`.")
+bitwise_not = bitwise_invert = invert = _unary("invert", logical.bitwise_not, _integers, "Bits not set in `x`.")
 bitwise_count = _unary("bitwise_count", lambda x: convert_element_type(logical.population_count(arithmetic.abs(x) if not type_of(x).dtype.name.startswith("u") else x), np.dtype(np.uint8)), _integers, "Number of bits set in the absolute value of `x`.")  # type: ignore[attr-defined]
 left_shift = bitwise_left_shift = _binary("left_shift", logical.shift_left, _integers, "Bits of `x` moved left by `y`.")
 
@@ -488,7 +488,7 @@ def isfinite(x: Any, /) -> Any:
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.True_, aval.shape, ())
     if aval.dtype.kind == "c":
-        return logical.and_(
+        return logical.bitwise_and(
             logical.is_finite(complex_parts.real(x)), logical.is_finite(complex_parts.imag(x))
         )
     return logical.is_finite(x)
@@ -501,7 +501,7 @@ def isinf(x: Any, /) -> Any:
     if not dtypes.is_inexact(aval.dtype):
         return broadcast_in_dim(np.False_, aval.shape, ())
     if aval.dtype.kind == "c":
-        return logical.or_(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
+        return logical.bitwise_or(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
     return logical.eq(arithmetic.abs(x), np.asarray(np.inf, aval.dtype)[()])
 
 
@@ -543,9 +543,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     distance = arithmetic.abs(arithmetic.sub(a, b))
     size = arithmetic.abs(b)
     bound = add(atol, multiply(rtol, size))
-    close = logical.and_(less_equal(distance, bound), isfinite(b))
-    close = logical.or_(close, logical.eq(a, b))
-    return logical.or_(close, logical.and_(isnan(a), isnan(b))) if equal_nan else close
+    close = logical.bitwise_and(less_equal(distance, bound), isfinite(b))
+    close = logical.bitwise_or(close, logical.eq(a, b))
+    return logical.bitwise_or(close, logical.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
 
 
 # Complex numbers --------------------------------------------------------------------------------------
@@ -584,8 +584,17 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(found) if deg else found
 
 
-@numpy_function
-def i0(x: Any, /) -> Any:
-    """Modified Bessel function of the first kind of order 0."""
-    [x] = promote_dtypes_inexact("i0", x)
-    return arithmetic.mul(transcendental.exp(arithmetic.abs(x)), special.bessel_i0e(x))
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "clip", "conj", "conjugate", "copysign", "cos",
+    "cosh", "deg2rad", "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power",
+    "floor", "floor_divide", "fmod", "greater", "greater_equal", "heaviside", "hypot", "imag", "invert",
+    "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "left_shift", "less", "less_equal",
+    "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "maximum", "minimum", "mod", "multiply", "nan_to_num", "negative", "nextafter",
+    "not_equal", "positive", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift",
+    "rint", "round", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "true_divide", "trunc",
+]  # fmt: skip

@@ -15,7 +15,8 @@ from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
-from pellucid.primitives.linear import JointlyLinear, instantiate
+from pellucid.primitives.filled import instantiate
+from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
 from pellucid.primitives.padding import inserted
 from pellucid.tracing.trace import bind, bind1
@@ -408,6 +409,6 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 __all__ = [
-    "aligned_at_one_dim", "collapse", "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p",
+    "collapse", "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p",
     "tile", "tile_p", "unstack", "unstack_p",
 ]  # fmt: skip

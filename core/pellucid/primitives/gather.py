@@ -35,7 +35,7 @@ from pellucid.primitives.index_dims import (
     with_batched_windows,
     with_int_fields,
 )
-from pellucid.primitives.linear import instantiate, zeros
+from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import inserted
 from pellucid.tracing.staging import stage

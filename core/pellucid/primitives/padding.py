@@ -235,4 +235,4 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     return bind1(pad_p, operand, padding_value, params=PadParams(config))  # type: ignore[arg-type]
 
 
-__all__ = ["inserted", "pad", "pad_p", "slice", "slice_p"]
+__all__ = ["pad", "pad_p", "slice", "slice_p"]

@@ -23,7 +23,7 @@ from pellucid.primitives.gather import (
     scattered,
 )
 from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers, kept_axes
-from pellucid.primitives.linear import instantiate, zeros
+from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
 from pellucid.primitives.movement import reshape
 from pellucid.tracing.trace import bind1

@@ -22,7 +22,7 @@ from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.gather import GatherParams, ScatterParams, gather_p
 from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from pellucid.primitives.linear import instantiate, zeros
+from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis, squeeze
 from pellucid.primitives.padding import inserted, slice

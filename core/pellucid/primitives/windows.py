@@ -20,7 +20,8 @@ from pellucid.primitives.logical import ge_p, le_p
 from pellucid.primitives.monoids import MONOIDS, highest, lowest, monoid_body, ordered
 from pellucid.primitives.movement import Movement, move_axis, reshape
 from pellucid.primitives.padding import pad, slice
-from pellucid.primitives.scatter import ScatterDimensionNumbers, scatter_add
+from pellucid.primitives.gather import scatter_add
+from pellucid.primitives.index_dims import ScatterDimensionNumbers
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.window_shapes import (
     Pads,
@@ -416,6 +417,6 @@ def reduce_window_by(
 
 
 __all__ = [
-    "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "select_and_gather_add_p",
+    "reduce_window_by", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "select_and_gather_add_p",
     "select_and_scatter_add_p",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr
 from pellucid.ir.jaxpr import DebugInfo
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.values import type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 
@@ -159,10 +159,10 @@ class FunctionSpec(NamedTuple):
     def _not_an_array(self, args: Sequence[Any], kwargs: dict[str, Any]) -> ArgumentTypeError:
         paths = self.argument_paths(args, kwargs)
         leaves, _ = flatten((tuple(args), kwargs))
-        bad = [(path, x) for path, x in zip(paths, leaves, strict=True) if not is_array_like(x)]
+        bad = [(path, x) for path, x in zip(paths, leaves, strict=True) if not _has_type(x)]
         return ArgumentTypeError(
             f"`{self.name}` got an argument that is not an array.",
-            got=[f"{path}: {type(x).__name__} ({x!r:.60})" for path, x in bad[:3]],
+            got=[f"{path}: {_kind_of(x)} ({x!r:.60})" for path, x in bad[:3]],
             do="Make it static with static_argnums or static_argnames, or pass an array.",
         )
 
@@ -210,6 +210,19 @@ class FunctionSpec(NamedTuple):
         for key, child in zip(keys, kwargs.children(), strict=True):
             flags += [key in self.donated_names] * child.num_leaves
         return tuple(flags)
+
+
+def _has_type(x: Any) -> bool:
+    try:
+        type_of(x)
+    except ArgumentTypeError:
+        return False
+    return True
+
+
+def _kind_of(x: Any) -> str:
+    dtype = getattr(x, "dtype", None)
+    return type(x).__name__ if dtype is None else f"{type(x).__name__} of dtype {dtype}"
 
 
 _NO_STATIC = Static((), ())
