@@ -18,21 +18,25 @@ function membersOf(group: Group): number[] {
 const SMALL = PROGRAMS.filter(name => !name.startsWith('equations'));
 
 describe('groups', () => {
-  test.each(PROGRAMS)('of %s hold every equation exactly once', name => {
-    const program = sampleProgram(name);
-    for (const grouping of ['scopes', 'functions', 'none'] as Grouping[]) {
-      for (const folding of [true, false]) {
-        const hierarchy = new Hierarchy(program, grouping, folding);
-        program.bodies.forEach(({ first, end }, body) => {
-          const root = hierarchy.body(body);
-          expect(root.equations.length).toBe(end - first);
-          for (const group of groupsIn(root)) {
-            expect(membersOf(group)).toEqual(Array.from(group.equations).sort((a, b) => a - b));
-          }
-        });
+  test.each(PROGRAMS)(
+    'of %s hold every equation exactly once',
+    name => {
+      const program = sampleProgram(name);
+      for (const grouping of ['scopes', 'functions', 'none'] as Grouping[]) {
+        for (const folding of [true, false]) {
+          const hierarchy = new Hierarchy(program, grouping, folding);
+          program.bodies.forEach(({ first, end }, body) => {
+            const root = hierarchy.body(body);
+            expect(root.equations.length).toBe(end - first);
+            for (const group of groupsIn(root)) {
+              expect(membersOf(group)).toEqual(Array.from(group.equations).sort((a, b) => a - b));
+            }
+          });
+        }
       }
-    }
-  }, 60_000);
+    },
+    60_000,
+  );
 
   test('fold equal layers, and only those', () => {
     const root = new Hierarchy(sampleProgram('transformer')).body(0);
@@ -60,9 +64,9 @@ describe('groups', () => {
 
   test('fold calls of one body', () => {
     const root = new Hierarchy(sampleProgram('transformer_calls')).body(0);
-    expect(root.children.map(child => (typeof child === 'number' ? 1 : child.copies.length))).toEqual([
-      1, 12,
-    ]);
+    expect(
+      root.children.map(child => (typeof child === 'number' ? 1 : child.copies.length)),
+    ).toEqual([1, 12]);
   });
 
   test('follow the user’s functions where no scope is named', () => {
@@ -77,7 +81,9 @@ describe('groups', () => {
   test('cut a level that is too long', () => {
     const root = new Hierarchy(sampleProgram('wide')).body(0);
     expect(root.children.length).toBeLessThanOrEqual(400);
-    expect(root.children.every(child => typeof child !== 'number' && child.kind === 'chunk')).toBe(true);
+    expect(root.children.every(child => typeof child !== 'number' && child.kind === 'chunk')).toBe(
+      true,
+    );
   });
 });
 

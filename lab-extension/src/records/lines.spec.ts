@@ -55,8 +55,8 @@ describe('the text of a program', () => {
     const { programs } = sample<LensRecord>('lens');
     for (const record of programs.slice(1)) {
       const listing = listingOf(new Program(record));
-      record.listing!.text
-        .split('\n')
+      record
+        .listing!.text.split('\n')
         .forEach((text, line) => expect(lineText(listing, line)).toBe(text));
     }
   });

@@ -83,11 +83,16 @@ test('a common sequence rises on both sides', () => {
 describe('links', () => {
   test('lead over several programs', () => {
     const record = sample<LensRecord>('lens');
-    const links = new Links(record.programs.map(each => new Program(each)), record.links);
+    const links = new Links(
+      record.programs.map(each => new Program(each)),
+      record.links,
+    );
     const sets = links.from(0, [3]);
     expect(sets.map(set => [...set].map((each, i) => [each, i].length))).toHaveLength(3);
     const [, lowered, compiled] = sets;
-    expect([...lowered!].map(each => links.programs[1]!.primitive(each))).toEqual(['stablehlo.tanh']);
+    expect([...lowered!].map(each => links.programs[1]!.primitive(each))).toEqual([
+      'stablehlo.tanh',
+    ]);
     expect([...compiled!].map(each => links.programs[2]!.primitive(each))).toEqual(['tanh']);
     expect([...links.from(2, compiled!)[0]!]).toEqual([3]);
   });
@@ -96,15 +101,30 @@ describe('links', () => {
     const record = sample<LensRecord>('lens');
     const programs = record.programs.map(each => new Program(each));
     const links = new Links(programs, [
-      { source: 'nobody', target: programs[0]!.key, relation: '', source_ids: [1], target_ids: [1] },
-      { source: programs[0]!.key, target: programs[1]!.key, relation: '', source_ids: [77], target_ids: [5] },
+      {
+        source: 'nobody',
+        target: programs[0]!.key,
+        relation: '',
+        source_ids: [1],
+        target_ids: [1],
+      },
+      {
+        source: programs[0]!.key,
+        target: programs[1]!.key,
+        relation: '',
+        source_ids: [77],
+        target_ids: [5],
+      },
     ]);
     expect(links.from(0, [0]).map(set => set.size)).toEqual([1, 0, 0]);
   });
 
   test('give a fusion all it came from', () => {
     const record = sample<LensRecord>('lens');
-    const links = new Links(record.programs.map(each => new Program(each)), record.links);
+    const links = new Links(
+      record.programs.map(each => new Program(each)),
+      record.links,
+    );
     const hulls = hullsOf(links, 2);
     expect(hulls).toHaveLength(2);
     const names = [...hulls[0]!.members[0]!].map(each => links.programs[0]!.primitive(each));
@@ -113,7 +133,10 @@ describe('links', () => {
 
   test('of a ladder name the origin of each equation', () => {
     const record = sample<LadderRecord>('ladder');
-    const links = new Links(record.programs.map(each => new Program(each)), record.links);
+    const links = new Links(
+      record.programs.map(each => new Program(each)),
+      record.links,
+    );
     expect(links.direct(3, 0, 2)).toEqual([2]);
     expect(links.direct(3, 3, 2)).toEqual([]);
     expect([...links.from(3, [2])[0]!]).toEqual([0]);

@@ -37,7 +37,9 @@ describe('a program', () => {
 
   test('shows the user’s names, numbered when they come again', () => {
     const program = sampleProgram('transformer');
-    const names = Array.from({ length: program.valueCount }, (_, value) => program.valueName(value));
+    const names = Array.from({ length: program.valueCount }, (_, value) =>
+      program.valueName(value),
+    );
     expect(names).toContain('x');
     expect(names).toContain('x₁');
     expect(names).toContain('x₁₁');
@@ -48,8 +50,13 @@ describe('a program', () => {
     const scan = program.ids.findIndex((_, equation) => program.primitive(equation) === 'scan');
     expect(program.param(scan, 'length')).toBe('100');
     expect(program.param(scan, 'absent')).toBeUndefined();
-    expect(program.bodiesOf(scan)).toEqual([{ body: expect.any(Number), role: 'jaxpr', trips: 100 }]);
-    expect(program.spanOf(scan)).toMatchObject({ function: 'rollout', variable: '(h, count), sums' });
+    expect(program.bodiesOf(scan)).toEqual([
+      { body: expect.any(Number), role: 'jaxpr', trips: 100 },
+    ]);
+    expect(program.spanOf(scan)).toMatchObject({
+      function: 'rollout',
+      variable: '(h, count), sums',
+    });
     const mlp = sampleProgram('mlp');
     const path = mlp.scopePath(0).map(scope => mlp.scopeName(scope));
     expect(path).toEqual(['model', 'dense_0']);
