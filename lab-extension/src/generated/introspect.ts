@@ -1,5 +1,6 @@
-// Generated from core/pellucid/introspect/schema.py by tools/generate_types.py. Do not edit.
+// Generated from pellucid.introspect.schema by tools/generate_types.py. Do not edit.
 
+/** Rises when a field is renamed or removed; readers accept the last two versions. */
 export const SCHEMA_VERSION = 1;
 
 /** Devices arranged along named axes. Lists over devices are in row-major mesh order. */

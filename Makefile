@@ -1,0 +1,66 @@
+# pellucid: what a person does here, by one word each. `make` lists them.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+# Two processes: every test process has eight virtual devices and compiles, so more don't help.
+WORKERS ?= 2
+NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
+# In a container one is often root, which Jupyter refuses unless told that it is meant.
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.DEFAULT_GOAL := help
+.PHONY: help environment lab test test-slow test-browser bench lint format types layers check snapshots wheel clean
+
+help: ## list what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+environment: ## make .venv or bring it up to date
+	@tools/environment.sh $(VENV) dev
+
+lab: environment ## open JupyterLab on the first notebook
+	$(BIN)/jupyter lab $(ALLOW_ROOT) $(NOTEBOOK)
+
+test: environment ## run all tests that need neither accelerator, browser nor minutes
+	$(PYTEST) -n $(WORKERS) --dist worksteal
+
+test-slow: environment ## run the tests left out of `make test` that this machine can run
+	$(PYTEST) -n $(WORKERS) -m "slow or multi_process"
+
+test-browser: environment ## drive JupyterLab in Chromium
+	$(PYTEST) -m browser tests/browser
+
+bench: environment ## run every benchmark once; each prints one record
+	@for question in benchmarks/[0-9]*.py; do echo "# $$question"; $(BIN)/python "$$question" || exit 1; done
+
+lint: environment ## format and lint
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/python tools/check_sizes.py
+
+format: environment ## rewrite sources as `make lint` wants them
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+types: environment ## check types
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+layers: environment ## check who imports whom
+	PYTHONPATH=core:kernel:viz:profiler $(BIN)/lint-imports
+
+check: lint types layers ## everything that needs no test run
+	$(BIN)/python tools/generate_types.py --check
+	$(BIN)/python tools/public_api.py --check
+
+snapshots: environment ## rewrite generated types and the list of public names
+	$(BIN)/python tools/generate_types.py
+	$(BIN)/python tools/public_api.py
+
+wheel: environment ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist
+
+clean: ## remove everything that can be made again
+	rm -rf $(VENV) .venv-smoke build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf lab-extension/node_modules lab-extension/lib lab-extension/dist tests/browser/output
+	find core kernel viz profiler tools tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,94 @@
+"""How long do tracing and lowering take, per equation?"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import transformer
+from versus import Target, compare
+
+
+def measurements(jax: Any) -> dict[str, Any]:
+    """Seconds per equation (or per program where the name says so)."""
+    jnp = jax.numpy
+    p, ids = transformer.parameters(jax), transformer.tokens(jax)
+    x = jnp.ones((8,), jnp.float32)
+
+    def forward(q: Any) -> Any:
+        return transformer.forward(jax, q, ids)
+
+    def fresh_forward(q: Any) -> Any:  # a new function each time, so that no cache of traces helps
+        return forward(q)
+
+    def traced(make: Any, *args: Any) -> float:
+        best = float("inf")
+        for _ in range(3):
+            function = make()
+            start = time.perf_counter()
+            program = jax.make_jaxpr(function)(*args)
+            seconds = time.perf_counter() - start
+            best = min(best, seconds / max(1, len(program.eqns)))
+        return best
+
+    def chain(n: int) -> Any:
+        def function(v: Any) -> Any:
+            for _ in range(n):
+                v = v * 2.0
+            return v
+
+        return function
+
+    def lowered() -> float:
+        best = float("inf")
+        for _ in range(3):
+            program = jax.jit(lambda q: forward(q)).trace(p)
+            start = time.perf_counter()
+            program.lower()
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    def whole(make: Any, *args: Any) -> float:
+        best = float("inf")
+        for _ in range(3):
+            function = make()
+            start = time.perf_counter()
+            jax.make_jaxpr(function)(*args)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    def linearity() -> float:
+        small = min(traced(lambda: chain(100), x) for _ in range(5))
+        return traced(lambda: chain(10_000), x) / small
+
+    def retrace() -> float:
+        best = float("inf")
+        for _ in range(20):
+            function = jax.jit(lambda v: jnp.sin(v) * 2.0 + v)
+            start = time.perf_counter()
+            function.trace(x)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    step = transformer.train_step(jax)
+    return {
+        "make_jaxpr of 12 layers, per equation": lambda: traced(lambda: lambda q: fresh_forward(q), p),
+        "make_jaxpr of 12 layers, whole": lambda: whole(lambda: lambda q: fresh_forward(q), p),
+        "make_jaxpr of the train step, whole": lambda: whole(lambda: lambda q: step(q, ids), p),
+        "lower 12 layers, whole": lowered,
+        "chain of 10,000 against 100, per equation": linearity,
+        "trace a small function again": retrace,
+    }
+
+
+TARGETS = {
+    "make_jaxpr of 12 layers, per equation": Target(0.35),
+    "make_jaxpr of 12 layers, whole": Target(0.35, "ms"),
+    "make_jaxpr of the train step, whole": Target(0.35, "ms"),
+    "lower 12 layers, whole": Target(0.6, "ms"),
+    "chain of 10,000 against 100, per equation": Target(1.15, ""),
+    "trace a small function again": Target(0.4),
+}
+
+if __name__ == "__main__":
+    compare(__file__, TARGETS, rounds=3)

@@ -1,0 +1,227 @@
+"""Options: typed, with environment names, scoped overrides, and a note of which caches they key.
+
+An option is declared once, at the bottom of this file. `config.update("jax_enable_x64", True)` and
+`config.jax_enable_x64` accept the reference's names; `option(value)` as a context manager overrides it
+for the current thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from pellucid.base.errors import ConfigError
+from pellucid.xla import flags, guards
+from pellucid.xla.shardings import Device
+
+T = TypeVar("T")
+
+
+class Option(Generic[T]):
+    """One option: its global value, the current thread's value, and what it accepts."""
+
+    def __init__(
+        self,
+        name: str,
+        default: T,
+        parse: Callable[[Any], T],
+        doc: str,
+        *,
+        in_call_key: bool = False,
+        in_trace_key: bool = False,
+        state: Any = None,
+        on_change: Callable[[T], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.parse = parse
+        self.__doc__ = doc
+        self.on_change = on_change
+        self.state = state or flags.flag(
+            f"pellucid_{name}", default, in_call_key=in_call_key, in_trace_key=in_trace_key
+        )
+        for prefix in ("PELLUCID", "JAX"):
+            text = os.environ.get(f"{prefix}_{name.upper()}")
+            if text is not None:
+                self.state.set_global(self.parsed(text))
+                break
+
+    @property
+    def value(self) -> T:
+        """The value in force in this thread."""
+        return self.state.value
+
+    def parsed(self, value: Any) -> T:
+        """`value` as this option stores it; raises ConfigError if it does not accept it."""
+        try:
+            return self.parse(value)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"option {self.name!r} does not take {value!r}.", got=str(error), do=self.__doc__
+            ) from None
+
+    def set(self, value: Any) -> None:
+        """Set the value for every thread that has no override."""
+        parsed = self.parsed(value)
+        self.state.set_global(parsed)
+        if self.on_change is not None:
+            self.on_change(parsed)
+
+    @contextlib.contextmanager
+    def __call__(self, value: Any = True) -> Iterator[None]:
+        """Override the value for this thread until the block ends."""
+        previous = self.state.swap_local(self.parsed(value))
+        try:
+            yield
+        finally:
+            self.state.set_local(previous)
+
+    def __bool__(self) -> bool:
+        return bool(self.state.value)
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    words = {"1": True, "true": True, "yes": True, "on": True}
+    words |= {"0": False, "false": False, "no": False, "off": False}
+    text = value.strip().lower() if isinstance(value, str) else None
+    if text not in words:
+        raise ValueError("expected True or False")
+    return words[text]
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError("expected an integer")
+    return int(value)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value or None
+    raise TypeError("expected a string or None")
+
+
+def _one_of(*choices: Any) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        if value not in choices:
+            raise ValueError(f"expected one of {', '.join(map(repr, choices))}")
+        return value
+
+    return parse
+
+
+def _device(value: Any) -> Any:
+    if value is None or isinstance(value, (str, Device)):
+        return value
+    raise TypeError(f"expected a device, a platform's name or None, got {type(value).__name__}")
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+_GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+_PRECISIONS = (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
+               "bfloat16_3x", "F32_F32_F32", "DEFAULT", "HIGH", "HIGHEST", "ANY_F8_ANY_F8_F32",
+               "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
+               "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3",
+               "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32", "TF32_TF32_F32_X3",
+               "F64_F64_F64")  # fmt: skip
+
+
+class Config:
+    """All options of pellucid, by name; the reference's names with `jax_` in front work too."""
+
+    def __init__(self) -> None:
+        self._options: dict[str, Option[Any]] = {}
+
+    def declare(self, name: str, default: Any, parse: Callable[[Any], Any], doc: str, **more: Any) -> Option[Any]:
+        option: Option[Any] = Option(name, default, parse, doc, **more)
+        self._options[name] = option
+        return option
+
+    def option(self, name: str) -> Option[Any]:
+        """The option called `name`, with or without `jax_` or `pellucid_` in front."""
+        short = name.removeprefix("jax_").removeprefix("pellucid_")
+        option = self._options.get(short)
+        if option is None:
+            close = difflib.get_close_matches(short, self._options, n=3)
+            raise ConfigError(
+                f"there is no option {name!r}.",
+                do=f"Did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else "pellucid.config.options() lists all options.",
+            )
+        return option
+
+    def update(self, name: str, value: Any) -> None:
+        """Set the option called `name` for the process."""
+        self.option(name).set(value)
+
+    def read(self, name: str) -> Any:
+        """The value of the option called `name` in this thread."""
+        return self.option(name).value
+
+    def options(self) -> dict[str, Any]:
+        """All options with their values in this thread."""
+        return {name: option.value for name, option in self._options.items()}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {f"jax_{name}": value for name, value in self.options().items()}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.option(name).value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            self.update(name, value)
+
+
+config = Config()
+_declare = config.declare
+
+enable_x64 = _declare("enable_x64", False, _boolean, "Whether 64-bit types are kept; else they become 32-bit.", state=flags.enable_x64)
+disable_jit = _declare("disable_jit", False, _boolean, "Whether jit runs functions eagerly.", state=flags.disable_jit)
+numpy_dtype_promotion = _declare("numpy_dtype_promotion", "standard", _one_of("standard", "strict"), "'standard' or 'strict' (no implicit promotion).", in_call_key=True, in_trace_key=True)
+numpy_rank_promotion = _declare("numpy_rank_promotion", "allow", _one_of("allow", "warn", "raise"), "'allow', 'warn' or 'raise' when operands of different rank meet.", in_call_key=True, in_trace_key=True)
+default_matmul_precision = _declare("default_matmul_precision", None, _one_of(*_PRECISIONS), "Precision of products that state none.", in_call_key=True, in_trace_key=True)
+default_dtype_bits = _declare("default_dtype_bits", "64", _one_of("32", "64"), "Width of default types when x64 is on.", in_call_key=True, in_trace_key=True)
+enable_checks = _declare("enable_checks", False, _boolean, "Whether every program is type-checked after every pass.")
+check_tracer_leaks = _declare("check_tracer_leaks", False, _boolean, "Whether traced values that outlive their trace raise at once.", in_trace_key=True)
+debug_nans = _declare("debug_nans", False, _boolean, "Whether a NaN in a result raises.", in_call_key=True)
+debug_infs = _declare("debug_infs", False, _boolean, "Whether an infinity in a result raises.", in_call_key=True)
+log_compiles = _declare("log_compiles", False, _boolean, "Whether each trace and compilation is logged as a warning.")
+explain_cache_misses = _declare("explain_cache_misses", False, _boolean, "Whether each miss is logged with its reason.")
+platforms = _declare("platforms", None, _text, "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.")
+platform_name = _declare("platform_name", None, _text, "The platform to use by default.")
+num_cpu_devices = _declare("num_cpu_devices", -1, _integer, "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1.")
+default_device = _declare("default_device", None, _device, "Device of new arrays: a device, a platform's name, or None.", in_call_key=True, in_trace_key=True)
+compilation_cache_dir = _declare("compilation_cache_dir", None, _text, "Folder of the on-disk compilation cache; None turns it off.")
+enable_compilation_cache = _declare("enable_compilation_cache", True, _boolean, "Whether the on-disk compilation cache is used where a folder is set.")
+compilation_cache_max_size = _declare("compilation_cache_max_size", -1, _integer, "Bytes that the on-disk cache may hold; -1 for no limit.")
+persistent_cache_min_compile_time_secs = _declare("persistent_cache_min_compile_time_secs", 1.0, float, "Compilations quicker than this many seconds are not stored on disk.")
+persistent_cache_min_entry_size_bytes = _declare("persistent_cache_min_entry_size_bytes", 0, _integer, "Executables smaller than this many bytes are not stored on disk.")
+threefry_partitionable = _declare("threefry_partitionable", True, _boolean, "Whether random bits are made by a scheme that shards without communication.", in_call_key=True, in_trace_key=True)
+default_prng_impl = _declare("default_prng_impl", "threefry2x32", _one_of("threefry2x32", "rbg", "unsafe_rbg"), "Generator of new random keys.", in_call_key=True, in_trace_key=True)
+enable_custom_prng = _declare("enable_custom_prng", False, _boolean, "Whether PRNGKey makes typed keys.", in_call_key=True, in_trace_key=True)
+softmax_custom_jvp = _declare("softmax_custom_jvp", True, _boolean, "Whether softmax has its own derivative rule.", in_call_key=True, in_trace_key=True)
+traceback_filtering = _declare("traceback_filtering", "auto", _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"), "How frames of pellucid are hidden in tracebacks.")
+transfer_guard_host_to_device = _declare("transfer_guard_host_to_device", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers from host to device.", state=guards.GuardFlag("host_to_device"))
+transfer_guard_device_to_device = _declare("transfer_guard_device_to_device", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers between devices.", state=guards.GuardFlag("device_to_device"))
+transfer_guard_device_to_host = _declare("transfer_guard_device_to_host", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers from device to host.", state=guards.GuardFlag("device_to_host"))
+transfer_guard = _declare("transfer_guard", "allow", _one_of(*_GUARD_LEVELS), "Level of the guard of transfers in all directions.", state=guards.AllDirections(transfer_guard_host_to_device.state, transfer_guard_device_to_device.state, transfer_guard_device_to_host.state))
+use_shardy_partitioner = _declare("use_shardy_partitioner", True, _boolean, "Shardy partitions programs; False is refused, there is no other partitioner here.", in_call_key=True, in_trace_key=True)
+remove_size_one_mesh_axis_from_type = _declare("remove_size_one_mesh_axis_from_type", False, _boolean, "Whether mesh axes of size one are left out of sharded types.", in_call_key=True, in_trace_key=True)
+optimization_level = _declare("optimization_level", None, _anything, "XLA backend optimization level 0 to 3; None leaves XLA's own.", in_call_key=True)

@@ -1,0 +1,53 @@
+"""From a dtype to the nearest one of a kind: numeric, floating, inexact or complex."""
+
+import numpy as np
+
+from pellucid.base.dtypes.catalog import BOOL, COMPLEXES, FLOATS, KINDS, DType, DTypeLike
+
+_WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
+_INEXACT = frozenset(FLOATS + COMPLEXES)
+_I32 = np.dtype("int32")
+_F32, _F64, _C64, _C128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
+
+
+def to_inexact_dtype(dtype: DTypeLike) -> DType:
+    """`dtype` if it is floating or complex, else the floating dtype of its width.
+
+    >>> to_inexact_dtype("int8"), to_inexact_dtype("int64"), to_inexact_dtype("complex64")
+    (dtype('float32'), dtype('float64'), dtype('complex64'))
+    """
+    dtype = np.dtype(dtype)
+    if dtype in _INEXACT:
+        return dtype
+    return _F64 if dtype in _WIDE else _F32
+
+
+def to_floating_dtype(dtype: DTypeLike) -> DType:
+    """`to_inexact_dtype`, and for a complex dtype that of its parts.
+
+    >>> to_floating_dtype("complex128"), to_floating_dtype("bool")
+    (dtype('float64'), dtype('float32'))
+    """
+    dtype = to_inexact_dtype(dtype)
+    if dtype in KINDS["complex floating"]:
+        return _F64 if dtype in _WIDE else _F32
+    return dtype
+
+
+def to_complex_dtype(dtype: DTypeLike) -> DType:
+    """`dtype` if it is complex, else the complex dtype that holds its numbers.
+
+    >>> to_complex_dtype("bfloat16"), to_complex_dtype("float64")
+    (dtype('complex64'), dtype('complex128'))
+    """
+    return _C128 if np.dtype(dtype) in _WIDE else _C64
+
+
+def to_numeric_dtype(dtype: DTypeLike) -> DType:
+    """`dtype`, or int32 for bool.
+
+    >>> to_numeric_dtype("bool"), to_numeric_dtype("int8")
+    (dtype('int32'), dtype('int8'))
+    """
+    dtype = np.dtype(dtype)
+    return _I32 if dtype == BOOL else dtype

@@ -1,0 +1,160 @@
+"""The error tree, and the one place where the text of a message is built.
+
+Every error of pellucid says what can't be done, what was given, where, and what to do. Each class also
+inherits the builtin it resembles, so that `except TypeError` keeps working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def message(
+    what: str, *, got: str | Iterable[str] = (), where: str | None = None, do: str | None = None
+) -> str:
+    """The text of an error: what, got (one line each), where, do; parts that are absent are left out.
+
+    >>> print(message("tree_map: the trees differ.", got=["x[0]: got int"], do="Make them equal."))
+    tree_map: the trees differ.
+      x[0]: got int
+      Make them equal.
+    """
+    lines = [what]
+    lines += [f"  {line}" for line in ([got] if isinstance(got, str) else got)]
+    if where:
+        lines.append(f"  in {where}")
+    if do:
+        lines.append(f"  {do}")
+    return "\n".join(lines)
+
+
+class PellucidError(Exception):
+    """Root of all errors raised by pellucid."""
+
+    def __init__(
+        self,
+        what: str = "",
+        *,
+        got: str | Iterable[str] = (),
+        where: str | None = None,
+        do: str | None = None,
+    ) -> None:
+        self.what = what
+        self.got = (got,) if isinstance(got, str) else tuple(got)
+        self.where = where
+        self.do = do
+        super().__init__(message(what, got=self.got, where=where, do=do))
+
+
+class ArgumentTypeError(PellucidError, TypeError):
+    """An argument has a type, dtype or kind that the function does not accept."""
+
+
+class ArgumentValueError(PellucidError, ValueError):
+    """An argument has an acceptable type and an unacceptable value."""
+
+
+class IntegerRangeError(PellucidError, OverflowError):
+    """A Python integer that its array's dtype can't hold."""
+
+
+class ShapeError(PellucidError, TypeError, ValueError):
+    """Shapes or ranks of operands do not fit together.
+
+    Both builtin parents are kept because the reference raises either, depending on the function.
+    """
+
+
+class DtypeError(PellucidError, TypeError):
+    """Element types of operands do not fit together or are not accepted."""
+
+
+class IndexingError(PellucidError, IndexError, TypeError):
+    """An index that arrays do not support."""
+
+
+class ConcretizationError(PellucidError, TypeError):
+    """A value is needed now, but it is only known when the program runs."""
+
+
+class TracerBoolError(ConcretizationError):
+    """A traced value was used as a Python bool."""
+
+
+class TracerIntegerError(ConcretizationError):
+    """A traced value was used as a Python integer or index."""
+
+
+class TracerArrayError(ConcretizationError):
+    """A traced value was asked for its NumPy array."""
+
+
+class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
+    """A traced boolean mask was used as an index, so the result's shape is unknown."""
+
+
+class UnexpectedTracerError(PellucidError):
+    """A traced value outlived the function whose tracing made it."""
+
+
+class MissingRule(PellucidError, NotImplementedError):
+    """A primitive lacks the rule that a transformation needs."""
+
+
+class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
+    """A derivative that a user defined is missing, gives what does not fit, or can't be applied.
+
+    The reference raises any of the builtin parents, depending on what is wrong.
+    """
+
+
+class EffectsError(PellucidError, NotImplementedError, ValueError):
+    """Side effects where none of their kind is allowed."""
+
+
+class JaxprTypeError(PellucidError, TypeError):
+    """A program breaks its own typing rules; always a mistake of whoever built it."""
+
+
+class ArrayConversionError(PellucidError, TypeError, ValueError):
+    """An array that can't become the Python value or buffer that was asked for."""
+
+
+class DeletedArrayError(PellucidError, RuntimeError, ValueError):
+    """An array whose memory is gone was used: it was deleted, or donated to a call."""
+
+
+class DeviceError(PellucidError, RuntimeError, ValueError):
+    """Devices, platforms or memories that are missing or do not fit together."""
+
+
+class PlatformError(PellucidError, RuntimeError):
+    """A platform could not be started."""
+
+
+class CompilationError(PellucidError, RuntimeError):
+    """XLA refused a program."""
+
+
+class ExecutionError(PellucidError, RuntimeError):
+    """A compiled program failed while it ran."""
+
+
+class OutOfMemoryError(ExecutionError, MemoryError):
+    """A device had not enough memory."""
+
+
+class ConfigError(PellucidError, AttributeError, ValueError):
+    """An option that doesn't exist or a value that it does not take."""
+
+
+class TransferGuardError(PellucidError, RuntimeError):
+    """A transfer happened that the transfer guard forbids."""
+
+
+class NonFiniteError(PellucidError, FloatingPointError):
+    """A result holds NaN or infinity while `debug_nans` or `debug_infs` is on."""
+
+
+class LeakError(PellucidError):
+    """A traced value was kept alive after tracing ended, found by the leak checker."""

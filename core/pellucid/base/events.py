@@ -1,0 +1,208 @@
+"""Typed events from core to whoever observes: tools, tests, logs.
+
+An event carries references, never formatted text. A hook that nobody overrides costs one attribute load
+and a truth test; an observer that raises is reported once and skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+logger = logging.getLogger("pellucid")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, with when and in which thread."""
+
+    time_ns: int = field(default_factory=time.monotonic_ns, kw_only=True)
+    thread: int = field(default_factory=threading.get_ident, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStarted(Event):
+    """A Python function is about to be traced."""
+
+    name: str
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFinished(Event):
+    """A Python function became a program."""
+
+    name: str
+    function: Any
+    program: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EquationStaged(Event):
+    """An equation was added to a program being traced. Hot: observed only on request."""
+
+    equation: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PassFinished(Event):
+    """A pass of the compilation pipeline ended; `before` and `after` are the programs themselves."""
+
+    name: str
+    before: Any
+    after: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLooked(Event):
+    """A jitted function looked for a program or executable. On a miss, `reasons` say why."""
+
+    name: str
+    function: Any
+    hit: bool
+    reasons: tuple[Any, ...] = ()
+    key: Any = None
+    source: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompilationFinished(Event):
+    """One XLA compilation ended."""
+
+    name: str
+    seconds: float
+    cache: Literal["miss", "disk"]
+    executable: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFinished(Event):
+    """A compiled program was dispatched through Python (the C++ path publishes nothing)."""
+
+    name: str
+    executable: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TransferFinished(Event):
+    """Data went from the host to a device, back, or between devices."""
+
+    direction: Literal["host_to_device", "device_to_host", "device_to_device"]
+    n_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRan(Event):
+    """A Python function was called from compiled code."""
+
+    function: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TracerLeaked(Event):
+    """A traced value was used after its trace had ended."""
+
+    tracer: Any
+
+
+class Observer:
+    """Base of all observers; override only the hooks you need."""
+
+    def trace_started(self, event: TraceStarted, /) -> None: ...
+    def trace_finished(self, event: TraceFinished, /) -> None: ...
+    def equation_staged(self, event: EquationStaged, /) -> None: ...
+    def pass_finished(self, event: PassFinished, /) -> None: ...
+    def cache_looked(self, event: CacheLooked, /) -> None: ...
+    def compilation_finished(self, event: CompilationFinished, /) -> None: ...
+    def execution_finished(self, event: ExecutionFinished, /) -> None: ...
+    def transfer_finished(self, event: TransferFinished, /) -> None: ...
+    def callback_ran(self, event: CallbackRan, /) -> None: ...
+    def tracer_leaked(self, event: TracerLeaked, /) -> None: ...
+
+
+_HOOKS = tuple(name for name in vars(Observer) if not name.startswith("_"))
+
+
+class Hooks:
+    """For each hook, the observers' methods; empty tuples are what the hot path tests."""
+
+    __slots__ = (*_HOOKS,)
+
+    def __init__(self) -> None:
+        for name in _HOOKS:
+            setattr(self, name, ())
+
+
+on: Any = Hooks()
+_lock = threading.Lock()
+
+
+def add_observer(observer: Observer) -> None:
+    """Call the overridden hooks of `observer` from now on, in all threads."""
+    with _lock:
+        for name in _HOOKS:
+            if getattr(type(observer), name) is not getattr(Observer, name):
+                setattr(on, name, (*getattr(on, name), getattr(observer, name)))
+
+
+def remove_observer(observer: Observer) -> None:
+    """Stop calling `observer`."""
+    with _lock:
+        for name in _HOOKS:
+            kept = tuple(m for m in getattr(on, name) if m.__self__ is not observer)
+            setattr(on, name, kept)
+
+
+@contextlib.contextmanager
+def observe(observer: Observer) -> Iterator[Observer]:
+    """Call the hooks of `observer` until the block ends."""
+    add_observer(observer)
+    try:
+        yield observer
+    finally:
+        remove_observer(observer)
+
+
+_reported: set[Any] = set()
+
+
+def publish(methods: tuple[Callable[[Any], None], ...], event: Event) -> None:
+    """Hand `event` to `methods`; an observer that raises is logged once and can't disturb core."""
+    for method in methods:
+        try:
+            method(event)
+        except Exception:
+            key = getattr(method, "__func__", method)
+            if key not in _reported:
+                _reported.add(key)
+                logger.exception("an observer of %s failed; it is skipped", type(event).__name__)
+
+
+class _Counter(Observer):
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.events)
+
+
+@contextlib.contextmanager
+def counting(kind: type[Event]) -> Iterator[_Counter]:
+    """Collect events of one kind: `with counting(CompilationFinished) as n: ...; n.count`."""
+    hook = "".join("_" + c.lower() if c.isupper() else c for c in kind.__name__).lstrip("_")
+    counter_type = type(
+        "Counter", (_Counter,), {hook: lambda self, event: self.events.append(event)}
+    )
+    with observe(counter_type()) as counter:
+        yield counter

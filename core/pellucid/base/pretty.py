@@ -1,0 +1,107 @@
+"""Documents: text that is laid out on one line where it fits, and broken where it doesn't.
+
+The algebra is Wadler's ("A prettier printer", 2003), laid out without recursion, so deep programs print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Text(NamedTuple):
+    """A string without line breaks."""
+
+    text: str
+
+
+class Break(NamedTuple):
+    """A new line; in a group that fits on its line, `flat` instead."""
+
+    flat: str = " "
+
+
+class Concat(NamedTuple):
+    """Documents one after the other."""
+
+    parts: Sequence[Doc]
+
+
+class Nest(NamedTuple):
+    """A document whose line breaks are indented by `indent` more."""
+
+    indent: int
+    body: Doc
+
+
+class Group(NamedTuple):
+    """A document that is flat if it fits on the rest of the line."""
+
+    body: Doc
+
+
+Doc = Text | Break | Concat | Nest | Group
+
+
+def concat(*parts: Doc | str) -> Doc:
+    """Documents and strings one after the other."""
+    return Concat([Text(p) if isinstance(p, str) else p for p in parts])
+
+
+def join(separator: Doc | str, parts: Iterable[Doc | str]) -> Doc:
+    """`parts` with `separator` between them."""
+    joined: list[Doc | str] = []
+    for part in parts:
+        if joined:
+            joined.append(separator)
+        joined.append(part)
+    return concat(*joined)
+
+
+def layout(doc: Doc, width: int = 80) -> str:
+    """The text of `doc`, groups broken where they exceed `width` columns."""
+    pieces: list[str] = []
+    column = 0
+    todo: list[tuple[int, bool, Doc]] = [(0, False, doc)]
+    while todo:
+        indent, flat, item = todo.pop()
+        kind = type(item)
+        if kind is Text:
+            pieces.append(item.text)  # type: ignore[union-attr]
+            column += len(item.text)  # type: ignore[union-attr]
+        elif kind is Concat:
+            todo.extend((indent, flat, part) for part in reversed(item.parts))  # type: ignore[union-attr]
+        elif kind is Nest:
+            todo.append((indent + item.indent, flat, item.body))  # type: ignore[union-attr]
+        elif kind is Break:
+            if flat:
+                pieces.append(item.flat)  # type: ignore[union-attr]
+                column += len(item.flat)  # type: ignore[union-attr]
+            else:
+                pieces.append("\n" + " " * indent)
+                column = indent
+        else:
+            fits = flat or _fits(item.body, width - column)  # type: ignore[union-attr]
+            todo.append((indent, fits, item.body))  # type: ignore[union-attr]
+    return "\n".join(line.rstrip() if not line.strip() else line for line in "".join(pieces).split("\n"))
+
+
+def _fits(doc: Doc, room: int) -> bool:
+    """Whether the flat text of `doc` takes at most `room` columns."""
+    todo = [doc]
+    while todo:
+        if room < 0:
+            return False
+        item = todo.pop()
+        kind = type(item)
+        if kind is Text:
+            if "\n" in item.text:  # type: ignore[union-attr]
+                return False
+            room -= len(item.text)  # type: ignore[union-attr]
+        elif kind is Break:
+            room -= len(item.flat)  # type: ignore[union-attr]
+        elif kind is Concat:
+            todo.extend(reversed(item.parts))  # type: ignore[union-attr]
+        else:
+            todo.append(item.body)  # type: ignore[union-attr]
+    return room >= 0

@@ -1,0 +1,119 @@
+"""Where a value came from: the user's frames, and the stack of names in force.
+
+A source is one captured traceback (0.1 to 0.5 us); files, lines, columns and names are worked out when
+somebody looks.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import sysconfig
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pellucid.xla.traceback import Traceback, location_of
+
+capture: Callable[[], Any] = Traceback.get_traceback
+"""The current Python stack, as one opaque object."""
+
+_PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_hidden_folders: list[str] = [_PACKAGE_FOLDER, sysconfig.get_paths()["stdlib"] + os.sep]
+_HIDDEN_PACKAGES = ("IPython", "ipykernel", "pellucid_kernel", "pellucid_viz", "pellucid_profiler",
+                    "traitlets", "tornado", "_pytest", "pluggy")  # fmt: skip
+
+
+class Frame(NamedTuple):
+    """One frame of the user's stack: 1-based lines, 0-based columns; -1 where unknown."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    @property
+    def text(self) -> str:
+        """The source line, stripped; empty where the file can't be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_file(file: str) -> bool:
+    """Whether frames of `file` belong to the user rather than to pellucid or the standard library."""
+    if file.startswith("<") and not file.startswith(("<ipython", "<stdin", "<string", "<doctest")):
+        return False
+    if any(file.startswith(folder) for folder in _hidden_folders) and "site-packages" not in file:
+        return False
+    parts = file.split(os.sep)
+    return not any(package in parts for package in _HIDDEN_PACKAGES)
+
+
+def user_frames(source: Any) -> list[Frame]:
+    """The user's frames of a captured source, innermost first."""
+    if source is None:
+        return []
+    codes, offsets = source.raw_frames()
+    frames = []
+    for code, offset in zip(codes, offsets, strict=True):
+        if is_user_file(code.co_filename):
+            line, column, end_line, end_column = location_of(code, offset)
+            frames.append(
+                Frame(code.co_filename, code.co_qualname, line, end_line, column, end_column)
+            )
+    return frames
+
+
+def user_frame(source: Any) -> Frame | None:
+    """The innermost of the user's frames, or None."""
+    frames = user_frames(source)
+    return frames[0] if frames else None
+
+
+def describe(source: Any) -> str | None:
+    """The user's line for an error message: `file.py, line 4: `the code``."""
+    frame = user_frame(source)
+    if frame is None:
+        return None
+    text = f": `{frame.text}`" if frame.text else ""
+    return f"{cell_name(frame.file) or os.path.basename(frame.file)}, line {frame.line}{text}"
+
+
+cell_name: Callable[[str], str | None]
+
+
+def _no_cell(file: str) -> str | None:
+    return None
+
+
+cell_name = _no_cell
+
+
+def name_cells_with(function: Callable[[str], str | None]) -> None:
+    """Let a kernel say which notebook cell a file name stands for."""
+    global cell_name  # noqa: PLW0603
+    cell_name = function
+
+
+class NameStack(NamedTuple):
+    """A stack of scope names and transformation names, innermost last, as a linked list."""
+
+    parent: NameStack | None
+    name: str
+
+    def path(self) -> tuple[str, ...]:
+        """The names, outermost first."""
+        names: list[str] = []
+        stack: NameStack | None = self
+        while stack is not None:
+            names.append(stack.name)
+            stack = stack.parent
+        return tuple(reversed(names))
+
+    def __str__(self) -> str:
+        return "/".join(self.path())

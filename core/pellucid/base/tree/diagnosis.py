@@ -1,0 +1,112 @@
+"""Why a tree can't be flattened: the search for the node to blame, made only after a failure."""
+
+import sys
+from collections import defaultdict
+from typing import Any, NoReturn
+
+from pellucid.base.tree.errors import CyclicTreeError, TreeError, UnsortableKeysError
+from pellucid.base.tree.paths import KeyPath, shown_path
+from pellucid.xla import pytree
+from pellucid.xla.pytree import IsLeafWithPath
+from pellucid.xla.recursion import SPARE_LEVELS, give_levels, restore_levels, take_levels
+
+
+def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> NoReturn:
+    """Raise what explains `error`, which C++ raised when it flattened `tree`.
+
+    That is `error` itself if it comes from the user's code. The caller has given this thread
+    the spare recursion levels; they are taken back, and those that the failed call has kept
+    are given.
+    """
+    found, path = _search(tree, predicate)
+    # Comparing keys with the last level gives neither of these errors, but one about the keys.
+    if isinstance(error, (RecursionError, SystemError)) or isinstance(found, CyclicTreeError):
+        restore_levels()
+    else:
+        give_levels(len(path))
+        take_levels(len(SPARE_LEVELS))
+    if found is not None:
+        raise found from None
+    if isinstance(error, SystemError) and error.__cause__ is not None:
+        raise error.__cause__
+    raise error
+
+
+def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
+    """What is wrong with the tree, if it isn't the user's own code, and where it is found.
+
+    Goes depth first, as the flattening does, but on a list instead of Python's stack.
+    """
+    ancestors: dict[int, KeyPath] = {}
+    finished: set[int] = set()
+    alive: list[Any] = []  # a freed child's id could come back as that of another one
+    todo: list[tuple[Any, KeyPath, bool]] = [(tree, (), False)]
+    while todo:
+        node, path, is_done = todo.pop()
+        if is_done:
+            del ancestors[id(node)]
+            finished.add(id(node))
+            continue
+        if id(node) in finished:
+            continue
+        if id(node) in ancestors:
+            return _cyclic(node, path, ancestors[id(node)]), path
+        if len(path) > sys.getrecursionlimit():
+            return _too_deep(len(path)), path
+        try:
+            children = _children(node, path, predicate)
+        except Exception:  # the user's own code, which has raised this before
+            return (_unsortable(node, path) if _is_unsortable(node) else None), path
+        if children:
+            alive.append(node)
+            ancestors[id(node)] = path
+            todo.append((node, path, True))
+            todo.extend((child, (*path, key), False) for key, child in reversed(children))
+    return None, ()
+
+
+def _children(node: Any, path: KeyPath, predicate: IsLeafWithPath | None) -> list[tuple[Any, Any]]:
+    if predicate is not None:
+        answer = predicate(path, node)
+        if answer is not None and not isinstance(answer, bool):
+            raise TypeError  # refused by the flattening, too
+        if answer:
+            return []
+    flattened = pytree.flatten_one_level_with_keys(node)
+    return [] if flattened is None else list(flattened[0])
+
+
+def _is_unsortable(node: dict[Any, Any]) -> bool:
+    if type(node) not in (dict, defaultdict):  # the nodes whose keys are sorted
+        return False
+    try:
+        sorted(node)
+    except Exception:  # `<` of the keys' class
+        return True
+    return False
+
+
+def _unsortable(node: dict[Any, Any], path: KeyPath) -> UnsortableKeysError:
+    kinds = sorted({type(key).__qualname__ for key in node})
+    return UnsortableKeysError(
+        "The keys of a dict can't be sorted, so its leaves have no order.",
+        got=f"{shown_path('tree', path)}: {type(node).__qualname__} with keys of type"
+        f" {' and '.join(kinds)}",
+        do="Use keys of one type, or an OrderedDict, whose own order is taken.",
+    )
+
+
+def _cyclic(node: Any, path: KeyPath, first: KeyPath) -> CyclicTreeError:
+    return CyclicTreeError(
+        "A tree contains itself, so it has no end.",
+        got=f"{shown_path('tree', path)}: the same {type(node).__qualname__} as"
+        f" {shown_path('tree', first)}",
+        do="Keep the way back to the parent out of the tree, for example as static data.",
+    )
+
+
+def _too_deep(depth: int) -> CyclicTreeError:
+    return CyclicTreeError(
+        f"A tree is nested more than {depth - 1} levels deep.",
+        do="Keep long chains in a list; if the depth is meant, raise `sys.setrecursionlimit`.",
+    )

@@ -1,0 +1,83 @@
+"""The bottom trace: each primitive is a small compiled program, called through C++."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from pellucid.base.errors import ArgumentValueError
+from pellucid.compilation.pipeline import Request, compile_program
+from pellucid.compilation.placement import Where, where
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.primitive import Primitive
+from pellucid.runtime.executable import Executable
+from pellucid.runtime.transfer import shard_argument
+from pellucid.tracing.staging import check_alive, stage
+from pellucid.tracing.trace import Trace, bind
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.xla.calls import make_call
+from pellucid.xla.flags import trace_context
+from pellucid.xla.pytree import flatten
+
+
+class EvalTrace(Trace):
+    """Computes results at once."""
+
+    __slots__ = ()
+    is_eager = True
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        return compiled_primitive(primitive, params)(*operands)
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return call.function(*operands)
+
+    custom_vjp_call = custom_jvp_call
+
+
+@functools.lru_cache(maxsize=8192)
+def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
+    """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
+    if primitive.run is not None:
+        return functools.partial(_run, primitive, params)
+
+    def apply(*operands: Any) -> Any:
+        from_tracers(operands)
+        executable = _executable(
+            primitive, params, tuple([type_of(x) for x in operands]), where(operands, primitive.name), trace_context()
+        )
+        results = executable(operands)
+        return results, executable.fast_path(flatten(results)[1], operands)
+
+    return make_call(primitive.name, None, apply, (), (), (primitive.name, params), shard_argument)
+
+
+def _run(primitive: Primitive[Any], params: Any, *operands: Any) -> Any:
+    from_tracers(operands)
+    return primitive.run(operands, params)
+
+
+@functools.lru_cache(maxsize=8192)
+def _executable(
+    primitive: Primitive[Any], params: Any, avals: tuple[Any, ...], place: Where, context: Any
+) -> Executable:
+    jaxpr, consts = stage(lambda *xs: bind(primitive, *xs, params=params), avals)
+    request = Request(
+        primitive.name, place.placement, place.shardings, None, committed=place.committed
+    )
+    return compile_program(ClosedJaxpr(jaxpr, consts), request)
+
+
+def from_tracers(operands: tuple[Any, ...]) -> None:
+    """Raise UnexpectedTracerError if a tracer reached a computation outside its trace."""
+    for x in operands:
+        if isinstance(x, Tracer):
+            check_alive(x)
+            raise ArgumentValueError(
+                "a traced value reached a computation outside its transformation.",
+                got=repr(x),
+                do="Return it from the transformed function; a function with its own derivative (custom_jvp, "
+                "custom_vjp) must get it as an argument.",
+            )
+

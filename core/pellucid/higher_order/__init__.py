@@ -1,0 +1,1 @@
+"""Primitives whose params hold programs: jit, control flow, custom derivatives."""

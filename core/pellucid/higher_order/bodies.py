@@ -1,0 +1,168 @@
+"""Programs of the functions that control flow takes: traced once for each function and types."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.caching import clearing
+from pellucid.base.errors import ArgumentTypeError, EffectsError
+from pellucid.base.tree import keystr, structure_differences
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.tracing.context import context
+from pellucid.tracing.function import name_of
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import result_leaves
+from pellucid.transforms.derived import stage_open
+from pellucid.xla.flags import trace_context
+from pellucid.xla.pytree import flatten_with_path
+
+
+class Body(NamedTuple):
+    """A traced function: what it closes over, `consts`, are the first inputs of its program."""
+
+    program: ClosedJaxpr
+    consts: list[Any]
+    out_tree: Any
+
+    @property
+    def out_avals(self) -> tuple[Any, ...]:
+        return self.program.out_avals
+
+
+_bodies: weakref.WeakKeyDictionary[Any, dict[Any, Body]] = weakref.WeakKeyDictionary()
+_BODIES_KEPT = 64
+
+
+@clearing
+def _forget_bodies() -> None:
+    _bodies.clear()
+
+
+def traced(
+    function: Callable[..., Any],
+    in_tree: Any,
+    avals: Sequence[Any],
+    caller: str,
+    call: Callable[..., Any] | None = None,
+) -> Body:
+    """The program of `function(*args)`, where `args` has the structure `in_tree` and leaves of types `avals`.
+
+    It is remembered for the function as long as the function lives, unless it captured traced values. With `call`,
+    a function of the module level, the program is that of `call(function, *args)`.
+    """
+    key = (caller, call, in_tree, tuple(avals), tuple(context.axes.items()), trace_context())
+    try:
+        known = _bodies.setdefault(function, {})
+    except TypeError:  # neither hashed nor referred to weakly
+        known = {}
+    body = known.get(key)
+    if body is None:
+        body = _traced(function, in_tree, avals, caller, call)
+        if not any(isinstance(c, Tracer) for c in body.consts):
+            if len(known) >= _BODIES_KEPT:
+                known.clear()
+            known[key] = body
+    return body
+
+
+def _traced(function: Any, in_tree: Any, avals: Sequence[Any], caller: str, call: Any) -> Body:
+    trees: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        args = in_tree.unflatten(leaves)
+        result = function(*args) if call is None else call(function, *args)
+        leaves, tree = result_leaves(result, caller, function)
+        trees.append(tree)
+        return leaves
+
+    program, consts = stage_open(flat, avals, DebugInfo(name_of(function)))
+    forbidden = [e for e in program.effects if not e.control_flow_allowed]
+    if forbidden:
+        raise EffectsError(
+            f"{caller}: `{name_of(function)}` has side effects that can't happen there.",
+            got=", ".join(map(repr, forbidden)),
+        )
+    return Body(program, consts, trees[0])
+
+
+def differing_types(avals: Sequence[Any], others: Sequence[Any]) -> list[int]:
+    """Positions at which types differ; weak types don't count."""
+    return [
+        i for i, (a, b) in enumerate(zip(avals, others, strict=True)) if a is not b and _bare(a) != _bare(b)
+    ]
+
+
+def _bare(aval: Any) -> Any:
+    return aval.strip_weak_type() if hasattr(aval, "strip_weak_type") else aval
+
+
+def check_carry(
+    caller: str, function: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any], out_tree: Any, out_avals: Sequence[Any]
+) -> None:
+    """Raise ArgumentTypeError unless a loop's body gives a carry of the type that it takes."""
+    where = f"{caller}: `{name_of(function)}` must return a carry of the type that it takes."
+    if in_tree != out_tree:
+        differences = structure_differences(in_tree, out_tree)
+        raise ArgumentTypeError(
+            where,
+            got=[f"carry{keystr(d.path)}: returned {d.got}, taken {d.expected}" for d in differences[:4]],
+            do="Return the carry with the structure of the initial value.",
+        )
+    different = differing_types(in_avals, out_avals)
+    if different:
+        paths = [path for path, _ in flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0]]
+        raise ArgumentTypeError(
+            where,
+            got=[f"carry{keystr(paths[i])}: taken {in_avals[i].text()}, returned {out_avals[i].text()}" for i in different[:4]],
+            do=_advice(in_avals[different[0]], out_avals[different[0]]),
+        )
+
+
+def _advice(taken: Any, returned: Any) -> str:
+    if getattr(taken, "shape", None) == getattr(returned, "shape", None):
+        return f"Convert it: begin with a {returned.dtype} initial value, or return `.astype({str(taken.dtype)!r})`."
+    return "Shapes of a carry can't change: begin with the final shape, or return another one."
+
+
+def strengthened(values: Sequence[Any], avals: Sequence[Any], out_avals: Sequence[Any]) -> list[Any]:
+    """Initial values of a carry, converted to the dtypes that the body returns where they are weakly typed."""
+    return [
+        convert_element_type(x, out.dtype)
+        if getattr(aval, "weak_type", False) and aval.shape == out.shape and _widens(aval.dtype, out.dtype)
+        else x
+        for x, aval, out in zip(values, avals, out_avals, strict=True)
+    ]
+
+
+def _widens(weak: Any, dtype: Any) -> bool:
+    """Whether a Python number of dtype `weak` becomes `dtype` where it meets such an array."""
+    if weak == dtype or not dtypes.issubdtype(dtype, np.number):
+        return False
+    if weak.kind == "c":
+        return dtype.kind == "c"
+    return weak.kind in "iu" or dtypes.is_inexact(dtype)
+
+
+def types_of(values: Sequence[Any]) -> list[Any]:
+    """The types of `values`."""
+    return [type_of(x) for x in values]
+
+
+def stand_in(name: str, *parameters: str) -> Callable[..., Any]:
+    """A function that only has a name and parameters: so messages can name the arguments of control flow."""
+
+    def function(*args: Any) -> None:
+        raise TypeError(f"{name} was called")
+
+    function.__name__ = name
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in parameters])  # type: ignore[attr-defined]
+    return function

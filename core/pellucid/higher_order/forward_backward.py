@@ -1,0 +1,42 @@
+"""The two halves of reverse mode as functions that are compiled once each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.higher_order.jitted import jit
+from pellucid.transforms.arguments import check_callable
+from pellucid.transforms.gradient import VJP, Argnums, canonical_argnums, chosen_arguments, vjp, with_arguments
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward pass of `fun` as two functions, so that each is compiled once.
+
+    `forward(*args)` gives what `vjp` does, differentiated by the arguments at `argnums`;
+    `backward(residuals, cotangent)` takes the second of these results and gives the gradient.
+
+    >>> forward, backward = fwd_and_bwd(lambda x: x * x, 0)
+    >>> y, residuals = forward(3.0)
+    >>> backward(residuals, 1.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    check_callable(fun, "fwd_and_bwd")
+    nums = canonical_argnums(argnums)
+
+    def forward(*args: Any) -> Any:
+        chosen = chosen_arguments(fun, nums, args)
+        chosen = (chosen,) if type(nums) is int else chosen
+
+        def of_chosen(*xs: Any) -> Any:
+            return fun(*with_arguments(args, nums, xs[0] if type(nums) is int else xs))
+
+        return vjp(of_chosen, *chosen, has_aux=has_aux)
+
+    def backward(residuals: VJP, cotangent: Any) -> Any:
+        gradients = residuals(cotangent)
+        return gradients[0] if type(nums) is int else gradients
+
+    return (jit(forward), jit(backward)) if jitted else (forward, backward)

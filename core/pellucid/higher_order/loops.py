@@ -1,0 +1,315 @@
+"""Loops as users call them: `scan`, `map`, `while_loop`, `fori_loop`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import config
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import keystr, tree_map
+from pellucid.higher_order.bodies import check_carry, stand_in, strengthened, traced, types_of
+from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
+from pellucid.higher_order.while_loop import WhileParams, while_p
+from pellucid.primitives.arithmetic import add
+from pellucid.primitives.concatenation import concatenate, stack
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.logical import lt
+from pellucid.primitives.movement import reshape
+from pellucid.primitives.slicing import index_in_dim, slice_in_dim
+from pellucid.tracing.function import name_of
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.transforms.jvp import concrete_value
+from pellucid.transforms.vmap import vmap
+from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
+
+# What messages call the arguments.
+_SCAN = stand_in("scan", "init", "xs")
+_WHILE_LOOP = stand_in("while_loop", "init_val")
+_FORI_LOOP = stand_in("fori_loop", "init_val")
+_BOUNDS = stand_in("fori_loop", "lower", "upper")
+_MAP = stand_in("map", "xs")
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """`(carry, ys)` after `carry, y = f(carry, x)` for each `x` along the leading axes of the arrays in `xs`.
+
+    `carry` begins as `init` and keeps its structure, shapes and dtypes; `ys` are the outputs `y`, stacked along new
+    leading axes. `length` is needed only where `xs` has no arrays. `reverse` begins at the end. `unroll` steps
+    become one step of the compiled loop (True or 0: no loop at all). `f` is traced once.
+
+    Raises: ArgumentTypeError for a carry that changes its type (with its path and both types), ArgumentValueError
+    for leading axes of different sizes.
+
+    >>> scan(lambda total, x: (total + x, total), 0, np.arange(4))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+    """
+    check_callable(f, "scan")
+    init_leaves, init_tree = flatten(init)
+    xs_leaves, xs_tree = flatten(xs)
+    leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs), {})
+    init_leaves, xs_leaves = leaves[: len(init_leaves)], leaves[len(init_leaves) :]
+    xs_avals = types_of(xs_leaves)
+    length = _scan_length(xs, xs_avals, length)
+    unroll = _unroll(unroll, length)
+    if config.disable_jit.value:
+        return _scanned_by_python(f, init, xs, length, reverse)
+    return _scan(f, None, (init_leaves, init_tree), (xs_leaves, xs_tree), length, bool(reverse), unroll)
+
+
+def _scan(
+    f: Callable[..., Any], call: Callable[..., Any] | None, init: tuple[Any, Any], xs: tuple[Any, Any],
+    length: int, reverse: bool, unroll: int,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`scan` of checked, flattened arguments; with `call`, each step is `call(f, carry, x)`."""
+    (leaves, init_tree), (xs_leaves, xs_tree) = init, xs
+    in_tree = treedef_tuple([init_tree, xs_tree])
+    x_avals = [unstacked(a) for a in types_of(xs_leaves)]
+    body = traced(f, in_tree, [*types_of(leaves), *x_avals], "scan", call)
+    carry_tree, ys_tree = _pair(body.out_tree, f)
+    if carry_tree == init_tree:
+        stronger = strengthened(leaves, types_of(leaves), body.out_avals[: len(leaves)])
+        if any(a is not b for a, b in zip(stronger, leaves, strict=True)):
+            leaves = stronger
+            body = traced(f, in_tree, [*types_of(leaves), *x_avals], "scan", call)
+            carry_tree, ys_tree = _pair(body.out_tree, f)
+    n = carry_tree.num_leaves
+    check_carry("scan", f, init_tree, types_of(leaves), carry_tree, body.out_avals[:n])
+    params = ScanParams(body.program, length, n, len(body.consts), reverse, unroll)
+    results = bind(scan_p, *body.consts, *leaves, *xs_leaves, params=params)
+    return carry_tree.unflatten(results[:n]), ys_tree.unflatten(results[n:])
+
+
+def _pair(tree: Any, f: Callable[..., Any]) -> tuple[Any, Any]:
+    children = tree.children()
+    if tree.node_data() is None or tree.node_data()[0] not in (tuple, list) or len(children) != 2:
+        raise ArgumentTypeError(
+            f"scan: `{name_of(f)}` must return a pair (carry, y).", got=f"it returned {tree}",
+            do="Return (carry, None) if there is nothing to stack.",
+        )  # fmt: skip
+    return children[0], children[1]
+
+
+def _scan_length(xs: Any, avals: list[Any], length: Any) -> int:
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError:
+            raise ArgumentTypeError("scan needs a length that is known now, an int.", got=f"got {length!r}",
+                                    do="Use `fori_loop` or `while_loop` for a number of steps that is computed.") from None  # fmt: skip
+    scalars = [i for i, a in enumerate(avals) if not a.shape]
+    sizes = {a.shape[0] for a in avals if a.shape}
+    if scalars or len(sizes) > 1 or (length is not None and sizes - {length}) or (length is None and not sizes):
+        paths = ["xs" + keystr(path) for path, _ in flatten_with_path(xs)[0]]
+        if scalars:
+            raise ArgumentValueError(
+                "scan needs arrays with a leading axis.", got=[f"{paths[i]}: {avals[i].text()}" for i in scalars[:4]],
+                do="Scalars that all steps share can be captured by the function.",
+            )  # fmt: skip
+        if not sizes:
+            raise ArgumentValueError("scan doesn't know its number of steps: xs holds no arrays.", do="Give length.")
+        lines = [f"length: {length}"] if length is not None else []
+        raise ArgumentValueError(
+            "scan got arrays whose leading axes differ.",
+            got=[*lines, *(f"{path}: {a.text()}" for path, a in zip(paths, avals, strict=True))][:8],
+        )
+    return next(iter(sizes)) if length is None else length
+
+
+def _unroll(unroll: Any, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    try:
+        unroll = operator.index(unroll)
+    except TypeError:
+        raise ArgumentTypeError("unroll must be an int or a bool.", got=f"got {unroll!r}") from None
+    if unroll < 0:
+        raise ArgumentValueError("unroll can't be negative.", got=f"got {unroll}")
+    return unroll
+
+
+def _scanned_by_python(f: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
+    if length == 0:
+        raise ArgumentValueError("a scan of no steps can't run while disable_jit is on: the type of its result is unknown.")
+    ys = []
+    for i in reversed(range(length)) if reverse else range(length):
+        carry, y = f(carry, tree_map(lambda x, i=i: index_in_dim(x, i, 0, False), xs))  # type: ignore[misc]
+        ys.append(y)
+    return carry, tree_map(lambda *parts: stack(parts, 0), *(reversed(ys) if reverse else ys))
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """The value after `while cond_fun(value): value = body_fun(value)`, which begins as `init_val`.
+
+    The value keeps its structure, shapes and dtypes. `cond_fun` gives a scalar boolean. Forward mode and `vmap` go
+    through the loop; reverse mode can't, because the number of steps is not known (use `scan` or `fori_loop`).
+
+    Raises: ArgumentTypeError for a value that changes its type (with its path and both types) and for conditions
+    that are no scalar booleans.
+
+    >>> while_loop(lambda x: x < 100, lambda x: x * 2, 3)
+    Array(192, dtype=int32)
+    """
+    check_callable(cond_fun, "while_loop")
+    check_callable(body_fun, "while_loop")
+    leaves, tree = flatten(init_val)
+    leaves = checked_leaves(leaves, "while_loop", _WHILE_LOOP, (init_val,), {})
+    if config.disable_jit.value:
+        value = init_val
+        while bool(cond_fun(value)):
+            value = body_fun(value)
+        return value
+    return _while(cond_fun, None, body_fun, None, leaves, tree)
+
+
+def _while(
+    cond_fun: Callable[..., Any], test: Callable[..., Any] | None, body_fun: Callable[..., Any],
+    turn: Callable[..., Any] | None, leaves: list[Any], tree: Any,
+) -> Any:  # fmt: skip
+    """`while_loop` of a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`, and so with `test`."""
+    in_tree = treedef_tuple([tree])
+    body = traced(body_fun, in_tree, types_of(leaves), "while_loop", turn)
+    if body.out_tree == tree:
+        stronger = strengthened(leaves, types_of(leaves), body.out_avals)
+        if any(a is not b for a, b in zip(stronger, leaves, strict=True)):
+            leaves = stronger
+            body = traced(body_fun, in_tree, types_of(leaves), "while_loop", turn)
+    check_carry("while_loop", body_fun, tree, types_of(leaves), body.out_tree, body.out_avals)
+    condition = traced(cond_fun, in_tree, types_of(leaves), "while_loop", test)
+    check_predicate("while_loop", cond_fun, condition.out_tree, condition.out_avals)
+    params = WhileParams(body.program, len(body.consts), condition.program, len(condition.consts))
+    return tree.unflatten(bind(while_p, *condition.consts, *body.consts, *leaves, params=params))
+
+
+def check_predicate(caller: str, function: Callable[..., Any], tree: Any, avals: Any) -> None:
+    """Raise ArgumentTypeError unless a condition gives a scalar boolean."""
+    if tree.num_nodes == 1 and tree.num_leaves == 1 and avals[0].shape == () and avals[0].dtype == np.bool_:
+        return
+    shown = avals[0].text() if tree.num_nodes == 1 and tree.num_leaves == 1 else str(tree)
+    raise ArgumentTypeError(f"{caller}: `{name_of(function)}` must return a scalar boolean.", got=f"it returned {shown}")
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
+    """The value after `value = body_fun(i, value)` for `i` from `lower` to `upper - 1`, which begins as `init_val`.
+
+    Where both bounds are Python ints this is a `scan`, so that reverse mode goes through it, and `unroll` may be
+    given; otherwise it is a `while_loop`. The value keeps its structure, shapes and dtypes.
+
+    >>> fori_loop(0, 5, lambda i, total: total + i, 0)
+    Array(10, dtype=int32)
+    """
+    check_callable(body_fun, "fori_loop")
+    bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
+    for name, aval in zip(("lower", "upper"), bounds, strict=True):
+        if aval.shape != () or aval.dtype.kind not in "iu":  # type: ignore[attr-defined]
+            raise ArgumentTypeError("fori_loop needs scalar integer bounds.", got=f"{name}: {aval.text()}")
+    low, high = concrete_value(lower), concrete_value(upper)
+    if config.disable_jit.value and low is not None and high is not None:
+        value = init_val
+        for i in range(int(low), int(high)):
+            value = body_fun(i, value)
+        return value
+    dtype = _counter(bounds)
+    start, end = _as_counter(lower, dtype), _as_counter(upper, dtype)
+    leaves, tree = flatten(init_val)
+    leaves = checked_leaves(leaves, "fori_loop", _FORI_LOOP, (init_val,), {})
+    counters = flatten(0)[1]
+    if low is not None and high is not None:
+        length = max(int(high) - int(low), 0)
+        init = [start, *leaves], treedef_tuple([counters, tree])
+        (_, value), _ = _scan(
+            body_fun, _counted_step, init, flatten(None), length, False, _unroll(1 if unroll is None else unroll, length)
+        )
+        return value
+    if unroll is not None:
+        raise ArgumentValueError(
+            "fori_loop can unroll only loops whose bounds are known now.",
+            got=f"lower: {lower!r:.60}, upper: {upper!r:.60}",
+            do="Leave unroll=None, or make the bounds Python ints.",
+        )
+    value_tree = treedef_tuple([counters, counters, tree])
+    return _while(_is_below, None, body_fun, _counted_turn, [start, end, *leaves], value_tree)[2]
+
+
+def _counted_step(body_fun: Callable[..., Any], carry: tuple[Any, Any], _: None) -> tuple[Any, None]:
+    i, value = carry
+    return (_next(i), body_fun(i, value)), None
+
+
+def _counted_turn(body_fun: Callable[..., Any], value: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    i, end, inner = value
+    return _next(i), end, body_fun(i, inner)
+
+
+def _is_below(value: tuple[Any, Any, Any]) -> Any:
+    return lt(value[0], value[1])
+
+
+def _next(i: Any) -> Any:
+    return add(i, i.dtype.type(1) if not i.weak_type else 1)
+
+
+def _counter(bounds: list[Any]) -> Any:
+    """The dtype of the counter: that of the bounds, which must agree unless one is a Python int."""
+    strong = {a.dtype for a in bounds if not a.weak_type}
+    if len(strong) > 1:
+        raise ArgumentTypeError(
+            "fori_loop needs bounds of one dtype.", got=f"lower: {bounds[0].text()}, upper: {bounds[1].text()}"
+        )
+    return strong.pop() if strong else bounds[0].dtype
+
+
+def _as_counter(bound: Any, dtype: Any) -> Any:
+    """A bound as the counter begins with it."""
+    return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)  # type: ignore[attr-defined]
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001
+    """`f(x)` for each `x` along the leading axes of the arrays in `xs`, one after another, stacked.
+
+    With `batch_size`, so many are computed at once, as by `vmap`, and the rest in the end. Where memory allows,
+    `vmap` is faster.
+
+    >>> map(lambda x: x * x, np.arange(4))
+    Array([0, 1, 4, 9], dtype=int32)
+    """
+    check_callable(f, "map")
+    xs_leaves, xs_tree = flatten(xs)
+    xs_leaves = checked_leaves(xs_leaves, "map", _MAP, (xs,), {})
+    length = _scan_length(xs, types_of(xs_leaves), None)
+    if batch_size is None:
+        if config.disable_jit.value:
+            return scan(lambda _, x: (None, f(x)), None, xs)[1]
+        return _scan(f, _mapped_step, flatten(None), (xs_leaves, xs_tree), length, False, 1)[1]
+    batch_size = operator.index(batch_size)
+    if batch_size < 1:
+        raise ArgumentValueError("map needs a batch_size of at least 1.", got=f"got {batch_size}")
+    whole = length - length % batch_size
+    batched = vmap(f)
+    parts = []
+    if whole:
+        shaped = [reshape(slice_in_dim(x, 0, whole), (whole // batch_size, batch_size, *x.shape[1:])) for x in xs_leaves]
+        found = scan(lambda _, x: (None, batched(x)), None, xs_tree.unflatten(shaped))[1]
+        parts.append(tree_map(lambda y: reshape(y, (whole, *y.shape[2:])), found))
+    if length > whole or not whole:
+        parts.append(batched(xs_tree.unflatten([slice_in_dim(x, whole, length) for x in xs_leaves])))
+    return parts[0] if len(parts) == 1 else tree_map(lambda *ys: concatenate(ys, 0), *parts)
+
+
+def _mapped_step(f: Callable[[Any], Any], _: None, x: Any) -> tuple[None, Any]:
+    return None, f(x)

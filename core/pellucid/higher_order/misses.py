@@ -1,0 +1,123 @@
+"""Why a function was traced or compiled again: the parts of its key that differ from the nearest one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from pellucid.base.events import logger as logger
+from pellucid.base.source import describe
+from pellucid.base.tree import structure_differences
+from pellucid.xla.flags import trace_context_names
+
+
+class MissReason(NamedTuple):
+    """One part of a call that differs from the most similar call seen before."""
+
+    kind: Literal["first call", "argument", "tree", "static", "option", "device", "function"]
+    path: str
+    old: str
+    new: str
+    advice: str
+
+    def __str__(self) -> str:
+        if self.kind == "first call":
+            return "it was never called before"
+        if self.kind == "function":
+            return self.new
+        return f"{self.path}: was {self.old}, is {self.new}. {self.advice}"
+
+
+@dataclass(slots=True)
+class Miss:
+    """A cache miss of a jitted function, and what it cost."""
+
+    name: str
+    reasons: tuple[MissReason, ...]
+    source: Any
+    trace_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    """Seconds of lowering and compiling; 0 while nobody needed an executable."""
+
+
+recent: deque[Miss] = deque(maxlen=500)
+"""The latest misses, oldest first."""
+
+
+class Key(NamedTuple):
+    """What decides a traced program, besides the function."""
+
+    tree: Any
+    avals: tuple[Any, ...]
+    static: Any
+    context: tuple[Any, ...]
+
+
+def reasons_for(key: Key, known: Iterable[Key], paths: Sequence[str]) -> tuple[MissReason, ...]:
+    """The differences between `key` and the most similar of the `known` keys."""
+    best: tuple[MissReason, ...] | None = None
+    for other in list(known)[-16:]:
+        found = _differences(other, key, paths)
+        if best is None or len(found) < len(best):
+            best = found
+    if best is None:
+        return (MissReason("first call", "", "", "", ""),)
+    return best
+
+
+def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, ...]:
+    reasons: list[MissReason] = []
+    if old.tree != new.tree:
+        for difference in structure_differences(old.tree, new.tree)[:4]:
+            reasons.append(
+                MissReason(
+                    "tree", "arguments", str(difference), "another structure",
+                    "Call with the same containers and keys.",
+                )
+            )  # fmt: skip
+        reasons = reasons or [MissReason("tree", "arguments", str(old.tree), str(new.tree), "Call with the same containers and keys.")]
+    else:
+        for path, a, b in zip(paths, old.avals, new.avals, strict=False):
+            if a is not b:
+                reasons.append(MissReason("argument", path, _typed(a), _typed(b), _advice(a, b)))
+    for was, now in zip(old.static.positions, new.static.positions, strict=False):
+        if was != now:
+            reasons.append(MissReason("static", f"static argument {now[0]}", repr(was[2]), repr(now[2]), "Each value of a static argument is compiled for itself."))
+    for was, now in zip(old.static.keywords, new.static.keywords, strict=False):
+        if was != now:
+            reasons.append(MissReason("static", f"static argument {now[0]!r}", repr(was[2]), repr(now[2]), "Each value of a static argument is compiled for itself."))
+    for name, was, now in zip(trace_context_names(), old.context, new.context, strict=False):
+        if was != now:
+            reasons.append(MissReason("option", f"option {name.removeprefix('pellucid_')}", repr(was), repr(now), "Keep options the same between calls."))
+    return tuple(reasons)
+
+
+def _typed(aval: Any) -> str:
+    return aval.text() + (" (weakly typed)" if getattr(aval, "weak_type", False) else "")
+
+
+def _advice(old: Any, new: Any) -> str:
+    if getattr(old, "shape", None) != getattr(new, "shape", None):
+        return "Pad to a fixed shape, or batch the calls."
+    if getattr(old, "dtype", None) != getattr(new, "dtype", None):
+        return "Convert it before the call."
+    if getattr(old, "weak_type", None) != getattr(new, "weak_type", None):
+        return "Pass `jnp.asarray(value, dtype)` instead of a Python number."
+    return "Keep its sharding the same between calls."
+
+
+def explanation(miss: Miss) -> str:
+    """One miss in words."""
+    costs = [("traced", miss.trace_seconds), ("compiled", miss.compile_seconds)]
+    what = " and ".join(f"{verb} ({seconds * 1e3:.1f} ms)" for verb, seconds in costs if seconds)
+    where = describe(miss.source)
+    head = f"`{miss.name}` was {what}" + (f" in {where}" if where else "")
+    return "\n".join([head, *(f"  because {reason}" for reason in miss.reasons)])
+
+
+def explain_misses(n: int = 20) -> None:
+    """Print the latest `n` misses of jitted functions: what was compiled again, why, and what it cost."""
+    shown = list(recent)[-n:]
+    print("\n".join(map(explanation, shown)) if shown else "no jitted function was traced or compiled yet")  # noqa: T201

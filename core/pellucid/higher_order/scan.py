@@ -1,0 +1,544 @@
+"""`scan`: a loop over the leading axes of arrays that carries values along; its primitive and all its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.effects import Effects
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rewriting import rearranged, remove_dead_equations
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
+from pellucid.lowering.module import ordered
+from pellucid.primitives.movement import move_axis
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.derived import remembered, stage_open
+from pellucid.transforms.jvp import jvp_jaxpr
+from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linearize_jaxpr
+from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
+from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.zeros import add_tangents, instantiate, spread, zeros
+
+
+class ScanParams(NamedTuple):
+    """Operands are constants, the initial carry and the stacked inputs; `jaxpr` maps one step's to carry and outputs."""
+
+    jaxpr: ClosedJaxpr
+    length: int
+    num_carry: int
+    num_consts: int
+    reverse: bool
+    unroll: int
+
+    def split(self, values: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """(constants, carry, stacked inputs) among things given for each operand."""
+        n, m = self.num_consts, self.num_consts + self.num_carry
+        return values[:n], values[n:m], values[m:]
+
+
+def stacked(aval: Any, length: int) -> Any:
+    """Type of `length` values of type `aval` along a new leading axis."""
+    return aval.update(shape=(length, *aval.shape))
+
+
+def unstacked(aval: Any) -> Any:
+    """Type of one element along the leading axis."""
+    return aval.update(shape=aval.shape[1:])
+
+
+class Scan(Primitive[ScanParams]):
+    """A loop of static length."""
+
+    name = "scan"
+    remember_types = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
+        out, n = params.jaxpr.out_avals, params.num_carry
+        return [*out[:n], *(stacked(a, params.length) for a in out[n:])]
+
+    def _typed(self, avals: tuple[Any, ...], params: ScanParams) -> Any:
+        return tuple(self.abstract_eval(avals, params)), params.jaxpr.effects
+
+    def effects(self, avals: tuple[Any, ...], params: ScanParams) -> Effects:
+        return params.jaxpr.effects
+
+    # Derivatives ----------------------------------------------------------------------------------
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams) -> tuple[Any, Any]:
+        nonzero = [type(t) is not Zero for t in tangents]
+        program, consts, mask, carried = _jvp_body(params, nonzero)
+        given = instantiated(tangents, params, carried)
+        operands = []
+        for part, tangent_part in zip(params.split(primals), params.split(given), strict=True):
+            operands += [*part, *(t for t in tangent_part if type(t) is not Zero)]
+        n_consts = len(consts) + params.num_consts + sum(nonzero[: params.num_consts])
+        found = bind(
+            self, *consts, *operands,
+            params=params._replace(jaxpr=program, num_consts=n_consts, num_carry=params.num_carry + sum(carried)),
+        )  # fmt: skip
+        n, n_ys = params.num_carry, len(mask) - params.num_carry
+        carry, found = found[:n], found[n:]
+        carry_tangents, found = found[: sum(carried)], found[sum(carried) :]
+        ys, ys_tangents = found[:n_ys], found[n_ys:]
+        results = [*carry, *ys]
+        return results, spread([*carry_tangents, *ys_tangents], mask, [type_of(x) for x in results])
+
+    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams) -> Any:
+        nonzero = tuple([type(t) is not Zero for t in tangents])
+        parts = split_scan(params, nonzero)
+        consts, carry, xs = params.split(primals)
+        constants = [*parts.consts, *consts]
+        hoisted = replay(parts.hoisted, (), *constants) if parts.hoisted.outvars else []
+        results = bind(
+            self, *constants, *hoisted, *carry, *xs,
+            params=params._replace(jaxpr=parts.primal, num_consts=len(constants) + len(hoisted)),
+        )  # fmt: skip
+        n = len(parts.mask)
+        out: Sequence[Any] = ()
+        if any(parts.mask):
+            known = {"const": constants, "hoisted": hoisted, "xs": xs, "result": results, "constant": parts.constants}
+            fixed = [known[s.kind][s.index] for s in parts.fixed]
+            per_step = [known[s.kind][s.index] for s in parts.per_step]
+            t_consts, t_carry, t_xs = params.split(instantiated(tangents, params, parts.carried))
+            live = [[t for t in ts if type(t) is not Zero] for ts in (t_consts, t_carry, t_xs)]
+            live[1] = [trace.linear_value(t) for t in live[1]]
+            linear = params._replace(
+                jaxpr=parts.linear, num_consts=len(fixed) + len(live[0]), num_carry=len(live[1])
+            )
+            out = trace.stage_linear(self, (*fixed, *live[0], *live[1], *per_step, *live[2]), linear)
+        return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScanParams
+    ) -> Sequence[Any]:
+        asked = [type(x) is LinearOperand for x in operands]
+        linear = _linear_operands(params, asked)
+        if not all(params.split(linear)[1]):
+            return _transposed_by_parts(self, cotangents, operands, params)
+        nonzero = tuple([type(ct) is not Zero for ct in cotangents])
+        body = transposed_body(params, linear, nonzero)
+        consts, carry, xs = params.split(operands)
+        residual_consts = [x for x in consts if type(x) is not LinearOperand]
+        residual_xs = [x for x in xs if type(x) is not LinearOperand]
+        sums = [zeros(x.aval) for x, m in zip(_linear(consts), body.consts_mask, strict=True) if m]
+        n = params.num_carry
+        carry_cts = [instantiate(ct) for ct, m in zip(cotangents[:n], body.carry_mask, strict=True) if m]
+        ys_cts = [ct for ct in cotangents[n:] if type(ct) is not Zero]
+        found = bind(
+            self, *body.consts, *residual_consts, *sums, *carry_cts, *ys_cts, *residual_xs,
+            params=ScanParams(
+                body.program, params.length, len(sums) + len(carry_cts), len(body.consts) + len(residual_consts),
+                not params.reverse, params.unroll,
+            ),
+        )  # fmt: skip
+        given = iter(found)
+        masks = iter([*body.consts_mask, *body.carry_mask, *body.xs_mask])
+        cts = [(next(given) if next(masks) else Zero(type_of(x))) if m else None for x, m in zip(operands, linear, strict=True)]
+        return [ct if a else None for ct, a in zip(cts, asked, strict=True)]
+
+    # Batches --------------------------------------------------------------------------------------
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ScanParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        consts, carry, xs = params.split(operands)
+        const_dims, carry_dims, xs_dims = params.split(dims)
+        xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in zip(xs, xs_dims, strict=True)]
+        inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
+        n = params.num_carry
+        batched = [d is not None for d in carry_dims]
+        while True:
+            inner_dims = [*const_dims, *(0 if b else None for b in batched), *inner_xs_dims]
+            want = [*batched, *[False] * (len(params.jaxpr.out_avals) - n)]
+            program, more, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, inner_dims, want)
+            if [d is not None for d in out_dims[:n]] == batched:
+                break
+            batched = [d is not None for d in out_dims[:n]]
+        carry = [brought_to(axis, x, d, 0) if b else x for x, d, b in zip(carry, carry_dims, batched, strict=True)]
+        results = bind(
+            self, *more, *consts, *carry, *xs,
+            params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),
+        )  # fmt: skip
+        return results, [*out_dims[:n], *(None if d is None else 1 for d in out_dims[n:])]
+
+    # Running --------------------------------------------------------------------------------------
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ScanParams) -> Sequence[Any]:
+        jaxpr, length = params.jaxpr.jaxpr, params.length
+        consts, carry, xs = params.split(operands)
+        xs_avals = params.split(ctx.avals_in)[2]
+        n_carry = params.num_carry
+        ys_avals = ctx.avals_out[n_carry:]
+        dtype = counter_dtype(length)
+        counter = shaped_array((), dtype)
+
+        def step(i: Any, carry: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            index = i
+            if params.reverse:
+                index = ctx.op1("stablehlo.subtract", counter, [ctx.constant(dtype.type(length - 1)), i])
+            inputs = [element_at(ctx, x, a, index, unstacked(a)) for x, a in zip(xs, xs_avals, strict=True)]
+            results = ctx.inline(jaxpr, (), [*consts, *carry, *inputs])
+            written = [
+                with_element_at(ctx, y, a, index, x, unstacked(a))
+                for y, a, x in zip(ys, ys_avals, results[n_carry:], strict=True)
+            ]
+            return results[:n_carry], written
+
+        def advanced(i: Any, by: int) -> Any:
+            return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
+
+        def steps(i: Any, carry: Sequence[Any], ys: Sequence[Any], count: int) -> tuple[Any, Any]:
+            for k in range(count):
+                carry, ys = step(advanced(i, k) if k else i, carry, ys)
+            return carry, ys
+
+        ys: Any = [ctx.zeros(a) for a in ys_avals]
+        unroll = min(params.unroll, length) if params.unroll else length
+        trips, rest = divmod(length, unroll) if unroll else (0, 0)
+        carry = list(carry)
+        if trips == 1:
+            carry, ys = steps(ctx.constant(dtype.type(0)), carry, ys, unroll)
+        elif trips:
+            limit = trips * unroll
+
+            def condition(values: list[Any]) -> Any:
+                return ctx.compare(values[0], ctx.constant(dtype.type(limit)), "LT", counter)
+
+            def body(values: list[Any]) -> list[Any]:
+                i, rest_values = values[0], values[1:]
+                new_carry, new_ys = steps(i, rest_values[:n_carry], rest_values[n_carry:], unroll)
+                return [advanced(i, unroll), *new_carry, *new_ys]
+
+            avals = [counter, *jaxpr.in_avals[len(consts) : len(consts) + n_carry], *ys_avals]
+            initial = [ctx.constant(dtype.type(0)), *carry, *ys]
+            values = while_loop(ctx, avals, initial, condition, body, ordered(jaxpr.effects))[1:]
+            carry, ys = values[:n_carry], values[n_carry:]
+        if rest:
+            carry, ys = steps(ctx.constant(dtype.type(length - rest)), carry, ys, rest)
+        return [*carry, *ys]
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        params: ScanParams = equation.params
+        n, m = params.num_consts, params.num_carry
+        if not any(used) and not equation.effects:
+            return [False] * len(equation.operands), None
+        body, used_inputs, carried = _pruned_body(params, tuple(used))
+        used_results = [*carried, *used[m:]]
+        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]  # noqa: E731
+        new_params = params._replace(jaxpr=body, num_consts=sum(used_inputs[:n]), num_carry=sum(carried))
+        remaining = equation.replace(
+            operands=keep(equation.operands, used_inputs), results=keep(equation.results, used_results),
+            params=new_params,
+        )  # fmt: skip
+        return used_inputs, remaining
+
+
+scan_p = Scan()
+
+
+def _linear(operands: Sequence[Any]) -> list[Any]:
+    return [x for x in operands if type(x) is LinearOperand]
+
+
+def instantiated(tangents: Sequence[Any], params: ScanParams, carried: Sequence[bool]) -> list[Any]:
+    """`tangents` where those of the carry are arrays if the loop makes them so."""
+    consts, carry, xs = params.split(tangents)
+    return [*consts, *(instantiate(t) if c else t for t, c in zip(carry, carried, strict=True)), *xs]
+
+
+# Forward mode -----------------------------------------------------------------------------------------
+
+
+class _JvpBody(NamedTuple):
+    program: ClosedJaxpr
+    consts: list[Any]
+    mask: tuple[bool, ...]
+    carried: tuple[bool, ...]
+
+
+def _jvp_body(params: ScanParams, nonzero: Sequence[bool]) -> _JvpBody:
+    """The body of values and tangents: inputs and results are (values, tangents) within each of their groups."""
+    jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
+    consts_nz, carry_nz, xs_nz = params.split(list(nonzero))
+    n_ys = len(jaxpr.outvars) - n_carry
+    while True:
+        derived = jvp_jaxpr(jaxpr, [*consts_nz, *carry_nz, *xs_nz], [*carry_nz, *[False] * n_ys])
+        if list(derived.mask[:n_carry]) == list(carry_nz):
+            break
+        carry_nz = list(derived.mask[:n_carry])
+    first = len(derived.consts)
+    sizes = [params.num_consts, n_carry, len(xs_nz)]
+    tangent_sizes = [sum(consts_nz), sum(carry_nz), sum(xs_nz)]
+    inputs = [*range(first), *interleaved(first, sizes, tangent_sizes)]
+    results = interleaved(0, [n_carry, n_ys], [sum(derived.mask[:n_carry]), sum(derived.mask[n_carry:])])
+    program = rearranged(derived.program, inputs, results)
+    return _JvpBody(program, derived.consts, derived.mask, tuple(carry_nz))
+
+
+def interleaved(start: int, sizes: Sequence[int], tangent_sizes: Sequence[int]) -> list[int]:
+    """Positions of (values, tangents) group by group, where all values come first, from `start`, then all tangents."""
+    order = []
+    value, tangent = start, start + sum(sizes)
+    for size, tangent_size in zip(sizes, tangent_sizes, strict=True):
+        order += [*range(value, value + size), *range(tangent, tangent + tangent_size)]
+        value, tangent = value + size, tangent + tangent_size
+    return order
+
+
+# Linearize --------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """Where a residual's value is: `kind` is "const", "hoisted", "xs", "result" or "constant"."""
+
+    kind: str
+    index: int
+
+
+class ScanParts(NamedTuple):
+    """A scan split at a point.
+
+    `primal` takes (`consts`, the loop's constants, `hoisted` values, carry, inputs) and gives (carry, outputs,
+    residuals of each step); `hoisted` computes, once, from (`consts`, the loop's constants) the residuals that are
+    the same in each step. `linear` takes (residuals `fixed` for the loop, tangents of constants, tangents of the
+    carry, residuals `per_step`, tangents of inputs). `mask` says which results have tangents, `carried` which carries.
+    """
+
+    primal: ClosedJaxpr
+    consts: list[Any]
+    hoisted: Jaxpr
+    linear: ClosedJaxpr
+    fixed: tuple[Place, ...]
+    per_step: tuple[Place, ...]
+    constants: list[Any]
+    mask: tuple[bool, ...]
+    carried: tuple[bool, ...]
+
+
+def split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
+    """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
+    key = ("split scan", nonzero, params.num_consts, params.num_carry)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero))
+
+
+def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
+    jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
+    consts_nz, carried, xs_nz = params.split(list(nonzero))
+    n_ys = len(jaxpr.outvars) - n_carry
+    while True:
+        parts = linearize_jaxpr(jaxpr, [*consts_nz, *carried, *xs_nz], [*carried, *[False] * n_ys])
+        found = list(parts.nonzero_out[:n_carry])
+        if found == carried:
+            break
+        carried = found
+    body = parts.primal.jaxpr
+    n_consts = len(parts.consts) + params.num_consts
+    invariant = _invariant_atoms(body, n_consts)
+    hoisted: list[Any] = []
+    per_step: list[Any] = []
+    places = [_place(parts, source, params, invariant, hoisted, per_step) for source in parts.sources]
+    results = [*body.outvars[: n_carry + n_ys], *per_step]
+    primal, hoist = _with_hoisted(body, n_consts, results, hoisted)
+    is_fixed = [p.kind in ("const", "hoisted", "constant") for p in places]
+    n_res, n_tc, n_tcarry = len(places), sum(consts_nz), sum(carried)
+    inputs = [
+        *(i for i in range(n_res) if is_fixed[i]),
+        *range(n_res, n_res + n_tc + n_tcarry),
+        *(i for i in range(n_res) if not is_fixed[i]),
+        *range(n_res + n_tc + n_tcarry, len(parts.linear.jaxpr.invars)),
+    ]
+    linear = rearranged(parts.linear, inputs, range(len(parts.linear.jaxpr.outvars)))
+    return ScanParts(
+        primal, parts.consts, hoist, linear,
+        tuple([p for p, f in zip(places, is_fixed, strict=True) if f]),
+        tuple([p for p, f in zip(places, is_fixed, strict=True) if not f]),
+        parts.constants, parts.nonzero_out, tuple(carried),
+    )  # fmt: skip
+
+
+def _invariant_atoms(body: Jaxpr, n_consts: int) -> set[Any]:
+    """The variables of `body` that depend on nothing but its first `n_consts` inputs."""
+    invariant: set[Any] = set(body.invars[:n_consts])
+    for equation in body.equations:
+        if not equation.effects and all(type(a) is Literal or a in invariant for a in equation.operands):
+            invariant.update(equation.results)
+    return invariant
+
+
+def _place(
+    parts: LinearizedJaxpr, source: Any, params: ScanParams, invariant: set[Any], hoisted: list[Any], per_step: list[Any]
+) -> Place:
+    """Where the residual from `source` is found; notes in the lists what must be hoisted or stacked for it."""
+    if source.kind == "constant":
+        return Place("constant", source.index)
+    body = parts.primal.jaxpr
+    n_consts, n_carry = params.num_consts, params.num_carry
+    if source.kind == "input":
+        atom: Any = body.invars[len(parts.consts) + source.index]
+        if source.index >= n_consts + n_carry:
+            return Place("xs", source.index - n_consts - n_carry)
+    else:
+        atom = body.outvars[source.index]
+    if atom in invariant:
+        if atom in body.invars:
+            return Place("const", body.invars.index(atom))
+        return Place("hoisted", _index_of(atom, hoisted))
+    n_results = len(parts.nonzero_out)
+    if source.kind == "result" and n_carry <= source.index < n_results:
+        return Place("result", source.index)
+    return Place("result", n_results + _index_of(atom, per_step))
+
+
+def _index_of(atom: Any, atoms: list[Any]) -> int:
+    """The position of `atom` in `atoms`, to which it is added if it is not there."""
+    if atom not in atoms:
+        atoms.append(atom)
+    return atoms.index(atom)
+
+
+def _with_hoisted(
+    body: Jaxpr, n_consts: int, results: Sequence[Any], hoisted: Sequence[Any]
+) -> tuple[ClosedJaxpr, Jaxpr]:
+    """(the body with `results` and with `hoisted` as further constants, the program that computes these)."""
+    consts, rest = body.invars[:n_consts], body.invars[n_consts:]
+    pure = [e for e in body.equations if not e.effects]
+    hoist, _ = remove_dead_equations(Jaxpr((), consts, pure, hoisted, debug=body.debug), keep_inputs=True)
+    given: dict[Any, Any] = {v: Var(v.aval) for v in hoisted}
+
+    def read(atom: Any) -> Any:
+        return atom if type(atom) is Literal else given.get(atom, atom)
+
+    equations = [e.replace(operands=[read(a) for a in e.operands]) if hoisted else e for e in body.equations]
+    primal = Jaxpr(
+        (), [*consts, *given.values(), *rest], equations, [read(a) for a in results], body.effects, body.debug
+    )
+    return ClosedJaxpr(remove_dead_equations(primal, keep_inputs=True)[0]), hoist
+
+
+# Transpose --------------------------------------------------------------------------------------------
+
+
+def _linear_operands(params: ScanParams, asked: Sequence[bool]) -> tuple[bool, ...]:
+    """The operands in which the loop is linear: those that are asked for, and carries that come to depend on them.
+
+    Such a carry begins with a constant, which is zero because the loop is linear.
+    """
+    jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
+    consts, carry, xs = params.split(list(asked))
+    while True:
+        reached = {v for v, m in zip(jaxpr.invars, [*consts, *carry, *xs], strict=True) if m}
+        for equation in jaxpr.equations:
+            if any(a in reached for a in equation.operands if type(a) is not Literal):
+                reached.update(equation.results)
+        out = jaxpr.outvars[:n_carry]
+        more = [m or (type(a) is not Literal and a in reached) for m, a in zip(carry, out, strict=True)]
+        if more == carry:
+            return (*consts, *carry, *xs)
+        carry = more
+
+
+class TransposedBody(NamedTuple):
+    """The body of the reversed loop.
+
+    It takes (`consts`, residual constants, sums of cotangents of the linear constants, cotangents of the carry,
+    those of the outputs, residual inputs) and gives (sums, cotangents of the carry, those of the linear inputs). The
+    masks say which of the linear operands' cotangents there are.
+    """
+
+    program: ClosedJaxpr
+    consts: list[Any]
+    consts_mask: tuple[bool, ...]
+    carry_mask: tuple[bool, ...]
+    xs_mask: tuple[bool, ...]
+
+
+def transposed_body(params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]) -> TransposedBody:
+    """The body of the reversed loop for operands that are `linear` and results with `nonzero` cotangents."""
+    key = ("transposed body", linear, nonzero, params.num_consts, params.num_carry)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, nonzero))
+
+
+def _transposed_body(params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]) -> TransposedBody:
+    jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
+    consts_linear, _, xs_linear = params.split(linear)
+    n_consts, n_xs = sum(consts_linear), sum(xs_linear)
+    carry_mask, ys_mask = nonzero[:n_carry], nonzero[n_carry:]
+    while True:
+        want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
+        derived = transpose_jaxpr(jaxpr, linear, [*carry_mask, *ys_mask], want)
+        found = derived.mask[n_consts : n_consts + n_carry]
+        if found == carry_mask:
+            break
+        carry_mask = found
+    consts_mask, xs_mask = derived.mask[:n_consts], derived.mask[n_consts + n_carry :]
+    n_sums, n_cts, n_ys = sum(consts_mask), sum(carry_mask), sum(ys_mask)
+    residual_avals = [a for a, is_linear in zip(jaxpr.in_avals, linear, strict=True) if not is_linear]
+    n_residual_consts = params.num_consts - n_consts
+    ct_avals = [a.tangent() for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True) if nz]
+    sum_avals = list(derived.program.out_avals[:n_sums])
+    n_derived = len(derived.consts)
+
+    def body(*arguments: Any) -> list[Any]:
+        parts = iter(arguments)
+        take = lambda n: [next(parts) for _ in range(n)]  # noqa: E731
+        consts, residual_consts, sums, carry_cts, ys_cts = map(
+            take, (n_derived, n_residual_consts, n_sums, n_cts, n_ys)
+        )
+        found = replay(derived.program.jaxpr, (), *consts, *residual_consts, *parts, *carry_cts, *ys_cts)
+        return [*map(add_tangents, sums, found[:n_sums]), *found[n_sums:]]
+
+    avals = [
+        *derived.program.in_avals[:n_derived], *residual_avals[:n_residual_consts], *sum_avals,
+        *ct_avals, *residual_avals[n_residual_consts:],
+    ]  # fmt: skip
+    program, consts = stage_open(body, avals, jaxpr.debug)
+    return TransposedBody(program, [*consts, *derived.consts], consts_mask, carry_mask, xs_mask)
+
+
+def _transposed_by_parts(
+    scan: Scan, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScanParams
+) -> Sequence[Any]:
+    """Transpose a loop that also carries what is not linear, such as a counter.
+
+    The loop is linear in the operands that are asked for, so its linear part at zero is what is transposed.
+    """
+    linear = [type(x) is LinearOperand for x in operands]
+
+    def run(*given: Any) -> Any:
+        values = iter(given)
+        return bind(scan, *(next(values) if m else x for x, m in zip(operands, linear, strict=True)), params=params), ()
+
+    at_zero = [zeros(x.aval) for x in _linear(operands)]
+    _, program, _ = linearize_flat(run, at_zero, [True] * len(at_zero))
+    live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
+    wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]
+    found = iter(backward_pass(program.jaxpr, program.residuals, wanted, live))
+    return [next(found) if m else None for m in linear]
+
+
+# Dead code --------------------------------------------------------------------------------------------
+
+
+def _pruned_body(params: ScanParams, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
+    """(the body that the `used` results need, which operands it takes, which carries remain)."""
+    jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
+    key = ("pruned body", used, n, m)
+    found = jaxpr.memo.get(key)
+    if found is None:
+        carried = list(used[:m])
+        while True:
+            pruned, needed = remove_dead_equations(jaxpr, [*carried, *used[m:]])
+            more = [c or d for c, d in zip(carried, needed[n : n + m], strict=True)]
+            if more == carried:
+                break
+            carried = more
+        used_inputs = [*needed[:n], *carried, *needed[n + m :]]
+        invars = [v for v, u in zip(jaxpr.invars, used_inputs, strict=True) if u]
+        found = ClosedJaxpr(pruned.replace(invars=invars)), used_inputs, carried
+        jaxpr.memo[key] = found
+    return found

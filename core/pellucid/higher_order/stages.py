@@ -1,0 +1,352 @@
+"""The stages on the way from a call to its result: traced, lowered, compiled."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.compilation.options import frozen
+from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.runtime.executable import Executable
+from pellucid.tracing.context import bound_axes
+from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
+from pellucid.tracing.staging import stage
+from pellucid.tracing.values import type_of
+from pellucid.xla.compile import hlo_cost, to_hlo
+from pellucid.xla.pytree import flatten
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, in place of one where only they matter.
+
+    >>> ShapeDtypeStruct((2, 3), np.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("aval", "sharding")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False, **unknown: Any) -> None:
+        for name in set(unknown) - {"vma", "is_ref", "manual_axis_type"}:
+            raise ArgumentTypeError(f"ShapeDtypeStruct has no argument {name!r}.")
+        if dtype is None:
+            raise ArgumentValueError("ShapeDtypeStruct needs a dtype.")
+        chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        self.aval: ShapedArray = shaped_array(tuple(operator.index(s) for s in shape), chosen, weak_type)
+        self.sharding = sharding
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """This struct with some fields changed."""
+        fields = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding, "weak_type": self.weak_type}
+        return ShapeDtypeStruct(**(fields | changes))
+
+    def __repr__(self) -> str:
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        weak = ", weak_type=True" if self.weak_type else ""
+        name = self.dtype.name if isinstance(self.dtype, np.dtype) else self.dtype
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and (self.aval, self.sharding) == (other.aval, other.sharding)
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.sharding))
+
+
+class ArgInfo(NamedTuple):
+    """Type of one argument, and whether it is donated."""
+
+    aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+
+class Stage:
+    """What all stages know: the structure of arguments and results."""
+
+    def __init__(self, jitted: Any, program: Any) -> None:
+        self._jitted = jitted
+        self._program = program
+
+    @property
+    def fun_name(self) -> str:
+        """Name of the function."""
+        return self._jitted.spec.name
+
+    @property
+    def in_tree(self) -> Any:
+        """Structure of the arguments: a pair of positional and keyword arguments."""
+        return self._program.call.tree
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the results."""
+        return self._program.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Types of the arguments, in their structure."""
+        return self.in_tree.unflatten(self._program.call.avals)
+
+    @property
+    def args_info(self) -> Any:
+        """Type and donation of each argument, in their structure."""
+        avals = self._program.call.avals
+        donated = self._jitted.spec.donated(self._program.call) or (False,) * len(avals)
+        return self.in_tree.unflatten([ArgInfo(a, d) for a, d in zip(avals, donated, strict=True)])
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Positions, among the flat arguments, of those that are donated."""
+        return tuple(i for i, d in enumerate(self._jitted.spec.donated(self._program.call)) if d)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, in their structure."""
+        avals = self._program.params.jaxpr.out_avals
+        return self.out_tree.unflatten([struct_of(a) for a in avals])
+
+
+def struct_of(aval: Any) -> ShapeDtypeStruct:
+    """The ShapeDtypeStruct of an aval."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
+
+
+class Traced(Stage):
+    """A function traced for certain arguments."""
+
+    def __init__(self, jitted: Any, program: Any, leaves: Sequence[Any]) -> None:
+        super().__init__(jitted, program)
+        self._leaves = leaves
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program, with what the function closes over as constants."""
+        return self._program.closed
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """The program as StableHLO, for the platform of its arguments or the one named."""
+        if lowering_platforms is not None and len(lowering_platforms) != 1:
+            raise ArgumentValueError("lower takes one platform at a time.", got=f"got {lowering_platforms}")
+        lowered = self._jitted.lower(self._program, self._leaves)
+        if lowering_platforms is not None and lowering_platforms[0] != lowered.request.placement.platform:
+            raise ArgumentValueError(
+                f"this program was traced for {lowered.request.placement.platform}.",
+                got=f"asked for {lowering_platforms[0]}", do="Use `export` to lower for another platform.",
+            )  # fmt: skip
+        return Lowered(self._jitted, self._program, lowered)
+
+
+_DIALECTS = ("stablehlo", "hlo")
+
+
+class Lowered(Stage):
+    """A function lowered to StableHLO for certain arguments."""
+
+    def __init__(self, jitted: Any, program: Any, lowered: LoweredProgram) -> None:
+        super().__init__(jitted, program)
+        self._lowered = lowered
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
+        if _dialect(dialect) == "hlo":
+            return self.compiler_ir("hlo").as_hlo_text()
+        return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module itself: an MLIR module, or an XLA computation for "hlo"."""
+        module = self._lowered.module.module
+        return to_hlo(module) if _dialect(dialect) == "hlo" else module
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimated flops, bytes and more of the program before optimization, by XLA."""
+        return hlo_cost(self._lowered.request.placement.client, self.compiler_ir("hlo"))
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """The program compiled for its devices; `compiler_options` are added to jit's."""
+        lowered = self._lowered
+        if compiler_options:
+            merged = dict(lowered.request.compiler_options) | dict(compiler_options)
+            request = lowered.request._replace(compiler_options=frozen(merged))
+            lowered = lowered._replace(request=request)
+        return Compiled(self._jitted, self._program, compile_lowered(lowered))
+
+
+def _dialect(dialect: str | None) -> str:
+    if dialect is not None and dialect not in _DIALECTS:
+        raise ArgumentValueError(f"there is no dialect {dialect!r}.", do=f"Use one of {', '.join(_DIALECTS)}.")
+    return dialect or "stablehlo"
+
+
+class Compiled(Stage):
+    """A function compiled for certain arguments; calling it runs it on arguments of just those types."""
+
+    def __init__(self, jitted: Any, program: Any, executable: Executable) -> None:
+        super().__init__(jitted, program)
+        self._executable = executable
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._jitted.spec.call(args, kwargs)
+        expected = self._program.call
+        if call.tree != expected.tree:
+            raise ArgumentTypeError(
+                f"`{self.fun_name}` was compiled for arguments of another structure.",
+                got=[f"compiled for: {expected.tree}", f"got: {call.tree}"],
+                do="Call it with the arguments' containers and keys it was lowered with.",
+            )
+        wrong = [
+            (path, a, b)
+            for path, a, b in zip(self._jitted.spec.debug_info(call).argument_names, expected.avals, call.avals, strict=True)
+            if (a.shape, a.dtype) != (b.shape, b.dtype)
+        ]
+        if wrong:
+            raise ArgumentTypeError(
+                f"`{self.fun_name}` was compiled for arguments of other types.",
+                got=[f"{path}: compiled for {a.text()}, got {b.text()}" for path, a, b in wrong[:5]],
+                do="Lower and compile it again for these arguments, or call the jitted function itself.",
+            )
+        return self.out_tree.unflatten(self._executable(call.leaves))
+
+    call = __call__
+
+    def as_text(self) -> str:
+        """The optimized program, as HLO text."""
+        return "\n\n".join(module.to_string() for module in self._executable.loaded.hlo_modules())
+
+    def cost_analysis(self) -> dict[str, float] | None:
+        """Estimated flops, bytes and more of the optimized program, by XLA."""
+        found = self._executable.loaded.cost_analysis()
+        return found[0] if isinstance(found, (list, tuple)) else found
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, results, temporaries and code, by XLA."""
+        return self._executable.loaded.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """XLA's own executable."""
+        return self._executable.loaded
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where arguments must lie, in their structure."""
+        return self.in_tree.unflatten(self._executable.argument_shardings)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where results lie, in their structure."""
+        return self.out_tree.unflatten(self._executable.out_shardings)
+
+
+def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:
+    """The function traced for these arguments, which may be `ShapeDtypeStruct`s."""
+    call = jitted.spec.call(args, kwargs)
+    return Traced(jitted, jitted.program(call), call.leaves)
+
+
+def lower(jitted: Any, /, *args: Any, **kwargs: Any) -> Lowered:
+    """The function lowered to StableHLO for these arguments, which may be `ShapeDtypeStruct`s."""
+    lowering_platforms = kwargs.pop("lowering_platforms", None)
+    return trace(jitted, *args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+
+def shapes(jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of the function's results for these arguments, without computing them."""
+    return trace(jitted, *args, **kwargs).out_info
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
+
+    >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((2, 2), np.float32))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    if hasattr(fun, "eval_shape") and hasattr(fun, "jitted"):
+        return fun.eval_shape(*args, **kwargs)
+    _, avals, tree = _traced(FunctionSpec(fun, name_of(fun)), args, kwargs)
+    return tree.unflatten([struct_of(a) for a in avals])
+
+
+def _traced(spec: FunctionSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any, Any]:
+    call = spec.call(args, kwargs)
+    trees: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        results, tree = flatten(spec.run(call, leaves))
+        trees.append(tree)
+        return results
+
+    program = ClosedJaxpr(*stage(flat, call.avals, spec.debug_info(call)))
+    return program, program.out_avals, trees[0]
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., Any]:
+    """A function that gives the program of `fun` for its arguments, instead of running it.
+
+    >>> print(make_jaxpr(lambda x: -x)(1.0))
+    { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
+    """
+    if not callable(fun):
+        raise ArgumentTypeError("make_jaxpr takes a function.", got=f"got {type(fun).__name__}")
+    if abstracted_axes is not None:
+        raise ArgumentValueError("make_jaxpr: abstracted_axes is not supported.")
+    static_nums, static_names = resolve_arguments(fun, static_argnums, None, "static")
+    spec = FunctionSpec(fun, name_of(fun), static_nums, static_names)
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        with bound_axes(dict(axis_env or ())):
+            program, avals, tree = _traced(spec, args, kwargs)
+        return (program, tree.unflatten([struct_of(a) for a in avals])) if return_shape else program
+
+    traced.__name__ = f"make_jaxpr({spec.name})"
+    return traced
+
+
+def typeof(x: Any) -> Any:
+    """The type of an array: shape, dtype, and more.
+
+    >>> typeof(np.zeros(3, np.float32))
+    f32[3]
+    """
+    return type_of(x)

@@ -1,0 +1,273 @@
+"""The primitive `while`: a loop whose number of steps is known only when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import EffectsError, MissingRule
+from pellucid.higher_order.scan import interleaved
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.effects import Effects
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rewriting import rearranged, remove_dead_equations
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.lowering.loops import while_loop as lowered_while
+from pellucid.lowering.module import ordered
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.logical import select_n
+from pellucid.primitives.reduction import reduce_or
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.derived import Derived, remembered, stage_open
+from pellucid.transforms.jvp import jvp_jaxpr
+from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.zeros import instantiate, spread
+
+
+class WhileParams(NamedTuple):
+    """Operands are constants of the condition, constants of the body, and the initial carry."""
+
+    body_jaxpr: ClosedJaxpr
+    body_nconsts: int
+    cond_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+
+    def split(self, values: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """(constants of the condition, constants of the body, carry) among things given for each operand."""
+        n, m = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
+        return values[:n], values[n:m], values[m:]
+
+
+class While(Primitive[WhileParams]):
+    """`while condition(carry): carry = body(carry)`."""
+
+    name = "while"
+    remember_types = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
+        return params.body_jaxpr.out_avals
+
+    def _typed(self, avals: tuple[Any, ...], params: WhileParams) -> Any:
+        return params.body_jaxpr.out_avals, self.effects(avals, params)
+
+    def effects(self, avals: tuple[Any, ...], params: WhileParams) -> Effects:
+        return params.body_jaxpr.effects | params.cond_jaxpr.effects
+
+    # Derivatives ----------------------------------------------------------------------------------
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams) -> tuple[Any, Any]:
+        loop = _DifferentiatedLoop(params, tangents)
+        results = bind(self, *loop.operands(primals), params=loop.params)
+        n = len(params.body_jaxpr.out_avals)
+        return results[:n], spread(results[n:], loop.carried, [type_of(x) for x in results[:n]])
+
+    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams) -> Any:
+        results = bind(self, *primals, params=params)
+        loop = _DifferentiatedLoop(params, tangents)
+        out: Sequence[Any] = ()
+        if any(loop.carried):
+            # The number of steps is not known, so nothing of them can be kept: the linear loop computes all again.
+            out = trace.stage_linear(self, loop.operands(primals), loop.params)[len(results) :]
+        return results, spread(out, loop.carried, [type_of(x) for x in results])
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: WhileParams
+    ) -> Sequence[Any]:
+        raise MissingRule(
+            "reverse mode can't go through a loop whose number of steps is known only when it runs.",
+            got="a `while_loop`, or a `fori_loop` with traced bounds",
+            do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp, jacfwd) works as it is.",
+        )
+
+    # Batches --------------------------------------------------------------------------------------
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: WhileParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        cond_dims, body_dims, carry_dims = params.split(dims)
+        cond_consts, body_consts, carry = params.split(operands)
+        carry_batched = [d is not None for d in carry_dims]
+        while True:
+            inner = [0 if b else None for b in carry_batched]
+            condition = batch_jaxpr(params.cond_jaxpr.jaxpr, axis, [*cond_dims, *inner])
+            body = batch_jaxpr(params.body_jaxpr.jaxpr, axis, [*body_dims, *inner], carry_batched)
+            ends_apart = condition.mask[0] is not None
+            found = [ends_apart or d is not None for d in body.mask]
+            if found == carry_batched:
+                break
+            carry_batched = found
+        carry = [
+            brought_to(axis, x, d, 0) if b else x for x, d, b in zip(carry, carry_dims, carry_batched, strict=True)
+        ]
+        if ends_apart:
+            cond_consts = [*condition.consts, *cond_consts]
+            body_consts = [*cond_consts, *body.consts, *body_consts]
+            condition, body = _ending_apart(params, condition, body)
+        cond_consts = [*condition.consts, *cond_consts]
+        body_consts = [*body.consts, *body_consts]
+        new = WhileParams(body.program, len(body_consts), condition.program, len(cond_consts))
+        results = bind(self, *cond_consts, *body_consts, *carry, params=new)
+        return results, [0 if b else None for b in carry_batched]
+
+    # Running --------------------------------------------------------------------------------------
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: WhileParams) -> Sequence[Any]:
+        cond_consts, body_consts, carry = params.split(operands)
+        cond_jaxpr, body_jaxpr = params.cond_jaxpr.jaxpr, params.body_jaxpr.jaxpr
+        avals = body_jaxpr.in_avals[params.body_nconsts :]
+        effects = ordered(cond_jaxpr.effects | body_jaxpr.effects)
+
+        def condition(values: list[Any]) -> Any:
+            return ctx.inline(cond_jaxpr, (), [*cond_consts, *values])[0]
+
+        def body(values: list[Any]) -> Any:
+            return ctx.inline(body_jaxpr, (), [*body_consts, *values])
+
+        if not ordered(cond_jaxpr.effects):
+            return lowered_while(ctx, avals, carry, condition, body, effects)
+        # A condition gives no tokens on, so one with ordered effects is computed in the body, for the next step.
+        go_on = condition(list(carry))
+        results = lowered_while(
+            ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0],
+            lambda values: (lambda new: [condition(new), *new])(body(values[1:])), effects,
+        )  # fmt: skip
+        return results[1:]
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        if not any(used) and not equation.effects:
+            return [False] * len(equation.operands), None
+        program, body, used_inputs, carried = _pruned_loop(equation.params, tuple(used))
+        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]  # noqa: E731
+        n, m = equation.params.cond_nconsts, equation.params.body_nconsts
+        params = WhileParams(body, sum(used_inputs[n : n + m]), program, sum(used_inputs[:n]))
+        remaining = equation.replace(
+            operands=keep(equation.operands, used_inputs), results=keep(equation.results, carried), params=params
+        )
+        return used_inputs, remaining
+
+
+while_p = While()
+_BOOL = shaped_array((), np.dtype(bool))
+
+
+class _DifferentiatedLoop:
+    """The loop over values and tangents: constants and carries are followed by their tangents."""
+
+    def __init__(self, params: WhileParams, tangents: Sequence[Any]) -> None:
+        jaxpr = params.body_jaxpr.jaxpr
+        self.source = params
+        _, consts, carry = params.split([type(t) is not Zero for t in tangents])
+        while True:
+            derived = jvp_jaxpr(jaxpr, [*consts, *carry], carry)
+            if list(derived.mask) == list(carry):
+                break
+            carry = derived.mask
+        self.carried = list(carry)
+        self.tangents = params.split(tangents)
+        self.consts = derived.consts
+        n_consts, n_carry, first = params.body_nconsts, len(jaxpr.outvars), len(derived.consts)
+        inputs = [*range(first), *interleaved(first, [n_consts, n_carry], [sum(consts), sum(carry)])]
+        body = rearranged(derived.program, inputs, range(n_carry + sum(carry)))
+        tangent_avals = [a.tangent() for a, c in zip(jaxpr.out_avals, carry, strict=True) if c]
+        condition = _with_more_inputs(params.cond_jaxpr, tuple(tangent_avals))
+        self.params = WhileParams(body, first + n_consts + sum(consts), condition, params.cond_nconsts)
+
+    def operands(self, primals: Sequence[Any]) -> tuple[Any, ...]:
+        """Operands of the loop, with tangents that are carried as arrays."""
+        cond_consts, body_consts, carry = self.source.split(primals)
+        _, const_tangents, carry_tangents = self.tangents
+        return (
+            *cond_consts, *self.consts, *body_consts, *(t for t in const_tangents if type(t) is not Zero), *carry,
+            *(instantiate(t) for t, c in zip(carry_tangents, self.carried, strict=True) if c),
+        )  # fmt: skip
+
+
+def _with_more_inputs(program: ClosedJaxpr, avals: tuple[Any, ...]) -> ClosedJaxpr:
+    """The program with further inputs, of types `avals`, that it doesn't use."""
+    if not avals:
+        return program
+    jaxpr = program.jaxpr
+    key = ("with more inputs", avals)
+    found = jaxpr.memo.get(key)
+    if found is None:
+        more = jaxpr.replace(invars=[*jaxpr.invars, *map(Var, avals)])
+        found = jaxpr.memo[key] = ClosedJaxpr(more)
+    return found
+
+
+def _ending_apart(params: WhileParams, condition: Derived, body: Derived) -> tuple[Derived, Derived]:
+    """Condition and body of a loop over a batch whose elements end at different steps.
+
+    It goes on while one of them does; elements that have ended keep their values. The body takes the constants of
+    the condition, then its own.
+    """
+    if params.body_jaxpr.effects or params.cond_jaxpr.effects:
+        raise EffectsError(
+            "vmap of a while_loop with side effects needs a condition that is the same for the whole batch.",
+            got=", ".join(map(repr, params.body_jaxpr.effects | params.cond_jaxpr.effects)),
+        )
+    jaxpr = body.program.jaxpr
+    test = remembered(jaxpr, ("any goes on", condition.program.jaxpr), lambda: _any_goes_on(condition))
+    step = remembered(jaxpr, ("step of those that go on", condition.program.jaxpr), lambda: _guarded_step(condition, body))
+    return test, step
+
+
+def _any_goes_on(condition: Derived) -> Derived:
+    jaxpr = condition.program.jaxpr
+    program, consts = stage_open(
+        lambda *values: [reduce_or(replay(jaxpr, (), *values)[0], (0,))], jaxpr.in_avals, jaxpr.debug
+    )
+    return Derived(program, consts, (None,))
+
+
+def _guarded_step(condition: Derived, body: Derived) -> Derived:
+    cond_jaxpr, body_jaxpr = condition.program.jaxpr, body.program.jaxpr
+    n_carry = len(body_jaxpr.outvars)
+    n_cond = len(cond_jaxpr.invars) - n_carry
+
+    def step(*values: Any) -> list[Any]:
+        carry = values[len(values) - n_carry :]
+        [goes_on] = replay(cond_jaxpr, (), *values[:n_cond], *carry)
+        new = replay(body_jaxpr, (), *values[n_cond:])
+        return [_chosen(goes_on, x, y) for x, y in zip(carry, new, strict=True)]
+
+    avals = [*cond_jaxpr.in_avals[:n_cond], *body_jaxpr.in_avals]
+    program, consts = stage_open(step, avals, body_jaxpr.debug)
+    return Derived(program, consts, body.mask)
+
+
+def _chosen(goes_on: Any, old: Any, new: Any) -> Any:
+    """`new` for the elements of a batch that go on, `old` for the others."""
+    shape = type_of(new).shape  # type: ignore[attr-defined]
+    return select_n(broadcast_in_dim(goes_on, shape, (0,)) if len(shape) > 1 else goes_on, old, new)
+
+
+def _pruned_loop(
+    params: WhileParams, used: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[bool]]:
+    """(condition, body, which operands they take, which carries remain) for the `used` results."""
+    condition, body = params.cond_jaxpr.jaxpr, params.body_jaxpr.jaxpr
+    n, m = params.cond_nconsts, params.body_nconsts
+    key = ("pruned loop", condition, used, n, m)
+    found = body.memo.get(key)
+    if found is None:
+        pruned_condition, tested = remove_dead_equations(condition)
+        carried = [u or t for u, t in zip(used, tested[n:], strict=True)]
+        while True:
+            pruned, needed = remove_dead_equations(body, carried)
+            more = [c or d for c, d in zip(carried, needed[m:], strict=True)]
+            if more == carried:
+                break
+            carried = more
+        kept = [*tested[:n], *carried], [*needed[:m], *carried]
+        programs = [
+            ClosedJaxpr(jaxpr.replace(invars=[v for v, k in zip(full.invars, keep, strict=True) if k]))
+            for jaxpr, full, keep in zip((pruned_condition, pruned), (condition, body), kept, strict=True)
+        ]
+        found = body.memo[key] = (*programs, [*tested[:n], *needed[:m], *carried], carried)
+    return found

@@ -1,0 +1,175 @@
+"""Abstract values: the types of values in a program.
+
+Avals are interned: equal avals are one object, so they compare and hash by identity. Make them with
+`shaped_array`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+
+Shape = tuple[Any, ...]
+_NOT_VARYING: frozenset[str] = frozenset()
+
+
+class AbstractValue:
+    """Type of a value. Subclasses: arrays, tokens, references."""
+
+    __slots__ = ()
+
+    def text(self) -> str:
+        """The type as a program's text shows it."""
+        raise NotImplementedError(type(self))
+
+    def tangent(self) -> AbstractValue:
+        """Type of a tangent of a value of this type."""
+        raise NotImplementedError(type(self))
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+class ShapedArray(AbstractValue):
+    """Type of an array: shape, dtype, weak type, explicit sharding, memory space, varying axes.
+
+    `sharding` is None where the compiler decides; `memory_space` is None for the device's default;
+    `varying` names the manual mesh axes over which the value differs (inside `shard_map`).
+    """
+
+    __slots__ = (
+        "shape", "dtype", "weak_type", "sharding", "memory_space", "varying", "ndim", "size",
+        "_tangent", "__weakref__",
+    )  # fmt: skip
+
+    shape: Shape
+    dtype: Any
+    weak_type: bool
+    sharding: Any
+    memory_space: Any
+    varying: frozenset[str]
+    ndim: int
+    size: int
+
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False, **more: Any) -> ShapedArray:
+        dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        return shaped_array(tuple(shape), dtype, weak_type, **more)
+
+    def __reduce__(self) -> Any:
+        return shaped_array, (
+            self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space, self.varying
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-dimensional array")
+        return self.shape[0]
+
+    def text(self) -> str:
+        dims = list(map(str, self.shape))
+        if self.sharding is not None:
+            for i, axes in enumerate(self.sharding.spec):
+                if axes is not None:
+                    names = axes if isinstance(axes, tuple) else (axes,)
+                    dims[i] += "@" + ("(" + ",".join(names) + ")" if len(names) > 1 else names[0])
+        varying = "{V:" + ",".join(sorted(self.varying)) + "}" if self.varying else ""
+        space = f"<{self.memory_space}>" if self.memory_space is not None else ""
+        return f"{dtypes.short_name(self.dtype)}{space}[{','.join(dims)}]{varying}"
+
+    str_short = text
+
+    def tangent(self) -> ShapedArray:
+        try:
+            return self._tangent
+        except AttributeError:
+            dtype = dtypes.tangent_dtype(self.dtype)
+            self._tangent = (
+                shaped_array(self.shape, dtype, False, None, None, self.varying)
+                if dtype == dtypes.float0
+                else shaped_array(
+                    self.shape, dtype, self.weak_type, self.sharding, self.memory_space, self.varying
+                )
+            )
+            return self._tangent
+
+    to_tangent_aval = tangent
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """This type with some fields changed."""
+        fields = {
+            "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type,
+            "sharding": self.sharding, "memory_space": self.memory_space, "varying": self.varying,
+        }  # fmt: skip
+        return shaped_array(**(fields | changes))
+
+    def strip_weak_type(self) -> ShapedArray:
+        """This type without weakness."""
+        return self.update(weak_type=False) if self.weak_type else self
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array; sub-byte elements count one byte, as on the host."""
+        return self.size * dtypes.item_bytes(self.dtype)
+
+
+_interned: dict[tuple[Any, ...], ShapedArray] = {}
+
+
+def shaped_array(
+    shape: Shape,
+    dtype: Any,
+    weak_type: bool = False,
+    sharding: Any = None,
+    memory_space: Any = None,
+    varying: frozenset[str] = _NOT_VARYING,
+) -> ShapedArray:
+    """The one aval with these fields; `shape` is a tuple of ints, `dtype` a NumPy or extended dtype."""
+    key = (shape, dtype, weak_type, sharding, memory_space, varying)
+    aval = _interned.get(key)
+    if aval is None:
+        aval = object.__new__(ShapedArray)
+        aval.shape = shape
+        aval.dtype = dtype
+        aval.weak_type = weak_type
+        aval.sharding = sharding
+        aval.memory_space = memory_space
+        aval.varying = varying
+        aval.ndim = len(shape)
+        aval.size = math.prod(shape)
+        aval = _interned.setdefault(key, aval)
+    return aval
+
+
+def physical(aval: ShapedArray) -> ShapedArray:
+    """The type that holds values of `aval` on a device: keys are arrays of their words, float0 is bool."""
+    dtype = aval.dtype
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return shaped_array((*aval.shape, *dtype.element_shape), dtype.base_dtype)
+    if dtype == dtypes.float0:
+        return shaped_array(aval.shape, np.dtype(bool))
+    return aval
+
+
+def element_shape(aval: ShapedArray) -> Shape:
+    """The axes behind those of `aval` with which a device holds its elements; () for ordinary dtypes."""
+    dtype = aval.dtype
+    return dtype.element_shape if isinstance(dtype, dtypes.ExtendedDType) else ()
+
+
+class AbstractToken(AbstractValue):
+    """Type of a token, which only carries an order of effects."""
+
+    __slots__ = ()
+
+    def text(self) -> str:
+        return "Tok"
+
+    def tangent(self) -> AbstractValue:
+        return shaped_array((), dtypes.float0)
+
+
+abstract_token = AbstractToken()

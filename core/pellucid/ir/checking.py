@@ -1,0 +1,51 @@
+"""The type checker of programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.base.errors import JaxprTypeError
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+    """Raise JaxprTypeError unless each variable is bound once and before its use, with the type its rule gives."""
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    bound: set[Var] = set()
+
+    def define(var: Var) -> None:
+        if var in bound:
+            raise JaxprTypeError("a variable is bound twice.", got=repr(var))
+        bound.add(var)
+
+    def use(atom: Atom, user: Any) -> None:
+        if type(atom) is not Literal and atom not in bound:
+            raise JaxprTypeError("a variable is used before it is bound.", got=f"{atom!r} in {user!r}")
+
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        define(var)
+    for equation in jaxpr.equations:
+        for atom in equation.operands:
+            use(atom, equation)
+        avals = tuple(a.aval for a in equation.operands)
+        expected, effects = equation.primitive.types(avals, equation.params)
+        found = tuple(v.aval for v in equation.results)
+        if len(expected) != len(found) or any(
+            e is not f and e.strip_weak_type() is not f.strip_weak_type()  # type: ignore[attr-defined]
+            for e, f in zip(expected, found, strict=True)
+        ):
+            raise JaxprTypeError(
+                f"`{equation.primitive.name}` gives other types than its equation says.",
+                got=[f"rule: {', '.join(map(repr, expected))}", f"equation: {', '.join(map(repr, found))}"],
+            )
+        if effects - equation.effects:
+            raise JaxprTypeError(f"an equation of `{equation.primitive.name}` hides effects.", got=repr(effects))
+        if equation.effects - jaxpr.effects:
+            raise JaxprTypeError("a program hides effects of its equations.", got=repr(equation))
+        for inner in subjaxprs(equation.params):
+            check_jaxpr(inner)
+        for var in equation.results:
+            define(var)
+    for atom in jaxpr.outvars:
+        use(atom, "the results")

@@ -1,0 +1,248 @@
+"""Programs: variables, literals, equations, jaxprs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.ir.avals import AbstractValue
+from pellucid.ir.effects import Effects, no_effects
+from pellucid.ir.primitive import Primitive
+
+
+class Var:
+    """A variable: bound once, compared by identity."""
+
+    __slots__ = ("aval", "__weakref__")
+
+    def __init__(self, aval: AbstractValue) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.text()}"
+
+
+class DropVar(Var):
+    """A result that nobody uses; a program's text shows `_`."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant in an equation or among a program's results."""
+
+    __slots__ = ("val", "aval")
+
+    def __init__(self, val: Any, aval: AbstractValue) -> None:
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.text()}"
+
+
+Atom = Var | Literal
+
+
+class Lineage(NamedTuple):
+    """Where a transformation took an equation from: the transformation and the equations' ids.
+
+    `origins` are equations (references); an empty tuple means plumbing of the transformation.
+    """
+
+    transformation: str
+    origins: tuple[Equation, ...]
+
+
+_next_id = itertools.count(1).__next__
+
+
+class Equation:
+    """`results = primitive[params] operands`, with the four facts that all tools join over.
+
+    The facts: `id` (stable in the process), `source` (captured stack), `scope` (name stack), `lineage`.
+    """
+
+    __slots__ = (
+        "operands", "results", "primitive", "params", "effects", "id", "source", "scope", "lineage",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        operands: Sequence[Atom],
+        results: Sequence[Var],
+        primitive: Primitive[Any],
+        params: Any,
+        effects: Effects = no_effects,
+        source: Any = None,
+        scope: Any = None,
+        lineage: Lineage | None = None,
+        id: int | None = None,  # noqa: A002
+    ) -> None:
+        self.operands = operands
+        self.results = results
+        self.primitive = primitive
+        self.params = params
+        self.effects = effects
+        self.id = id or _next_id()
+        self.source = source
+        self.scope = scope
+        self.lineage = lineage
+
+    @property
+    def invars(self) -> Sequence[Atom]:
+        """The reference's name for `operands`."""
+        return self.operands
+
+    @property
+    def outvars(self) -> Sequence[Var]:
+        """The reference's name for `results`."""
+        return self.results
+
+    def replace(self, **changes: Any) -> Equation:
+        """This equation with some fields changed; its four facts stay unless changed."""
+        fields = {name: getattr(self, name) for name in Equation.__slots__}
+        return Equation(**(fields | changes))
+
+    def __repr__(self) -> str:
+        results = " ".join(v.aval.text() for v in self.results)
+        return f"<Equation {self.id}: {results} = {self.primitive.name}>"
+
+
+class Jaxpr:
+    """A program: `constvars; invars -> equations -> outvars`. A value: nothing changes it.
+
+    Compared and hashed by identity. `debug` names its function and arguments for messages.
+    """
+
+    __slots__ = ("constvars", "invars", "equations", "outvars", "effects", "debug", "memo", "__weakref__")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        equations: Sequence[Equation],
+        outvars: Sequence[Atom],
+        effects: Effects | None = None,
+        debug: DebugInfo | None = None,
+    ) -> None:
+        self.constvars = tuple(constvars)
+        self.invars = tuple(invars)
+        self.equations = tuple(equations)
+        self.outvars = tuple(outvars)
+        self.effects = joined_effects(equations) if effects is None else effects
+        self.debug = debug
+        self.memo: dict[Any, Any] = {}
+        """Programs derived from this one (its derivative, its batched form), by what was asked."""
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        """The reference's name for `equations`."""
+        return self.equations
+
+    @property
+    def in_avals(self) -> tuple[AbstractValue, ...]:
+        return tuple(v.aval for v in self.invars)
+
+    @property
+    def out_avals(self) -> tuple[AbstractValue, ...]:
+        return tuple(v.aval for v in self.outvars)
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """This program with some fields changed."""
+        fields = {n: getattr(self, n) for n in ("constvars", "invars", "equations", "outvars", "debug")}
+        if "equations" not in changes:
+            fields["effects"] = self.effects
+        return Jaxpr(**(fields | changes))
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def pretty_print(self, **settings: Any) -> str:
+        """The program's text; settings as in `pellucid.ir.printing.text`."""
+        return text_of(self, **settings)
+
+
+class ClosedJaxpr:
+    """A program with the values of its constants."""
+
+    __slots__ = ("jaxpr", "consts", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        return self.jaxpr.equations
+
+    eqns = equations
+
+    @property
+    def effects(self) -> Effects:
+        return self.jaxpr.effects
+
+    @property
+    def in_avals(self) -> tuple[AbstractValue, ...]:
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> tuple[AbstractValue, ...]:
+        return self.jaxpr.out_avals
+
+    @property
+    def literals(self) -> list[Any]:
+        """The reference's other name for `consts`."""
+        return self.consts
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+        """This program with another jaxpr or other constants."""
+        return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
+
+    def __repr__(self) -> str:
+        return text_of(self.jaxpr)
+
+    def pretty_print(self, **settings: Any) -> str:
+        """The program's text; settings as in `pellucid.ir.printing.text`."""
+        return text_of(self.jaxpr, **settings)
+
+
+class DebugInfo(NamedTuple):
+    """What a program is called in messages: its function, and names of its arguments and results."""
+
+    name: str
+    argument_names: tuple[str, ...] = ()
+    result_paths: tuple[str, ...] = ()
+    source: Any = None
+
+
+def joined_effects(equations: Sequence[Equation]) -> Effects:
+    """All effects of `equations`."""
+    effects = no_effects
+    for equation in equations:
+        if equation.effects:
+            effects = effects | equation.effects
+    return effects
+
+
+def subjaxprs(params: Any) -> list[Jaxpr]:
+    """The programs among `params` of an equation, in order of the fields."""
+    found: list[Jaxpr] = []
+    for value in params:
+        for item in value if type(value) in (tuple, list) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                found.append(item.jaxpr)
+            elif isinstance(item, Jaxpr):
+                found.append(item)
+    return found
+
+
+def text_of(jaxpr: Jaxpr, **settings: Any) -> str:
+    """The text of a program; `printing` sets it, because the printer needs this module."""
+    return printer(jaxpr, **settings)
+
+
+def printer(jaxpr: Jaxpr, **settings: Any) -> str:
+    """Replaced by `printing.text` when that module loads."""
+    raise RuntimeError("pellucid.ir.printing is not loaded")

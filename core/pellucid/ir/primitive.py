@@ -1,0 +1,171 @@
+"""Primitives: one operation with all its rules in one class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pellucid.base.errors import MissingRule
+from pellucid.ir.avals import AbstractValue, ShapedArray
+from pellucid.ir.effects import Effects, no_effects
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+
+P = TypeVar("P")
+
+
+class NoParams(NamedTuple):
+    """Params of a primitive that has none."""
+
+
+NO_PARAMS = NoParams()
+_TYPES_KEPT = 1 << 16
+_RULES = ("abstract_eval", "jvp", "linearize", "transpose", "batch", "lower")
+
+
+class Primitive(Generic[P]):
+    """One operation. Subclasses override the rules they support.
+
+    Every rule takes the operands as one tuple and the static parameters as one `params` value (a
+    NamedTuple whose fields are named as a program's text shows them). Every primitive gives a list or
+    tuple of results, also when there is one. A rule runs with the parent trace as the current one.
+    """
+
+    name: str
+    remember_types = True
+    """Whether the type rule is remembered for (params, avals); off where params hold programs."""
+    linear_in: tuple[int, ...] | None = None
+    """Operands in which the primitive is jointly linear, where that is all its derivative."""
+    run: Any = None
+    """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None:
+            self.name = name
+        self._types: dict[Any, tuple[tuple[AbstractValue, ...], Effects]] = {}
+        registry[self.name] = self
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        return _by_name, (self.name,)
+
+    # Rules ------------------------------------------------------------------------------------
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: P) -> Sequence[AbstractValue]:
+        """Types of the results, without sharding; raises for operands that do not fit."""
+        raise self.missing("abstract_eval")
+
+    def effects(self, avals: tuple[Any, ...], params: P) -> Effects:
+        """Effects of an equation with these operands."""
+        return no_effects
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[AbstractValue], params: P
+    ) -> Sequence[AbstractValue]:
+        """`results` with their shardings; asked only if some operand's type has a sharding."""
+        raise self.missing("explicit_sharding")
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P) -> tuple[Any, Any]:
+        """(results, their tangents). A tangent may be `Zero`, never all of those given."""
+        raise self.missing("jvp")
+
+    linearize: Any = None
+    """`linearize(trace, primals, tangents, params)`: only for primitives whose params hold programs."""
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: P
+    ) -> Sequence[Any]:
+        """Cotangents of the operands given as `LinearOperand`, or `Zero`; None for the others."""
+        raise self.missing("transpose")
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: P
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        """Apply to operands whose batch axis is at `dims`: (results, their dims)."""
+        raise self.missing("batch")
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: P) -> Sequence[Any]:
+        """StableHLO values of the results."""
+        raise self.missing("lower")
+
+    def called(self, params: P) -> Any:
+        """The program that this primitive does nothing but call, if it is such a primitive."""
+        return None
+
+    def dead_code(self, used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+        """Which operands are needed for the `used` results, and the equation that remains (or None)."""
+        return [True] * len(equation.operands), equation
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        """The params that the program's text shows, by name."""
+        params = equation.params
+        return dict(zip(params._fields, params, strict=True))
+
+    def printed_name(self, equation: Any) -> str:
+        """The name that the program's text shows."""
+        return self.name
+
+    # ------------------------------------------------------------------------------------------
+
+    def types(self, avals: tuple[Any, ...], params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
+        """(types of the results, effects): the type rule, remembered."""
+        if not self.remember_types:
+            return self._typed(avals, params)
+        key = (params, avals)
+        typed = self._types.get(key)
+        if typed is None:
+            typed = self._typed(avals, params)
+            if len(self._types) >= _TYPES_KEPT:
+                self._types.clear()
+            self._types[key] = typed
+        return typed
+
+    def _typed(self, avals: tuple[Any, ...], params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
+        results: Sequence[AbstractValue] = self.abstract_eval(avals, params)
+        if any(getattr(aval, "sharding", None) is not None for aval in avals):
+            results = self.explicit_sharding(avals, results, params)
+        varying = [aval.varying for aval in avals if type(aval) is ShapedArray and aval.varying]
+        if varying:
+            results = self.varying_results(avals, results, frozenset().union(*varying))
+        return tuple(results), self.effects(avals, params)
+
+    def varying_results(
+        self, avals: tuple[Any, ...], results: Sequence[AbstractValue], axes: frozenset[str]
+    ) -> Sequence[AbstractValue]:
+        """`results` marked as varying over the manual `axes` over which some operand varies."""
+        return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]
+
+    def has_rule(self, rule: str) -> bool:
+        """Whether `rule` is defined for this primitive."""
+        return getattr(type(self), rule) is not getattr(Primitive, rule)
+
+    def missing(self, rule: str) -> MissingRule:
+        return MissingRule(
+            f"`{self.name}` has no {rule} rule.",
+            do=f"To add one: define `{type(self).__name__}.{rule}` in {type(self).__module__}.",
+        )
+
+
+registry: dict[str, Primitive[Any]] = {}
+"""All primitives by name."""
+
+
+def _by_name(name: str) -> Primitive[Any]:
+    return registry[name]
+
+
+def rule_matrix() -> dict[str, dict[str, bool]]:
+    """For each primitive, which rules it has."""
+    return {
+        name: {rule: primitive.has_rule(rule) for rule in _RULES}
+        for name, primitive in sorted(registry.items())
+    }
+
+
+def tangents_of(results: Sequence[Any], primals_out: Sequence[AbstractValue]) -> list[Any]:
+    """Tangents where None stands for a zero tangent."""
+    return [
+        Zero(aval.tangent()) if tangent is None else tangent
+        for tangent, aval in zip(results, primals_out, strict=True)
+    ]

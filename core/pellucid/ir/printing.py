@@ -1,0 +1,217 @@
+"""The text of a program, in the known format.
+
+    { lambda a:f32[4]; b:f32[3,4]. let c:f32[3,4] = add b 1.0:f32[] in (c,) }
+
+constants before the semicolon, arguments after it. A program called more than once is shown once, in front.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import source
+from pellucid.base.pretty import Break, Doc, Group, Nest, Text, concat, join, layout
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
+
+
+def variable_names() -> Iterator[str]:
+    """a, b, ..., z, ba, bb, ...: numbers written with the digits a to z."""
+    letters = string.ascii_lowercase
+    for number in itertools.count():
+        name, rest = letters[number % 26], number // 26
+        while rest:
+            name, rest = letters[rest % 26] + name, rest // 26
+        yield name
+
+
+class Names:
+    """Names of variables, given out in order of appearance."""
+
+    def __init__(self, name_of: Callable[[Var], str | None] | None = None) -> None:
+        self._fresh = variable_names()
+        self._names: dict[Var, str] = {}
+        self._name_of = name_of
+
+    def __getitem__(self, var: Var) -> str:
+        name = self._names.get(var)
+        if name is None:
+            wanted = self._name_of(var) if self._name_of is not None else None
+            name = self._names[var] = wanted or next(self._fresh)
+        return name
+
+    def suggest(self, var: Atom, like: Atom) -> None:
+        """Let `var` have the name of `like`, unless it has one."""
+        if type(var) is not Literal and type(like) is not Literal and like in self._names:
+            self._names.setdefault(var, self._names[like])  # type: ignore[arg-type, index]
+
+
+def text(
+    jaxpr: Jaxpr | ClosedJaxpr,
+    *,
+    source_info: bool = False,
+    name_stack: bool = False,
+    equation_ids: bool = False,
+    width: int = 80,
+    names: Callable[[Var], str | None] | None = None,
+    print_shapes: bool = True,
+    custom_pp_eqn_rules: bool = True,
+    use_color: bool = False,
+) -> str:
+    """The text of a program.
+
+    `source_info` adds the user's lines, `name_stack` the scopes, `equation_ids` the ids as comments;
+    `names` may name variables. `custom_pp_eqn_rules` and `use_color` are accepted for the reference's sake.
+    """
+    del custom_pp_eqn_rules, use_color
+    program = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    printer = _Printer(
+        Names(names), source_info=source_info, name_stack=name_stack, equation_ids=equation_ids,
+        shapes=print_shapes,
+    )  # fmt: skip
+    shared = printer.declare_shared(program)
+    return layout(concat(*shared, printer.jaxpr(program)), width)
+
+
+class _Printer:
+    def __init__(self, names: Names, *, source_info: bool, name_stack: bool, equation_ids: bool, shapes: bool) -> None:
+        self.names = names
+        self.source_info = source_info
+        self.name_stack = name_stack
+        self.equation_ids = equation_ids
+        self.shapes = shapes
+        self.shared: dict[Jaxpr, str] = {}
+
+    def declare_shared(self, program: Jaxpr) -> list[Doc]:
+        """Definitions of the programs that occur more than once; they are then shown by name."""
+        counts: dict[Jaxpr, int] = {}
+        order: list[tuple[Jaxpr, str]] = []
+
+        def visit(jaxpr: Jaxpr) -> None:
+            for equation in jaxpr.equations:
+                for inner in subjaxprs(equation.params):
+                    counts[inner] = counts.get(inner, 0) + 1
+                    if counts[inner] == 1:
+                        visit(inner)
+                        order.append((inner, getattr(equation.params, "name", None) or "jaxpr"))
+
+        visit(program)
+        taken: dict[str, int] = {}
+        definitions: list[Doc] = []
+        for inner, wanted in order:
+            if counts[inner] < 2:
+                continue
+            number = taken.get(wanted, 0)
+            taken[wanted] = number + 1
+            name = wanted if number == 0 else f"{wanted}{number}"
+            definitions.append(concat(f"let {name} = ", self.jaxpr(inner), " in", Text("\n")))
+            self.shared[inner] = name
+        return definitions
+
+    def jaxpr(self, jaxpr: Jaxpr) -> Doc:
+        """`{ lambda consts; arguments. let equations in (results) }`."""
+        if jaxpr in self.shared:
+            return Text(self.shared[jaxpr])
+        consts = " ".join(map(self.binder, jaxpr.constvars))
+        arguments = " ".join(map(self.binder, jaxpr.invars))
+        head = f"{{ lambda {consts}; {arguments}. let" if consts else f"{{ lambda ; {arguments}. let"
+        used = {a for e in jaxpr.equations for a in e.operands if type(a) is not Literal}
+        used.update(a for a in jaxpr.outvars if type(a) is not Literal)
+        equations = [self.equation(e, used) for e in jaxpr.equations]
+        results = self.tuple([self.atom(a) for a in jaxpr.outvars])
+        body = Nest(4, concat(Break(), join(Break(), equations)))
+        return Group(concat(head, body, Nest(2, concat(Break(), f"in {results} }}"))))
+
+    def dropped(self, var: Var) -> str:
+        """A result that nothing uses."""
+        return f"_:{var.aval.text()}" if self.shapes else "_"
+
+    def binder(self, var: Var) -> str:
+        name = self.names[var]
+        return f"{name}:{var.aval.text()}" if self.shapes else name
+
+    def atom(self, atom: Atom) -> str:
+        if type(atom) is Literal:
+            return f"{literal_text(atom)}:{atom.aval.text()}" if self.shapes else literal_text(atom)
+        return self.names[atom]  # type: ignore[index]
+
+    @staticmethod
+    def tuple(items: Sequence[str]) -> str:
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+    def equation(self, equation: Equation, used: set[Any]) -> Doc:
+        results = " ".join(
+            self.binder(v) if v in used else self.dropped(v) for v in equation.results
+        )
+        for inner in subjaxprs(equation.params):
+            if equation.primitive.name == "jit" and inner not in self.shared:
+                self._share_names(equation, inner)
+        primitive = equation.primitive
+        shown = primitive.printed_params(equation)
+        name = primitive.printed_name(equation)
+        params = self.params(shown) if shown else Text("")
+        operands = "".join(f" {self.atom(a)}" for a in equation.operands) or " "
+        if not equation.results:
+            return concat(name, params, operands, self.comment(equation))
+        return concat(f"{results} = ", name, params, operands, self.comment(equation))
+
+    def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
+        for operand, var in zip(equation.operands, inner.invars, strict=True):
+            if type(operand) is not Literal:
+                self.names[operand]  # noqa: B018  (gives the operand its name first)
+                self.names.suggest(var, operand)
+        for result, atom in zip(equation.results, inner.outvars, strict=True):
+            self.names.suggest(atom, result)
+
+    def comment(self, equation: Equation) -> str:
+        notes = []
+        if self.equation_ids:
+            notes.append(f"e{equation.id}")
+        if self.name_stack and equation.scope is not None:
+            notes.append(str(equation.scope))
+        if self.source_info:
+            notes.append(source.describe(equation.source) or "")
+        return f"  # {' '.join(filter(None, notes))}" if any(notes) else ""
+
+    def params(self, shown: dict[str, Any]) -> Doc:
+        first = [key for key in ("name",) if key in shown]
+        ordered = first + sorted(key for key in shown if key not in first)
+        pairs = [concat(f"{key}=", self.value(shown[key])) for key in ordered]
+        body = Nest(2, concat(Break(""), join(Break(), pairs)))
+        return Group(concat("[", body, Break(""), "]"))
+
+    def value(self, value: Any) -> Doc:
+        """A param's value."""
+        if isinstance(value, ClosedJaxpr):
+            return self.jaxpr(value.jaxpr)
+        if isinstance(value, Jaxpr):
+            return self.jaxpr(value)
+        if type(value) is tuple and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
+            inner = join(Break(), [self.value(v) for v in value])
+            return Group(concat("(", Nest(2, concat(Break(""), inner)), Break(""), ")"))
+        return Text(param_text(value))
+
+
+def param_text(value: Any) -> str:
+    """A param's value in one line."""
+    if isinstance(value, np.dtype):
+        return value.name
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    return str(value)
+
+
+def literal_text(literal: Literal) -> str:
+    """The value of a literal, as its dtype rounds it."""
+    value = literal.val
+    dtype = getattr(literal.aval, "dtype", None)
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "aval"):
+        value = np.asarray(value)
+        return str(value.item()) if value.dtype.kind in "biufc" else str(value)
+    if dtype is not None and isinstance(dtype, np.dtype) and dtype.kind in "iufcb":
+        return str(np.asarray(value, dtype).item())
+    return str(value)

@@ -1,0 +1,126 @@
+"""Rewriting programs: dead code, inlining, closing over constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
+
+
+def remove_dead_equations(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None, *, keep_inputs: bool = False
+) -> tuple[Jaxpr, list[bool]]:
+    """The program without equations that its `used_outputs` don't need, and which inputs it still needs.
+
+    Inputs that are not needed are dropped unless `keep_inputs`. Equations with effects stay.
+    """
+    used = [True] * len(jaxpr.outvars) if used_outputs is None else list(used_outputs)
+    outvars = [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
+    live: set[Atom] = {v for v in outvars if type(v) is not Literal}
+    kept: list[Equation] = []
+    for equation in reversed(jaxpr.equations):
+        used_results = [v in live for v in equation.results]
+        if not any(used_results) and not has_lasting_effects(equation):
+            continue
+        if all(used_results):
+            used_operands, remaining = [True] * len(equation.operands), equation
+        else:
+            used_operands, remaining = equation.primitive.dead_code(used_results, equation)
+            if remaining is None:
+                continue
+        kept.append(remaining)
+        live.update(
+            a
+            for a, u in zip(equation.operands, used_operands, strict=True)
+            if u and type(a) is not Literal
+        )
+    kept.reverse()
+    used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
+    pruned = Jaxpr(
+        [v for v in jaxpr.constvars if v in live],
+        [v for v, u in zip(jaxpr.invars, used_inputs, strict=True) if u],
+        kept,
+        outvars,
+        debug=jaxpr.debug,
+    )
+    return pruned, used_inputs
+
+
+def has_lasting_effects(equation: Equation) -> bool:
+    """Whether the equation must stay though nobody uses its results."""
+    return any(getattr(effect, "keeps_equation", True) for effect in equation.effects)
+
+
+def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:
+    """The program whose constants have become its first inputs."""
+    if not jaxpr.constvars:
+        return jaxpr
+    return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
+
+
+def rearranged(program: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
+    """The program whose inputs and results are those of `program` at the given positions; it has no constants.
+
+    `inputs` is a permutation; results may be repeated or left out. One object for equal questions.
+    """
+    jaxpr = program.jaxpr
+    if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(range(len(jaxpr.outvars))):
+        return program
+    key = ("rearranged", tuple(inputs), tuple(results))
+    found = jaxpr.memo.get(key)
+    if found is None:
+        invars = [jaxpr.invars[i] for i in inputs]
+        outvars = [jaxpr.outvars[i] for i in results]
+        found = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
+    return found
+
+
+def inlined(
+    jaxpr: Jaxpr, body_of: Callable[[Equation], ClosedJaxpr | None]
+) -> tuple[Jaxpr, list[Any]]:
+    """`jaxpr` with equations replaced by the programs that `body_of` gives for them.
+
+    Also gives the constants of those programs, which become further constants behind `jaxpr`'s own.
+    """
+    equations: list[Equation] = []
+    constvars = list(jaxpr.constvars)
+    consts: list[Any] = []
+    renamed: dict[Atom, Atom] = {}
+
+    def rename(atom: Atom) -> Atom:
+        return atom if type(atom) is Literal else renamed.get(atom, atom)
+
+    def visit(source: Sequence[Equation]) -> None:
+        for equation in source:
+            operands = [rename(a) for a in equation.operands]
+            body = body_of(equation)
+            if body is None:
+                results = [renamed.pop(v, v) for v in equation.results]
+                equations.append(equation.replace(operands=operands, results=results))
+                continue
+            fresh: dict[Atom, Atom] = {}
+            for var, const in zip(body.jaxpr.constvars, body.consts, strict=True):
+                fresh[var] = Var(var.aval)
+                constvars.append(fresh[var])  # type: ignore[arg-type]
+                consts.append(const)
+            fresh.update(zip(body.jaxpr.invars, operands, strict=True))
+            for inner in body.jaxpr.equations:
+                for v in inner.results:
+                    fresh[v] = type(v)(v.aval) if type(v) is DropVar else Var(v.aval)
+            copied = [
+                inner.replace(
+                    operands=[a if type(a) is Literal else fresh[a] for a in inner.operands],
+                    results=[fresh[v] for v in inner.results],
+                )
+                for inner in body.jaxpr.equations
+            ]
+            visit(copied)
+            for var, inner_atom in zip(equation.results, body.jaxpr.outvars, strict=True):
+                renamed[var] = rename(
+                    inner_atom if type(inner_atom) is Literal else fresh[inner_atom]
+                )
+
+    visit(jaxpr.equations)
+    outvars = [rename(a) for a in jaxpr.outvars]
+    return Jaxpr(constvars, jaxpr.invars, equations, outvars, debug=jaxpr.debug), consts

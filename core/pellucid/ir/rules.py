@@ -1,0 +1,48 @@
+"""The vocabulary in which primitives state their rules; it knows no transformation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pellucid.ir.avals import AbstractValue, ShapedArray
+
+
+class Zero:
+    """A tangent or cotangent known to be zero; `aval` is its own type (not the primal's)."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: AbstractValue) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class LinearOperand:
+    """Stands, in a transpose rule, for an operand whose cotangent is wanted."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"LinearOperand({self.aval})"
+
+
+def is_linear(operand: Any) -> bool:
+    """Whether a transpose rule must give this operand's cotangent."""
+    return type(operand) is LinearOperand
+
+
+class BatchAxis(NamedTuple):
+    """The axis that `vmap` adds: how long it is, its name for collectives, its mesh axes."""
+
+    size: int
+    name: Any = None
+    spmd_name: Any = None
+
+
+BatchDim = int | None
+"""Position of the batch axis in a value; None where the value has none."""

@@ -1,0 +1,1 @@
+"""A jaxpr becomes a StableHLO module."""

@@ -1,0 +1,290 @@
+"""What a lowering rule is given: types, constants and operations of the module being built.
+
+`ctx.avals_in`, `ctx.avals_out` and `ctx.location` belong to the equation at hand; the same object serves
+the whole module, so that lowering an equation allocates nothing but its operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import CompilationError
+from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.effects import Effect
+from pellucid.xla.mlir import element_types, ir
+
+_create = ir.Operation.create
+_I64 = np.dtype(np.int64)
+
+
+class LoweringContext:
+    """The state of one lowering, and the building blocks that rules use.
+
+    Operations are made by name (`ctx.op`, `ctx.op1`): generated op classes cost three times as much and
+    change between releases.
+    """
+
+    def __init__(self, context: ir.Context, platform: str) -> None:
+        self.mlir_context = context
+        self.platform = platform
+        self.location: ir.Location = ir.Location.unknown(context)
+        self.avals_in: tuple[Any, ...] = ()
+        self.avals_out: tuple[Any, ...] = ()
+        self.tokens: dict[Effect, ir.Value] = {}
+        self.host_callbacks: list[Any] = []
+        """Python functions that the compiled program calls, by index."""
+        self.keep_alive: list[Any] = []
+        """Objects that must live as long as the executable."""
+        self.sharding_attributes: Any = None
+        self.module_lowering: Any = None
+        """The owner of functions and locations (`lowering.module`)."""
+        self._types: dict[Any, ir.Type] = {}
+        self._element_types: dict[Any, ir.Type] = {}
+        self._attributes: dict[Any, ir.Attribute] = {}
+        self.token_type: ir.Type = ir.Type.parse("!stablehlo.token", context)
+
+    # Types ------------------------------------------------------------------------------------
+
+    def type(self, aval: Any) -> ir.Type:
+        """The MLIR type of values of type `aval`."""
+        found = self._types.get(aval)
+        if found is None:
+            if isinstance(aval, AbstractToken):
+                found = self.token_type
+            else:
+                aval = physical(aval)
+                found = ir.RankedTensorType.get(aval.shape, self.element_type(aval.dtype))
+            self._types[aval] = found
+        return found
+
+    def types(self, avals: Sequence[Any]) -> list[ir.Type]:
+        """The MLIR types of `avals`."""
+        return [self.type(aval) for aval in avals]
+
+    def element_type(self, dtype: Any) -> ir.Type:
+        """The MLIR type of one element."""
+        found = self._element_types.get(dtype)
+        if found is None:
+            make = element_types.get(dtype)
+            if make is None:
+                raise CompilationError(
+                    f"arrays of dtype {dtypes.short_name(dtype)} can't be compiled.",
+                    do="Convert to a dtype that XLA has.",
+                )
+            found = self._element_types[dtype] = make()
+        return found
+
+    def tensor(self, shape: Sequence[int], dtype: Any) -> ir.Type:
+        """The MLIR type of an array."""
+        return self.type(shaped_array(tuple(shape), np.dtype(dtype)))
+
+    # Attributes -------------------------------------------------------------------------------
+
+    def ints(self, values: Sequence[int]) -> ir.Attribute:
+        """`array<i64: ...>`."""
+        key = ("ints", tuple(values))
+        found = self._attributes.get(key)
+        if found is None:
+            found = self._attributes[key] = ir.DenseI64ArrayAttr.get(list(values))
+        return found
+
+    def bools(self, values: Sequence[bool]) -> ir.Attribute:
+        """`array<i1: ...>`."""
+        return ir.DenseBoolArrayAttr.get(list(values))
+
+    def int_matrix(self, values: Any) -> ir.Attribute:
+        """`dense<...> : tensor<...xi64>`, for padding and replica groups."""
+        return ir.DenseIntElementsAttr.get(np.asarray(values, dtype=_I64))
+
+    def integer(self, value: int, width: int = 64) -> ir.Attribute:
+        """`value : iN`."""
+        key = ("integer", value, width)
+        found = self._attributes.get(key)
+        if found is None:
+            found = ir.IntegerAttr.get(ir.IntegerType.get_signless(width), value)
+            self._attributes[key] = found
+        return found
+
+    def boolean(self, value: bool) -> ir.Attribute:
+        """`true` or `false`."""
+        return ir.BoolAttr.get(value)
+
+    def string(self, value: str) -> ir.Attribute:
+        """A string attribute."""
+        return ir.StringAttr.get(value)
+
+    def attribute(self, text: str) -> ir.Attribute:
+        """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
+        found = self._attributes.get(text)
+        if found is None:
+            found = self._attributes[text] = ir.Attribute.parse(text, self.mlir_context)
+        return found
+
+    def enum(self, kind: str, value: str) -> ir.Attribute:
+        """`#stablehlo<kind value>`."""
+        return self.attribute(f"#stablehlo<{kind} {value}>")
+
+    # Operations -------------------------------------------------------------------------------
+
+    def op(
+        self,
+        name: str,
+        result_types: Sequence[ir.Type],
+        operands: Sequence[ir.Value],
+        attributes: dict[str, ir.Attribute] | None = None,
+        regions: int = 0,
+    ) -> Any:
+        """A new operation at the insertion point; `.results`, `.regions`."""
+        return _create(
+            name, results=result_types, operands=operands, attributes=attributes,
+            regions=regions, loc=self.location,
+        )  # fmt: skip
+
+    def op1(
+        self,
+        name: str,
+        result: Any,
+        operands: Sequence[ir.Value],
+        attributes: dict[str, ir.Attribute] | None = None,
+    ) -> ir.Value:
+        """The one result of a new operation; `result` is its aval."""
+        return _create(
+            name, results=[self.type(result)], operands=operands, attributes=attributes,
+            loc=self.location,
+        ).result  # fmt: skip
+
+    def constant(self, value: Any, dtype: Any = None) -> ir.Value:
+        """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
+        array = np.asarray(value, dtype=dtype)
+        shape = array.shape
+        if array.dtype == np.bool_:
+            attribute = ir.DenseElementsAttr.get(
+                np.packbits(array, bitorder="little") if array.size != 1 else array.astype(np.int8),
+                type=ir.IntegerType.get_signless(1), shape=shape,
+            )  # fmt: skip
+        elif array.size > 1 and (array.ravel()[0] == array).all() and array.dtype.kind != "c":
+            scalar = array.ravel()[:1].reshape(())
+            splat = self._dense(scalar)
+            attribute = ir.DenseElementsAttr.get_splat(
+                self.type(shaped_array(shape, array.dtype)), splat[0] if hasattr(splat, "__getitem__") else splat
+            )
+        else:
+            attribute = self._dense(array)
+        return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
+
+    def _dense(self, array: np.ndarray) -> ir.Attribute:
+        """A dense attribute; extension dtypes travel as bytes of their width."""
+        element = self.element_type(array.dtype)
+        if array.dtype.kind == "V" or array.dtype.type.__module__ == "ml_dtypes":
+            bytes_ = np.ascontiguousarray(array).view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
+            return ir.DenseElementsAttr.get(bytes_, type=element, shape=array.shape)
+        return ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=array.shape)
+
+    def full(self, aval: ShapedArray, value: Any) -> ir.Value:
+        """An array of type `aval` filled with `value`."""
+        scalar = self.constant(np.asarray(value, dtype=aval.dtype))
+        return self.broadcast(scalar, (), aval) if aval.shape else scalar
+
+    def zeros(self, aval: ShapedArray) -> ir.Value:
+        """An array of zero bits that holds values of type `aval`."""
+        return self.full(physical(aval), 0)
+
+    def broadcast(self, x: ir.Value, dims: Sequence[int], result: Any) -> ir.Value:
+        """`x` with its axes at `dims` of the result."""
+        return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)})
+
+    def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: tuple[int, ...]) -> ir.Value:
+        """`x` of type `aval` repeated to `shape`: a scalar, or an array whose dimensions of size 1 stretch."""
+        result = shaped_array(shape, aval.dtype)
+        n_words = len(element_shape(aval))
+        return self.broadcast(x, range(len(shape) - aval.ndim, len(shape) + n_words), result)
+
+    def reshape(self, x: ir.Value, result: Any) -> ir.Value:
+        """`x` with another shape."""
+        return self.op1("stablehlo.reshape", result, [x])
+
+    def convert(self, x: ir.Value, result: Any) -> ir.Value:
+        """`x` converted to the dtype of aval `result`."""
+        return self.op1("stablehlo.convert", result, [x])
+
+    def compare(
+        self, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArray, *, total_order: bool = False
+    ) -> ir.Value:
+        """Elementwise comparison of two values of type `aval`; direction EQ, NE, LT, LE, GT, GE.
+
+        `total_order` gives signed zeros and NaNs a place among the floating numbers.
+        """
+        kind = aval.dtype.kind
+        if dtypes.is_inexact(aval.dtype):
+            compare_type = "TOTALORDER" if total_order else "FLOAT"
+        else:
+            compare_type = "UNSIGNED" if kind in "ub" else "SIGNED"
+            if dtypes.short_name(aval.dtype).startswith("u"):
+                compare_type = "UNSIGNED"
+        return self.op1(
+            "stablehlo.compare", shaped_array(aval.shape, np.dtype(bool)), [x, y],
+            {"comparison_direction": self.enum("comparison_direction", direction),
+             "compare_type": self.enum("comparison_type", compare_type)},
+        )  # fmt: skip
+
+    def transpose(self, x: ir.Value, permutation: Sequence[int], result: Any) -> ir.Value:
+        """`x` with permuted axes."""
+        return self.op1("stablehlo.transpose", result, [x], {"permutation": self.ints(permutation)})
+
+    def reduce(self, x: ir.Value, initial: ir.Value, axes: Sequence[int], op: str, result: Any) -> ir.Value:
+        """`x` reduced along `axes` by the StableHLO operation `op`, beginning with the scalar `initial`."""
+        reduction = self.op(
+            "stablehlo.reduce", [self.type(result)], [x, initial], {"dimensions": self.ints(axes)}, regions=1
+        )
+        self.scalar_body(reduction.regions[0], op, result.dtype)
+        return reduction.result
+
+    def block(self, region: ir.Region, avals: Sequence[Any]) -> ir.Block:
+        """A new block in `region` with arguments of types `avals`."""
+        types = self.types(avals)
+        return ir.Block.create_at_start(region, types, [self.location] * len(types))
+
+    def scalar_body(self, region: ir.Region, op: str, dtype: Any) -> None:
+        """Fill `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, as reductions want it."""
+        aval = shaped_array((), dtype)
+        block = self.block(region, [aval, aval])
+        with ir.InsertionPoint(block):
+            result = self.op1(op, aval, list(block.arguments))
+            self.op("stablehlo.return", [], [result])
+
+    def jaxpr_body(
+        self, region: ir.Region, jaxpr: Any, consts: Sequence[ir.Value] = (), extra_avals: Sequence[Any] = ()
+    ) -> None:
+        """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results.
+
+        `extra_avals` are further block arguments that the program doesn't see.
+        """
+        block = self.block(region, [*jaxpr.in_avals, *extra_avals])
+        with ir.InsertionPoint(block):
+            results = self.inline(jaxpr, consts, list(block.arguments)[: len(jaxpr.invars)])
+            self.op("stablehlo.return", [], results)
+
+    # Programs ---------------------------------------------------------------------------------
+
+    def inline(self, jaxpr: Any, consts: Sequence[ir.Value], operands: Sequence[ir.Value]) -> list[ir.Value]:
+        """Lower the equations of `jaxpr` here; the values of its results."""
+        return self.module_lowering.lower_equations(jaxpr, consts, operands)
+
+    def call(self, jaxpr: Any, name: str, operands: Sequence[ir.Value], **more: Any) -> list[ir.Value]:
+        """Call `jaxpr` as a function of the module, lowered once however often it is called."""
+        return self.module_lowering.lower_call(jaxpr, name, operands, **more)
+
+    def symbol(self, jaxpr: Any, name: str) -> str:
+        """The reference `@name` to `jaxpr` as a function of the module, for operations that call by reference."""
+        return f"@{self.module_lowering.symbol(jaxpr, name)}"
+
+    def from_python(
+        self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any = ()
+    ) -> list[ir.Value]:
+        """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""
+        return self.module_lowering.lower_python(function, operands, params)
+

@@ -1,0 +1,98 @@
+"""Loops and branches in StableHLO, with the tokens of ordered effects threaded through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.ir.avals import abstract_token, physical, shaped_array
+from pellucid.ir.effects import Effect
+from pellucid.lowering.context import LoweringContext
+from pellucid.xla.mlir import ir
+
+Values = Sequence[Any]
+
+
+def while_loop(
+    ctx: LoweringContext,
+    avals: Sequence[Any],
+    initial: Values,
+    condition: Callable[[list[Any]], Any],
+    body: Callable[[list[Any]], Values],
+    effects: tuple[Effect, ...] = (),
+) -> list[Any]:
+    """Values after `while condition(values): values = body(values)`, which begin as `initial`."""
+    n = len(effects)
+    all_avals = [*(abstract_token for _ in effects), *avals]
+    loop = ctx.op(
+        "stablehlo.while", ctx.types(all_avals), [*(ctx.tokens[e] for e in effects), *initial], regions=2
+    )
+    outer = ctx.tokens
+    block = ctx.block(loop.regions[0], all_avals)
+    with ir.InsertionPoint(block):
+        ctx.op("stablehlo.return", [], [condition(list(block.arguments)[n:])])
+    block = ctx.block(loop.regions[1], all_avals)
+    with ir.InsertionPoint(block):
+        arguments = list(block.arguments)
+        ctx.tokens = outer | dict(zip(effects, arguments[:n], strict=True))
+        results = body(arguments[n:])
+        ctx.op("stablehlo.return", [], [*(ctx.tokens[e] for e in effects), *results])
+    found = list(loop.results)
+    ctx.tokens = outer | dict(zip(effects, found[:n], strict=True))
+    return found[n:]
+
+
+def case(
+    ctx: LoweringContext,
+    index: Any,
+    avals: Sequence[Any],
+    branches: Sequence[Callable[[], Values]],
+    effects: tuple[Effect, ...] = (),
+) -> list[Any]:
+    """Values, of types `avals`, that the branch number `index` (int32) gives."""
+    n = len(effects)
+    all_avals = [*(abstract_token for _ in effects), *avals]
+    operation = ctx.op("stablehlo.case", ctx.types(all_avals), [index], regions=len(branches))
+    outer = ctx.tokens
+    for region, branch in zip(operation.regions, branches, strict=True):
+        block = ctx.block(region, [])
+        with ir.InsertionPoint(block):
+            ctx.tokens = dict(outer)
+            results = branch()
+            ctx.op("stablehlo.return", [], [*(ctx.tokens[e] for e in effects), *results])
+    found = list(operation.results)
+    ctx.tokens = outer | dict(zip(effects, found[:n], strict=True))
+    return found[n:]
+
+
+def counter_dtype(length: int) -> np.dtype:
+    """The dtype of a loop's counter."""
+    return np.dtype(np.int32 if length < 2**31 else np.int64)
+
+
+def element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, element: Any) -> Any:
+    """`x[index]`; `index` is a scalar, `aval` and `element` are the types of `x` and of the result."""
+    full, part = physical(aval), physical(element)
+    window = shaped_array((1, *part.shape), part.dtype)
+    taken = ctx.op1(
+        "stablehlo.dynamic_slice", window, [x, *_starts(ctx, index, full.ndim)],
+        {"slice_sizes": ctx.ints(window.shape)},
+    )  # fmt: skip
+    return ctx.reshape(taken, part)
+
+
+def with_element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, value: Any, element: Any) -> Any:
+    """`x` with `x[index] = value`."""
+    full, part = physical(aval), physical(element)
+    window = ctx.reshape(value, shaped_array((1, *part.shape), part.dtype))
+    return ctx.op1("stablehlo.dynamic_update_slice", full, [x, window, *_starts(ctx, index, full.ndim)])
+
+
+def _starts(ctx: LoweringContext, index: Any, ndim: int) -> list[Any]:
+    if ndim == 1:
+        return [index]
+    wide = ir.RankedTensorType(index.type).element_type == ir.IntegerType.get_signless(64)
+    zero = ctx.constant(np.zeros((), np.int64 if wide else np.int32))
+    return [index, *[zero] * (ndim - 1)]

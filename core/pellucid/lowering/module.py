@@ -1,0 +1,260 @@
+"""A whole module: its main function, the functions it calls, locations, tokens, donation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import source
+from pellucid.ir.avals import abstract_token, shaped_array
+from pellucid.ir.effects import Effect
+from pellucid.ir.jaxpr import Jaxpr, Literal
+from pellucid.lowering.context import LoweringContext
+from pellucid.tracing.staging import stage
+from pellucid.tracing.values import type_of
+from pellucid.xla.mlir import ir, location_cache, new_context
+
+_FRAME_LIMIT = 12
+
+
+class ModuleOptions(NamedTuple):
+    """What decides a module besides its program."""
+
+    name: str
+    platform: str
+    n_partitions: int = 1
+    donated: tuple[bool, ...] = ()
+    """For each argument, whether its memory may hold results."""
+    aliases: tuple[int | None, ...] = ()
+    """For each argument, the result that takes its memory, where one fits."""
+    argument_shardings: tuple[Any, ...] = ()
+    result_shardings: tuple[Any, ...] = ()
+    argument_names: tuple[str, ...] = ()
+    result_names: tuple[str, ...] = ()
+    argument_layouts: tuple[str | None, ...] = ()
+    result_layouts: tuple[str | None, ...] = ()
+
+
+class LoweredModule(NamedTuple):
+    """A StableHLO module with what must travel beside it."""
+
+    module: ir.Module
+    context: ir.Context
+    host_callbacks: list[Any]
+    keep_alive: list[Any]
+    ordered_effects: tuple[Effect, ...]
+    calls: int
+    """Most times that one shared function is called; it guides how XLA treats calls."""
+
+
+def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
+    """The module of `jaxpr`, whose constants must be among its arguments.
+
+    `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, ndim)`) turns shardings into Shardy
+    attributes; None for programs of one device.
+    """
+    context = new_context()
+    with context, ir.Location.unknown(context):
+        lowering = ModuleLowering(context, options.platform)
+        lowering.ctx.sharding_attributes = shardings
+        module = lowering.lower_main(jaxpr, options)
+    return LoweredModule(
+        module, context, lowering.ctx.host_callbacks, lowering.ctx.keep_alive,
+        lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
+    )  # fmt: skip
+
+
+class ModuleLowering:
+    """Builds one module."""
+
+    def __init__(self, context: ir.Context, platform: str) -> None:
+        self.ctx = LoweringContext(context, platform)
+        self.ctx.module_lowering = self
+        self.context = context
+        self.module = ir.Module.create()
+        self.functions: dict[Any, str] = {}
+        self.call_counts: dict[str, int] = {}
+        self.names: dict[str, int] = {}
+        self.python_programs: dict[Any, Any] = {}
+        self.scopes: dict[Any, str] = {}
+        self.location_of = location_cache(_file_of_code, _FRAME_LIMIT, context)
+        self.ordered_effects: tuple[Effect, ...] = ()
+        self.prefix = ""
+
+    # Functions ----------------------------------------------------------------------------------
+
+    def lower_main(self, jaxpr: Jaxpr, options: ModuleOptions) -> ir.Module:
+        """Fill the module with `main` and return it."""
+        ctx, op = self.ctx, self.module.operation
+        op.attributes["sym_name"] = ir.StringAttr.get(f"jit_{_identifier(options.name)}")
+        op.attributes["mhlo.num_partitions"] = ctx.integer(options.n_partitions, 32)
+        op.attributes["mhlo.num_replicas"] = ctx.integer(1, 32)
+        self.prefix = f"jit({options.name})/"
+        with ir.InsertionPoint(self.module.body):
+            if ctx.sharding_attributes is not None:
+                ctx.sharding_attributes.declare_meshes(ctx)
+            self.ordered_effects = ordered(jaxpr.effects)
+            function = self.lower_function("main", jaxpr, self.ordered_effects, public=True)
+        self.annotate(function, jaxpr, options)
+        return self.module
+
+    def annotate(self, function: Any, jaxpr: Jaxpr, options: ModuleOptions) -> None:
+        """Put donation, shardings, layouts and names on the arguments and results of `main`."""
+        ctx, n_tokens = self.ctx, len(self.ordered_effects)
+        arguments: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
+        results: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
+        for i, aval in enumerate(jaxpr.in_avals):
+            attributes: dict[str, ir.Attribute] = {}
+            alias = options.aliases[i] if options.aliases else None
+            if alias is not None:
+                attributes["tf.aliasing_output"] = ctx.integer(alias + n_tokens, 32)
+            elif options.donated and options.donated[i]:
+                attributes["jax.buffer_donor"] = ctx.boolean(True)
+            self._place(attributes, options.argument_shardings, options.argument_layouts, i, aval)
+            arguments.append(attributes)
+        for i, aval in enumerate(jaxpr.out_avals):
+            attributes = {}
+            if options.result_names and options.result_names[i]:
+                attributes["jax.result_info"] = ctx.string(options.result_names[i])
+            self._place(attributes, options.result_shardings, options.result_layouts, i, aval)
+            results.append(attributes)
+        if any(arguments):
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in arguments])
+        if any(results):
+            function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in results])
+
+    def _place(self, attributes: dict[str, Any], shardings: Any, layouts: Any, i: int, aval: Any) -> None:
+        if shardings and shardings[i] is not None and self.ctx.sharding_attributes is not None:
+            attributes["sdy.sharding"] = self.ctx.sharding_attributes.attribute(shardings[i], aval)
+        if shardings and getattr(shardings[i], "memory_kind", None) not in (None, "device"):
+            attributes["mhlo.memory_kind"] = self.ctx.string(shardings[i].memory_kind)
+        if layouts and layouts[i] is not None:
+            attributes["mhlo.layout_mode"] = self.ctx.string(layouts[i])
+
+    def lower_function(self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False) -> Any:
+        """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`."""
+        ctx = self.ctx
+        avals_in = [*(abstract_token for _ in effects), *jaxpr.in_avals]
+        avals_out = [*(abstract_token for _ in effects), *jaxpr.out_avals]
+        function_type = ir.FunctionType.get(ctx.types(avals_in), ctx.types(avals_out))
+        function = ir.Operation.create(
+            "func.func", regions=1, loc=ctx.location,
+            attributes={"sym_name": ctx.string(name), "function_type": ir.TypeAttr.get(function_type),
+                        "sym_visibility": ctx.string("public" if public else "private")},
+        )  # fmt: skip
+        block = ctx.block(function.regions[0], avals_in)
+        values = list(block.arguments)
+        outer_tokens = ctx.tokens
+        ctx.tokens = dict(zip(effects, values[: len(effects)], strict=True))
+        with ir.InsertionPoint(block):
+            results = self.lower_equations(jaxpr, (), values[len(effects) :])
+            ctx.op("func.return", [], [*(ctx.tokens[e] for e in effects), *results])
+        ctx.tokens = outer_tokens
+        return function
+
+    def lower_call(self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None) -> list[ir.Value]:
+        """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
+        ctx = self.ctx
+        effects = ordered(jaxpr.effects)
+        symbol = self.symbol(jaxpr, name, key)
+        self.call_counts[symbol] = self.call_counts.get(symbol, 0) + 1
+        call = ctx.op(
+            "func.call",
+            ctx.types([*(abstract_token for _ in effects), *jaxpr.out_avals]),
+            [*(ctx.tokens[e] for e in effects), *operands],
+            {"callee": ir.FlatSymbolRefAttr.get(symbol)},
+        )
+        results = list(call.results)
+        ctx.tokens.update(zip(effects, results, strict=False))
+        return results[len(effects) :]
+
+    def symbol(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:
+        """The name of the function that `jaxpr` is lowered to, made when first asked for."""
+        ctx = self.ctx
+        symbol = self.functions.get((jaxpr, key))
+        if symbol is None:
+            symbol = self.functions[jaxpr, key] = self.unique_name(name)
+            location, prefix, self.prefix = ctx.location, self.prefix, ""
+            avals_in, avals_out = ctx.avals_in, ctx.avals_out
+            with ir.InsertionPoint(self.module.body):
+                self.lower_function(symbol, jaxpr, ordered(jaxpr.effects))
+            ctx.location, self.prefix = location, prefix
+            ctx.avals_in, ctx.avals_out = avals_in, avals_out
+        return symbol
+
+    def unique_name(self, name: str) -> str:
+        """A function name that the module doesn't have yet."""
+        name = _identifier(name)
+        count = self.names.get(name, 0)
+        self.names[name] = count + 1
+        return name if count == 0 and name != "main" else f"{name}_{count}"
+
+    def lower_python(self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any) -> list[ir.Value]:
+        """Lower a definition by other primitives, traced once for (function, params, types)."""
+        ctx = self.ctx
+        key = (function, params, ctx.avals_in)
+        program = self.python_programs.get(key)
+        if program is None:
+            program = stage(lambda *xs: _listed(function(*xs, *params)), ctx.avals_in)
+            self.python_programs[key] = program
+        jaxpr, consts = program
+        return self.lower_equations(jaxpr, [ctx.constant(c) for c in consts], operands)
+
+    # Equations ------------------------------------------------------------------------------------
+
+    def lower_equations(
+        self, jaxpr: Jaxpr, consts: Sequence[ir.Value], operands: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Lower each equation at the insertion point; the values of the program's results."""
+        ctx = self.ctx
+        values: dict[Any, ir.Value] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values.update(zip(jaxpr.invars, operands, strict=True))
+        outer = (ctx.location, ctx.avals_in, ctx.avals_out)
+        for equation in jaxpr.equations:
+            ctx.location = self.location(equation)
+            inputs = [
+                self.literal(a) if type(a) is Literal else values[a] for a in equation.operands
+            ]
+            ctx.avals_in = tuple([a.aval for a in equation.operands])
+            ctx.avals_out = tuple([v.aval for v in equation.results])
+            results = equation.primitive.lower(ctx, inputs, equation.params)
+            values.update(zip(equation.results, results, strict=True))
+        ctx.location, ctx.avals_in, ctx.avals_out = outer
+        return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+    def literal(self, literal: Literal) -> ir.Value:
+        """A constant for a literal."""
+        return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))
+
+    def location(self, equation: Any) -> ir.Location:
+        """A location that carries the equation's id, scope and source into the compiled program."""
+        scope = equation.scope
+        path = self.scopes.get(scope)
+        if path is None:
+            path = self.scopes[scope] = "" if scope is None else f"{scope}/"
+        name = f"{self.prefix}{path}{equation.primitive.name}#e{equation.id}"
+        stack = equation.source
+        if stack is None:
+            return ir.Location.name(name)
+        return ir.Location.name(name, childLoc=self.location_of.get(stack))
+
+
+def _file_of_code(code: Any) -> str | None:
+    return code.co_filename if source.is_user_file(code.co_filename) else None
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
+
+
+def _listed(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def ordered(effects: Any) -> tuple[Effect, ...]:
+    """The ordered effects among `effects`, in a fixed order."""
+    return tuple(sorted((e for e in effects if e.ordered), key=repr)) if effects else ()
+
+

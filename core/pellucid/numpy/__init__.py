@@ -1,0 +1,44 @@
+"""`pellucid.numpy`: the NumPy API on arrays that are traced, transformed, compiled and sharded."""
+
+from __future__ import annotations
+
+import numpy as _np
+
+from pellucid.base.dtypes import (
+    SCALAR_TYPES as _SCALAR_TYPES,
+    finfo as finfo,
+    iinfo as iinfo,
+    isdtype as isdtype,
+    issubdtype as issubdtype,
+    promote_types as promote_types,
+    result_type as result_type,
+)
+from pellucid.numpy import operators as _operators
+from pellucid.numpy.creation import *  # noqa: F403
+from pellucid.numpy.elementwise import *  # noqa: F403
+from pellucid.numpy.manipulation import *  # noqa: F403
+from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
+from pellucid.xla.arrays import Array as ndarray  # noqa: F401, N813
+
+globals().update(_SCALAR_TYPES)
+bool_ = _SCALAR_TYPES["bool"]
+int_ = _SCALAR_TYPES["int64"]
+uint = _SCALAR_TYPES["uint64"]
+float_ = double = _SCALAR_TYPES["float64"]
+single = _SCALAR_TYPES["float32"]
+complex_ = cdouble = _SCALAR_TYPES["complex128"]
+csingle = _SCALAR_TYPES["complex64"]
+
+e, pi, euler_gamma, inf, nan, newaxis = _np.e, _np.pi, _np.euler_gamma, _np.inf, _np.nan, None
+dtype = _np.dtype
+generic, number, inexact, floating, complexfloating = (
+    _np.generic, _np.number, _np.inexact, _np.floating, _np.complexfloating,
+)  # fmt: skip
+integer, signedinteger, unsignedinteger, character, flexible, object_ = (
+    _np.integer, _np.signedinteger, _np.unsignedinteger, _np.character, _np.flexible, _np.object_,
+)  # fmt: skip
+set_printoptions, get_printoptions, printoptions = (
+    _np.set_printoptions, _np.get_printoptions, _np.printoptions,
+)  # fmt: skip
+
+_operators.install()

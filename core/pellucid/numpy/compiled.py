@@ -1,0 +1,46 @@
+"""NumPy functions: one compiled call when eager, part of the caller's program when traced."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pellucid.higher_order.jitted import Jitted
+from pellucid.runtime.transfer import shard_argument
+from pellucid.tracing.context import context
+from pellucid.tracing.function import FunctionSpec, resolve_arguments
+from pellucid.tracing.tracer import Tracer
+from pellucid.xla.calls import make_call
+from pellucid.xla.pytree import flatten
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def numpy_function(function: F | None = None, *, static: str | Sequence[str] = ()) -> Any:
+    """Compile `function` for eager calls; under a trace it simply runs, and its primitives are traced.
+
+    `static` names the arguments that are not arrays (axes, dtypes, flags); they must be hashable.
+    `.python` is the function itself, for callers that know they are being traced.
+    """
+    if function is None:
+        return functools.partial(numpy_function, static=static)
+    chosen = function
+    static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
+    spec = FunctionSpec(chosen, chosen.__name__, static_nums, static_names)
+    jitted = Jitted(spec, inline=True, share=False)
+
+    def cache_miss(*args: Any, **kwargs: Any) -> Any:
+        if not context.trace.is_eager or any(
+            isinstance(x, Tracer) for x in flatten((args, kwargs))[0]
+        ):
+            return chosen(*args, **kwargs), None
+        return jitted.cache_miss(*args, **kwargs)
+
+    call = make_call(
+        chosen.__name__, chosen, cache_miss, static_nums, static_names, (chosen, static_nums), shard_argument
+    )
+    functools.update_wrapper(call, chosen)
+    call.python = chosen
+    call.jitted = jitted
+    return call

@@ -1,0 +1,437 @@
+"""New arrays: from Python values, filled, in sequence."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.ir.avals import shaped_array
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import aval_of, broadcast_arrays, convert, promote_dtypes_inexact
+from pellucid.primitives import arithmetic, creation, logical, transcendental
+from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
+from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.movement import canonical_axis, move_axis, reshape
+from pellucid.runtime.array import default_sharding
+from pellucid.runtime.transfer import copied, from_host, move, put_host
+from pellucid.sharding import Sharding, make_single_device_sharding
+from pellucid.tracing.context import context
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.xla.arrays import ArrayImpl
+
+# From Python values ---------------------------------------------------------------------------------
+
+
+def array(
+    object: Any,  # noqa: A002
+    dtype: Any = None,
+    copy: bool | None = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array of the values in `object`: a number, an array, or nested sequences of such.
+
+    Its dtype is `dtype`, or what the values promote to. `device` is a device or a sharding.
+
+    >>> array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
+    if order not in (None, "K", "C"):
+        raise ArgumentValueError(f"arrays have no memory order, got order={order!r}.", do="Leave it out.")
+    wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
+    wanted = None if wanted is None else _canonical(wanted)
+    place = out_sharding if device is None else device
+    result = _as_array(object, wanted)
+    if copy and result is object and type(result) is ArrayImpl:
+        result = copied(result)
+    if place is not None:
+        result = _placed(result, place)
+    ndim = type_of(result).ndim  # type: ignore[attr-defined]
+    return result if ndim >= ndmin else expand_dims(result, range(ndmin - ndim))
+
+
+def _canonical(dtype: Any) -> Any:
+    return dtype if isinstance(dtype, dtypes.ExtendedDType) else dtypes.canonicalize(np.dtype(dtype))
+
+
+def _as_array(x: Any, dtype: Any) -> Any:
+    if isinstance(x, (bool, int, float, complex)):
+        aval: Any = type_of(x)
+        if dtype is None and context.trace.is_eager:
+            return put_host(np.asarray(x, aval.dtype), aval, default_sharding(), committed=False)
+        return _filled(x, aval, dtype or aval.dtype, weak_type=dtype is None and aval.weak_type)
+    if is_array_like(x):
+        aval = type_of(x)
+        if dtype is not None and aval.dtype != dtype:
+            if isinstance(x, (np.ndarray, np.generic)):
+                return from_host(np.asarray(x).astype(dtype))
+            return convert_element_type(x, dtype)
+        if isinstance(x, (np.ndarray, np.generic)):
+            return from_host(np.asarray(x))
+        return x
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype)
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
+        return _as_array(np.asarray(x), dtype)
+    if isinstance(x, (memoryview, bytes, range)):
+        return _as_array(np.asarray(x), dtype)
+    raise ArgumentTypeError(
+        "jnp.array needs numbers, arrays, or nested sequences of such.", got=f"got {type(x).__name__}"
+    )
+
+
+def _filled(x: Any, aval: Any, dtype: Any, *, weak_type: bool) -> Any:
+    if context.trace.is_eager:
+        return put_host(np.asarray(x, dtype), shaped_array((), dtype, weak_type), default_sharding(), committed=False)
+    return convert(x, aval, dtype, weak_type)
+
+
+def _from_sequence(x: Any, dtype: Any) -> Any:
+    leaves = _leaves(x)
+    if not any(isinstance(leaf, (Tracer, ArrayImpl)) for leaf in leaves):
+        return _from_host_sequence(x, leaves, dtype)
+    if dtype is None:
+        dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
+    parts = [_as_array(part, dtype) for part in x]
+    shapes = {type_of(p).shape for p in parts}  # type: ignore[attr-defined]
+    if len(shapes) > 1:
+        raise ArgumentValueError("jnp.array got a ragged sequence.", got=f"shapes of its items: {sorted(shapes)}")
+    return concatenate([expand_dims(p, (0,)) for p in parts], 0)
+
+
+def _from_host_sequence(x: Any, leaves: list[Any], dtype: Any) -> Any:
+    if dtype is None and leaves:
+        dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
+    elif dtype is None:
+        dtype = dtypes.default_float_dtype()
+    try:
+        host = np.asarray(x, dtype=dtype)
+    except ValueError as error:
+        raise ArgumentValueError("jnp.array got a ragged or unreadable sequence.", got=str(error)) from None
+    return from_host(host)
+
+
+def _type_pair(x: Any) -> tuple[Any, bool]:
+    aval: Any = type_of(x)
+    return aval.dtype, aval.weak_type
+
+
+def _leaves(x: Any) -> list[Any]:
+    found: list[Any] = []
+    todo = [x]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, (list, tuple)):
+            todo.extend(reversed(item))
+        elif is_array_like(item):
+            found.append(item)
+        elif hasattr(item, "__array__"):
+            found.append(np.asarray(item))
+        else:
+            raise ArgumentTypeError(
+                "jnp.array needs numbers, arrays, or nested sequences of such.",
+                got=f"an item of type {type(item).__name__}",
+            )
+    return found
+
+
+def _placed(x: Any, place: Any) -> Any:
+    sharding = place if isinstance(place, Sharding) else make_single_device_sharding(place)
+    return move(x, sharding, committed=True)
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None, out_sharding: Any = None) -> Any:
+    """`a` as an array, without a copy where it already is one of that dtype.
+
+    >>> asarray(1.5)
+    Array(1.5, dtype=float32, weak_type=True)
+    """
+    return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
+
+
+# Filled ---------------------------------------------------------------------------------------------
+
+
+def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
+    """`shape`, an int or a sequence of ints, as a tuple."""
+    if isinstance(shape, Tracer) or (isinstance(shape, (tuple, list)) and any(isinstance(s, Tracer) for s in shape)):
+        raise ArgumentTypeError(
+            f"jnp.{name} needs a shape that is known when tracing.",
+            got=f"got {shape!r}", do="Pass Python ints, or mark the argument static.",
+        )  # fmt: skip
+    try:
+        sizes = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(operator.index(s) for s in shape)
+    except TypeError:
+        raise ArgumentTypeError(f"jnp.{name} needs a shape of ints.", got=f"got {shape!r}") from None
+    if any(s < 0 for s in sizes):
+        raise ArgumentValueError(f"jnp.{name} got a negative size.", got=f"shape {sizes}")
+    return sizes
+
+
+def _dtype(dtype: Any, default: Any, name: str) -> Any:
+    return _canonical(dtypes.check_user_dtype(dtype, name)) if dtype is not None else default
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros of `shape`, float32 by default.
+
+    >>> zeros(2)
+    Array([0., 0.], dtype=float32)
+    """
+    return full(shape, 0, _dtype(dtype, dtypes.default_float_dtype(), "zeros"), device=device or out_sharding)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Ones of `shape`, float32 by default.
+
+    >>> ones(2)
+    Array([1., 1.], dtype=float32)
+    """
+    return full(shape, 1, _dtype(dtype, dtypes.default_float_dtype(), "ones"), device=device or out_sharding)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of `shape` whose values do not matter; they are zeros."""
+    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of `shape` filled with `fill_value`, which may itself be an array that broadcasts to it.
+
+    >>> full(2, 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
+    sizes = canonical_shape(shape, "full")
+    aval = aval_of("full", fill_value)
+    weak_type = dtype is None and aval.weak_type
+    chosen = _dtype(dtype, aval.dtype, "full")
+    result = _full(fill_value, sizes, chosen, weak_type)
+    place = out_sharding if device is None else device
+    return result if place is None else _placed(result, place)
+
+
+@numpy_function(static=("shape", "dtype", "weak_type"))
+def _full(fill_value: Any, shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Any:
+    aval: Any = type_of(fill_value)
+    value = convert(fill_value, aval, dtype, weak_type)
+    ndim = aval.ndim
+    return broadcast_in_dim(value, shape, tuple(range(len(shape) - ndim, len(shape))))
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, name: str) -> Any:
+    aval = aval_of(name, a)
+    weak_type = dtype is None and aval.weak_type
+    sizes = aval.shape if shape is None else canonical_shape(shape, name)
+    result = _full(value, sizes, _dtype(dtype, aval.dtype, name), weak_type)
+    return result if device is None else _placed(result, device)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros of the shape and dtype of `a`."""
+    return _like(a, 0, dtype, shape, device or out_sharding, "zeros_like")
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Ones of the shape and dtype of `a`."""
+    return _like(a, 1, dtype, shape, device or out_sharding, "ones_like")
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros."""
+    return _like(prototype, 0, dtype, shape, device or out_sharding, "empty_like")
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """`fill_value` in the shape and dtype of `a`."""
+    return _like(a, fill_value, dtype, shape, device or out_sharding, "full_like")
+
+
+# Sequences --------------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Numbers from `start` up to, not including, `stop`, `step` apart.
+
+    The bounds must be known when tracing, because they decide the shape.
+
+    >>> arange(1, 4)
+    Array([1, 2, 3], dtype=int32)
+    """
+    for value in (start, stop, step):
+        if isinstance(value, Tracer):
+            raise ArgumentTypeError(
+                "jnp.arange needs bounds that are known when tracing, because they decide the shape.",
+                got=f"got {value!r}", do="Pass Python numbers, or mark the argument static.",
+            )  # fmt: skip
+    given = [v for v in (start, stop, step) if v is not None]
+    chosen = dtype
+    if chosen is None:
+        chosen, _ = dtypes.promote(tuple([_type_pair(v) for v in given]))
+    chosen = _dtype(chosen, None, "arange")
+    host = np.arange(*(np.asarray(v).item() for v in (start, stop, step) if v is not None)) if stop is not None or step is None else np.arange(0, np.asarray(start).item(), np.asarray(step).item())
+    n = len(host)
+    first, delta = (0, 1) if stop is None and step is None else (start if stop is not None else 0, 1 if step is None else step)
+    result = _arange(n, chosen, _number(first), _number(delta))
+    place = out_sharding if device is None else device
+    return result if place is None else _placed(result, place)
+
+
+def _number(x: Any) -> Any:
+    return np.asarray(x).item()
+
+
+@numpy_function(static=("n", "dtype", "first", "delta"))
+def _arange(n: int, dtype: Any, first: Any, delta: Any) -> Any:
+    counts = creation.iota(dtype, n)
+    if delta != 1:
+        counts = arithmetic.mul(np.asarray(delta, dtype)[()], counts)
+    return counts if first == 0 else arithmetic.add(np.asarray(first, dtype)[()], counts)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+    """`num` numbers evenly spaced from `start` to `stop` (included if `endpoint`).
+
+    >>> linspace(0, 1, 3)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    num = operator.index(num)
+    if num < 0:
+        raise ArgumentValueError(f"jnp.linspace needs a number of samples that is not negative, got {num}.")
+    values, step = _linspace(start, stop, num, endpoint, None if dtype is None else _dtype(dtype, None, "linspace"), axis)
+    values = values if device is None else _placed(values, device)
+    return (values, step) if retstep else values
+
+
+@numpy_function(static=("num", "endpoint", "dtype", "axis"))
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> tuple[Any, Any]:
+    start, stop = broadcast_arrays("linspace", *promote_dtypes_inexact("linspace", start, stop))
+    aval: Any = type_of(start)
+    computed = aval.dtype
+    gaps = num - 1 if endpoint else num
+    one = np.ones((), computed)[()]
+    if gaps > 0:
+        step = arithmetic.div(arithmetic.sub(stop, start), np.asarray(gaps, computed)[()])
+    else:
+        step = broadcast_in_dim(np.asarray(np.nan, computed)[()], aval.shape, ())
+    if num > 1:
+        # Both ends are weighted, so that the last number is exactly `stop`.
+        t = arithmetic.div(creation.iota(computed, gaps), np.asarray(gaps, computed)[()])
+        t = reshape(t, (gaps, *[1] * aval.ndim))
+        left = arithmetic.mul(expand_dims(start, (0,)), arithmetic.sub(one, t))
+        values = arithmetic.add(left, arithmetic.mul(expand_dims(stop, (0,)), t))
+        if endpoint:
+            values = concatenate([values, expand_dims(stop, (0,))], 0)
+    elif num == 1:
+        values = expand_dims(start, (0,))
+    else:
+        values = broadcast_in_dim(np.zeros((), computed)[()], (0, *aval.shape), ())
+    values = move_axis(values, 0, canonical_axis(axis, aval.ndim + 1))
+    if dtype is not None and dtype != computed:
+        values = arithmetic.floor(values) if dtype.kind in "iu" else values
+        values = convert_element_type(values, dtype)
+    return values, step
+
+
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Any:
+    """`num` numbers whose logarithms to `base` are evenly spaced from `start` to `stop`."""
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    base, exponents = promote_dtypes_inexact("logspace", base, exponents)
+    result = arithmetic.pow(base, exponents)
+    return result if dtype is None else convert_element_type(result, _dtype(dtype, None, "logspace"))
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """`num` numbers in geometric progression from `start` to `stop`."""
+    start, stop = promote_dtypes_inexact("geomspace", start, stop)
+    sign = arithmetic.sign(start)
+    logs = linspace(
+        transcendental.log(arithmetic.div(start, sign)), transcendental.log(arithmetic.div(stop, sign)),
+        num, endpoint, axis=axis,
+    )  # fmt: skip
+    result = arithmetic.mul(sign, transcendental.exp(logs))
+    return result if dtype is None else convert_element_type(result, _dtype(dtype, None, "geomspace"))
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:  # noqa: N803
+    """A matrix of `N` rows and `M` columns with ones on its diagonal number `k`."""
+    rows, columns = canonical_shape((N, N if M is None else M), "eye")
+    chosen = _dtype(dtype, dtypes.default_float_dtype(), "eye")
+    result = _band(rows, columns, operator.index(k), chosen, "eq")
+    return result if device is None else _placed(result, device)
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The identity matrix of size `n`."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:  # noqa: N803
+    """A matrix with ones at and below its diagonal number `k`, zeros above."""
+    rows, columns = canonical_shape((N, N if M is None else M), "tri")
+    return _band(rows, columns, operator.index(k), _dtype(dtype, dtypes.default_float_dtype(), "tri"), "ge")
+
+
+@numpy_function(static=("rows", "columns", "k", "dtype", "compare"))
+def _band(rows: int, columns: int, k: int, dtype: Any, compare: str) -> Any:
+    row = creation.broadcasted_iota(np.dtype(np.int32), (rows, columns), 0)
+    column = creation.broadcasted_iota(np.dtype(np.int32), (rows, columns), 1)
+    shifted = arithmetic.add(row, np.int32(k))
+    mask = logical.eq(shifted, column) if compare == "eq" else logical.ge(shifted, column)
+    return convert_element_type(mask, dtype) if dtype != np.bool_ else mask
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Coordinate arrays of the grid spanned by the vectors `xi`."""
+    if indexing not in ("xy", "ij"):
+        raise ArgumentValueError(f"jnp.meshgrid: indexing is 'xy' or 'ij', got {indexing!r}.")
+    if not copy:
+        raise ArgumentValueError("jnp.meshgrid can't give views, so copy=False is refused.")
+    vectors = [asarray(x) for x in xi]
+    if any(v.ndim > 1 for v in vectors):
+        raise ArgumentValueError("jnp.meshgrid needs vectors.", got=[f"argument {i}: {type_of(v)!r}" for i, v in enumerate(vectors)])
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) >= 2:  # noqa: PLR2004
+        axes[0], axes[1] = 1, 0
+    sizes = [v.size for v in vectors]
+    shape = [0] * len(vectors)
+    for axis, size in zip(axes, sizes, strict=True):
+        shape[axis] = size
+    grids = []
+    for axis, v in zip(axes, vectors, strict=True):
+        sparse_shape = [shape[i] if i == axis else 1 for i in range(len(vectors))]
+        target = sparse_shape if sparse else shape
+        grids.append(broadcast_in_dim(reshape(v, sparse_shape), target, range(len(target))))
+    return grids
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """For a grid of the given sizes, the index of each point along each axis."""
+    sizes = canonical_shape(dimensions, "indices")
+    chosen = _dtype(dtype, dtypes.default_int_dtype(), "indices")
+    counts = [creation.iota(chosen, size) for size in sizes]
+    if sparse:
+        return tuple(
+            reshape(c, [size if j == i else 1 for j in range(len(sizes))])
+            for i, (c, size) in enumerate(zip(counts, sizes, strict=True))
+        )
+    grids = [broadcast_in_dim(c, sizes, (i,)) for i, c in enumerate(counts)]
+    if not grids:
+        return zeros((0,), chosen)
+    return concatenate([expand_dims(g, (0,)) for g in grids], 0)
+
+
+__all__ = [
+    "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "identity",
+    "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "zeros", "zeros_like",
+]  # fmt: skip

@@ -1,0 +1,600 @@
+"""Mathematical functions of NumPy, element by element, with NumPy's promotion and broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import DtypeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import (
+    aval_of,
+    convert,
+    promote_arguments,
+    promote_arguments_inexact,
+    promote_arguments_numeric,
+    promote_dtypes,
+    promote_dtypes_inexact,
+    promote_dtypes_numeric,
+    promote_shapes,
+)
+from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
+from pellucid.tracing.values import type_of
+
+# Families -----------------------------------------------------------------------------------------
+
+
+def _unary(name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str) -> Any:
+    def apply(x: Any, /) -> Any:
+        return function(promote(name, x)[0])
+
+    return _named(apply, name, doc)
+
+
+def _binary(name: str, function: Callable[[Any, Any], Any], promote: Callable[..., list[Any]], doc: str) -> Any:
+    def apply(x: Any, y: Any, /) -> Any:
+        return function(*promote(name, x, y))
+
+    return _named(apply, name, doc)
+
+
+def _named(apply: Any, name: str, doc: str) -> Any:
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = doc
+    apply.__module__ = "pellucid.numpy"
+    return numpy_function(apply)
+
+
+# Exponentials, logarithms, trigonometry --------------------------------------------------------------
+
+exp = _unary("exp", transcendental.exp, promote_dtypes_inexact, "Exponential of `x`.")
+exp2 = _unary("exp2", transcendental.exp2, promote_dtypes_inexact, "2 to the power of `x`.")
+expm1 = _unary("expm1", transcendental.expm1, promote_dtypes_inexact, "`exp(x) - 1`, exact near 0.")
+log = _unary("log", arithmetic.log, promote_dtypes_inexact, "Natural logarithm of `x`.")
+log1p = _unary("log1p", transcendental.log1p, promote_dtypes_inexact, "`log(1 + x)`, exact near 0.")
+sin = _unary("sin", transcendental.sin, promote_dtypes_inexact, "Sine of `x`, in radians.")
+cos = _unary("cos", transcendental.cos, promote_dtypes_inexact, "Cosine of `x`, in radians.")
+tan = _unary("tan", transcendental.tan, promote_dtypes_inexact, "Tangent of `x`, in radians.")
+arcsin = asin = _unary("arcsin", transcendental.asin, promote_dtypes_inexact, "Angle in radians whose sine is `x`.")
+arccos = acos = _unary("arccos", transcendental.acos, promote_dtypes_inexact, "Angle in radians whose cosine is `x`.")
+arctan = atan = _unary("arctan", transcendental.atan, promote_dtypes_inexact, "Angle in radians whose tangent is `x`.")
+sinh = _unary("sinh", transcendental.sinh, promote_dtypes_inexact, "Hyperbolic sine of `x`.")
+cosh = _unary("cosh", transcendental.cosh, promote_dtypes_inexact, "Hyperbolic cosine of `x`.")
+tanh = _unary("tanh", transcendental.tanh, promote_dtypes_inexact, "Hyperbolic tangent of `x`.")
+arcsinh = asinh = _unary("arcsinh", transcendental.asinh, promote_dtypes_inexact, "Inverse hyperbolic sine of `x`.")
+arccosh = acosh = _unary("arccosh", transcendental.acosh, promote_dtypes_inexact, "Inverse hyperbolic cosine of `x`.")
+arctanh = atanh = _unary("arctanh", transcendental.atanh, promote_dtypes_inexact, "Inverse hyperbolic tangent of `x`.")
+arctan2 = atan2 = _binary("arctan2", transcendental.atan2, promote_arguments_inexact, "Angle in radians of the point (`y`, `x`), in [-pi, pi].")
+sqrt = _unary("sqrt", arithmetic.sqrt, promote_dtypes_inexact, "Square root of `x`.")
+cbrt = _unary("cbrt", arithmetic.cbrt, promote_dtypes_inexact, "Cube root of `x`.")
+log2 = _unary("log2", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(2.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 2.")
+log10 = _unary("log10", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(10.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 10.")
+deg2rad = radians = _unary("deg2rad", lambda x: arithmetic.mul(x, _like(np.pi / 180, x)), promote_dtypes_inexact, "Degrees in radians.")
+rad2deg = degrees = _unary("rad2deg", lambda x: arithmetic.mul(x, _like(180 / np.pi, x)), promote_dtypes_inexact, "Radians in degrees.")
+
+
+def _like(value: Any, x: Any) -> Any:
+    """`value` as a NumPy scalar of the dtype of `x`."""
+    return np.asarray(value, type_of(x).dtype)[()]  # type: ignore[attr-defined]
+
+
+# Arithmetic ---------------------------------------------------------------------------------------
+
+
+def _add(x: Any, y: Any) -> Any:
+    return logical.bitwise_or(x, y) if _is_bool(x) else arithmetic.add(x, y)
+
+
+def _multiply(x: Any, y: Any) -> Any:
+    return logical.bitwise_and(x, y) if _is_bool(x) else arithmetic.mul(x, y)
+
+
+def _is_bool(x: Any) -> bool:
+    return type_of(x).dtype == np.bool_  # type: ignore[attr-defined]
+
+
+def _subtract(x: Any, y: Any) -> Any:
+    if _is_bool(x):
+        raise DtypeError(
+            "jnp.subtract does not accept bools.", do="Use `jnp.logical_xor`, or convert to an integer type."
+        )
+    return arithmetic.sub(x, y)
+
+
+add = _binary("add", _add, promote_arguments, "Sum of `x` and `y`; of bools, their `or`.")
+multiply = _binary("multiply", _multiply, promote_arguments, "Product of `x` and `y`; of bools, their `and`.")
+subtract = _binary("subtract", _subtract, promote_arguments, "Difference `x - y`.")
+divide = true_divide = _binary("divide", arithmetic.div, promote_arguments_inexact, "Quotient `x / y`, floating or complex.")
+maximum = _binary("maximum", arithmetic.max, promote_arguments, "The larger of `x` and `y`; NaN where either is NaN.")
+minimum = _binary("minimum", arithmetic.min, promote_arguments, "The smaller of `x` and `y`; NaN where either is NaN.")
+negative = _unary("negative", arithmetic.neg, promote_dtypes, "Negative of `x`.")
+sign = _unary("sign", arithmetic.sign, promote_dtypes, "Sign of `x`: -1, 0 or 1; for complex numbers, `x / |x|`.")
+floor = _unary("floor", lambda x: _rounded(arithmetic.floor, x), promote_dtypes, "The largest integer that is not above `x`.")
+ceil = _unary("ceil", lambda x: _rounded(arithmetic.ceil, x), promote_dtypes, "The smallest integer that is not below `x`.")
+nextafter = _binary("nextafter", arithmetic.nextafter, promote_arguments_inexact, "The number next to `x` towards `y`.")
+square = _unary("square", arithmetic.square, promote_dtypes_numeric, "`x` times `x`.")
+reciprocal = _unary("reciprocal", lambda x: arithmetic.integer_pow(x, -1), promote_dtypes_inexact, "One divided by `x`.")
+
+
+def _rounded(function: Callable[[Any], Any], x: Any) -> Any:
+    return x if type_of(x).dtype.kind in "iub" else function(x)  # type: ignore[attr-defined]
+
+
+@numpy_function
+def positive(x: Any, /) -> Any:
+    """`x` itself, as an array."""
+    return convert(x, aval_of("positive", x), *_own_type(x)) if not hasattr(x, "aval") else x
+
+
+def _own_type(x: Any) -> tuple[Any, bool]:
+    aval: Any = type_of(x)
+    return aval.dtype, aval.weak_type
+
+
+@numpy_function
+def absolute(x: Any, /) -> Any:
+    """Absolute value of `x`; real for complex numbers."""
+    kind = aval_of("absolute", x).dtype
+    return x if kind == np.bool_ or str(kind).startswith("uint") else arithmetic.abs(x)
+
+
+abs = absolute  # noqa: A001
+
+
+@numpy_function
+def fabs(x: Any, /) -> Any:
+    """Absolute value of `x`, floating."""
+    return arithmetic.abs(promote_dtypes_inexact("fabs", x)[0])
+
+
+@numpy_function
+def trunc(x: Any, /) -> Any:
+    """`x` without its fraction, rounded towards zero."""
+    [x] = promote_dtypes("trunc", x)
+    if type_of(x).dtype.kind in "iub":  # type: ignore[attr-defined]
+        return x
+    return logical.select(logical.lt(x, _like(0, x)), arithmetic.ceil(x), arithmetic.floor(x))
+
+
+@numpy_function
+def rint(x: Any, /) -> Any:
+    """The integer nearest to `x`, ties to even."""
+    [x] = promote_dtypes_inexact("rint", x)
+    if _is_complex(x):
+        return complex_parts.complex(rint(complex_parts.real(x)), rint(complex_parts.imag(x)))
+    return arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
+
+
+def _is_complex(x: Any) -> bool:
+    return type_of(x).dtype.kind == "c"  # type: ignore[attr-defined]
+
+
+@numpy_function(static="decimals")
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:  # noqa: A001
+    """`a` rounded to `decimals` decimal places, ties to even."""
+    del out
+    aval = aval_of("round", a)
+    if aval.dtype.kind in "iub":
+        if decimals >= 0:
+            return convert(a, aval, aval.dtype, aval.weak_type)
+        scale = np.asarray(10**-decimals, aval.dtype)
+        half = arithmetic.div(scale, np.asarray(2, aval.dtype))
+        shifted = arithmetic.add(a, arithmetic.mul(arithmetic.sign(a), half))
+        return arithmetic.mul(arithmetic.div(shifted, scale), scale)
+    [a] = promote_dtypes("round", a)
+    if decimals == 0:
+        return rint(a)
+    scale = _like(10.0**decimals, a)
+    return arithmetic.div(rint(arithmetic.mul(a, scale)), scale)
+
+
+around = round
+
+
+@numpy_function
+def remainder(x: Any, y: Any, /) -> Any:
+    """Remainder of `x / y` with the sign of `y`."""
+    x, y = promote_arguments_numeric("remainder", x, y)
+    rem = arithmetic.rem(x, y)
+    zero = _like(0, rem)
+    nonzero = logical.ne(rem, zero)
+    other_sign = logical.ne(logical.lt(rem, zero), logical.lt(y, zero))
+    return _select(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
+
+
+mod = remainder
+
+
+@numpy_function
+def fmod(x: Any, y: Any, /) -> Any:
+    """Remainder of `x / y` with the sign of `x`."""
+    return arithmetic.rem(*promote_arguments_numeric("fmod", x, y))
+
+
+@numpy_function
+def floor_divide(x: Any, y: Any, /) -> Any:
+    """The largest integer that is not above `x / y`."""
+    x, y = promote_arguments_numeric("floor_divide", x, y)
+    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    if dtype.kind == "c":
+        raise DtypeError("jnp.floor_divide does not accept complex numbers.", got=f"got {dtype.name}")
+    zero = _like(0, x)
+    if dtype.kind in "iu" or "int" in dtype.name:
+        quotient = arithmetic.div(x, y)
+        if dtype.name.startswith("u"):
+            return quotient
+        inexact = logical.ne(arithmetic.rem(x, y), zero)
+        negative_ = logical.ne(arithmetic.sign(x), arithmetic.sign(y))
+        return _select(logical.bitwise_and(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient)
+    return _float_divmod(x, y)[0]
+
+
+def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    """(floor of x / y, remainder with the sign of y) of floating operands."""
+    mod_ = arithmetic.rem(x, y)
+    zero, one = _like(0, x), _like(1, x)
+    numerator = _select(logical.eq(mod_, zero), x, arithmetic.sub(x, mod_))
+    quotient = arithmetic.div(numerator, y)
+    fix = logical.bitwise_and(
+        logical.ne(mod_, zero), logical.ne(arithmetic.sign(y), arithmetic.sign(mod_))
+    )
+    mod_ = _select(fix, arithmetic.add(mod_, y), mod_)
+    quotient = _select(fix, arithmetic.sub(quotient, one), quotient)
+    return arithmetic.round(quotient), mod_
+
+
+@numpy_function
+def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:  # noqa: A001
+    """(`x // y`, `x % y`)."""
+    x, y = promote_arguments_numeric("divmod", x, y)
+    if dtypes.is_inexact(type_of(x).dtype):  # type: ignore[attr-defined]
+        return _float_divmod(x, y)
+    return floor_divide(x, y), remainder(x, y)
+
+
+def _select(which: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `which`, else `on_false`; operands are broadcast to one shape."""
+    shape = np.broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))  # type: ignore[attr-defined]
+
+    def full(v: Any) -> Any:
+        own = type_of(v).shape  # type: ignore[attr-defined]
+        return v if own == shape else broadcast_in_dim(v, shape, tuple(range(len(shape) - len(own), len(shape))))
+
+    predicate = which if type_of(which).shape == () else full(which)  # type: ignore[attr-defined]
+    return logical.select_n(predicate, full(on_false), full(on_true))
+
+
+@numpy_function
+def power(x: Any, y: Any, /) -> Any:
+    """`x` to the power of `y`; integers to negative integer powers are an error where `y` is known."""
+    if type(y) is int and not isinstance(x, (int, float, complex)):
+        return integer_power(x, y)
+    x_aval, y_aval = aval_of("power", x), aval_of("power", y, 1)
+    if dtypes.is_inexact(x_aval.dtype) and y_aval.dtype.kind in "iu":
+        [x] = promote_dtypes("power", x)
+        [y] = promote_dtypes_numeric("power", y)
+        return arithmetic.pow(*promote_shapes("power", x, y))
+    x, y = promote_arguments_numeric("power", x, y)
+    if dtypes.is_inexact(type_of(x).dtype):  # type: ignore[attr-defined]
+        return arithmetic.pow(x, y)
+    return _integer_to_integer(x, y)
+
+
+def integer_power(x: Any, y: int) -> Any:
+    """`x` to the power of the Python integer `y`, by repeated multiplication."""
+    [x] = promote_dtypes_numeric("power", x)
+    if y < 0 and type_of(x).dtype.kind in "iu":  # type: ignore[attr-defined]
+        raise DtypeError(
+            "jnp.power can't raise integers to negative powers.",
+            got=f"{type_of(x)!r} ** {y}", do="Convert to a floating type first.",
+        )  # fmt: skip
+    return arithmetic.integer_pow(x, y)
+
+
+def _integer_to_integer(x: Any, y: Any) -> Any:
+    """`x ** y` of integers: square and multiply over the bits of `y`."""
+    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    bits = dtype.itemsize * 8 - (not dtype.name.startswith("u"))
+    one, zero = _like(1, x), _like(0, x)
+    shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)  # type: ignore[attr-defined]
+    result = broadcast_in_dim(one, shape, ())
+    for _ in range(bits):
+        odd = logical.ne(logical.bitwise_and(y, one), zero)
+        result = _select(odd, arithmetic.mul(result, x), result)
+        x = arithmetic.mul(x, x)
+        y = logical.shift_right_logical(y, one)
+    return result
+
+
+float_power = _binary("float_power", arithmetic.pow, promote_arguments_inexact, "`x` to the power of `y`, floating or complex.")
+
+
+@numpy_function
+def hypot(x: Any, y: Any, /) -> Any:
+    """Length of the vector (`x`, `y`), without overflow where the result has none."""
+    x, y = promote_arguments_inexact("hypot", x, y)
+    x, y = arithmetic.abs(x), arithmetic.abs(y)
+    infinite = logical.bitwise_or(logical.eq(x, _like(np.inf, x)), logical.eq(y, _like(np.inf, y)))
+    large, small = arithmetic.max(x, y), arithmetic.min(x, y)
+    zero, one = _like(0, large), _like(1, large)
+    is_zero = logical.eq(large, zero)
+    ratio = arithmetic.div(small, _select(is_zero, one, large))
+    length = arithmetic.mul(large, arithmetic.sqrt(arithmetic.add(one, arithmetic.square(ratio))))
+    return _select(infinite, _like(np.inf, large), _select(is_zero, large, length))
+
+
+@numpy_function
+def logaddexp(x1: Any, x2: Any, /) -> Any:
+    """`log(exp(x1) + exp(x2))`, without overflow where the result has none."""
+    x1, x2 = promote_arguments_inexact("logaddexp", x1, x2)
+    large = arithmetic.max(x1, x2)
+    delta = arithmetic.sub(x1, x2)
+    smooth = arithmetic.add(large, transcendental.log1p(transcendental.exp(arithmetic.neg(arithmetic.abs(delta)))))
+    return _select(logical.ne(delta, delta), arithmetic.add(x1, x2), smooth)
+
+
+@numpy_function
+def logaddexp2(x1: Any, x2: Any, /) -> Any:
+    """`log2(2**x1 + 2**x2)`, without overflow where the result has none."""
+    x1, x2 = promote_arguments_inexact("logaddexp2", x1, x2)
+    large = arithmetic.max(x1, x2)
+    delta = arithmetic.sub(x1, x2)
+    term = transcendental.log1p(transcendental.exp2(arithmetic.neg(arithmetic.abs(delta))))
+    smooth = arithmetic.add(large, arithmetic.div(term, _like(np.log(2.0), term)))
+    return _select(logical.ne(delta, delta), arithmetic.add(x1, x2), smooth)
+
+
+@numpy_function
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """Magnitude of `x1` with the sign of `x2`."""
+    x1, x2 = promote_arguments_inexact("copysign", x1, x2)
+    magnitude = arithmetic.abs(x1)
+    return _select(signbit(x2), arithmetic.neg(magnitude), magnitude)
+
+
+@numpy_function
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero."""
+    x1, x2 = promote_arguments_inexact("heaviside", x1, x2)
+    zero = _like(0, x1)
+    step = _select(logical.lt(x1, zero), zero, _select(logical.gt(x1, zero), _like(1, x1), x2))
+    return _select(logical.ne(x1, x1), x1, step)
+
+
+@numpy_function
+def sinc(x: Any, /) -> Any:
+    """`sin(pi x) / (pi x)`, and 1 at 0."""
+    [x] = promote_dtypes_inexact("sinc", x)
+    scaled = arithmetic.mul(_like(np.pi, x), x)
+    is_zero = logical.eq(x, _like(0, x))
+    safe = _select(is_zero, _like(1, x), scaled)
+    # Near zero the series 1 - (pi x)^2 / 6 keeps derivatives exact.
+    series = arithmetic.sub(_like(1, x), arithmetic.div(arithmetic.square(scaled), _like(6, x)))
+    return _select(is_zero, series, arithmetic.div(transcendental.sin(safe), safe))
+
+
+@numpy_function
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """`arr` with values below `min` raised to it and values above `max` lowered to it."""
+    if min is not None:
+        arr = maximum(min, arr)
+    if max is not None:
+        arr = minimum(max, arr)
+    return arr
+
+
+@numpy_function
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """`x` with NaN and infinities replaced: by `nan`, and by the largest finite numbers or those given."""
+    del copy
+    aval = aval_of("nan_to_num", x)
+    if not dtypes.is_inexact(aval.dtype):
+        return x
+    if aval.dtype.kind == "c":
+        return complex_parts.complex(
+            nan_to_num(complex_parts.real(x), True, nan, posinf, neginf),
+            nan_to_num(complex_parts.imag(x), True, nan, posinf, neginf),
+        )
+    limits = dtypes.finfo(aval.dtype)
+    posinf = limits.max if posinf is None else posinf
+    neginf = limits.min if neginf is None else neginf
+    x = _select(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)  # type: ignore[arg-type]
+    x = _select(logical.eq(x, _like(np.inf, x)), convert(posinf, type_of(posinf), aval.dtype), x)  # type: ignore[arg-type]
+    return _select(logical.eq(x, _like(-np.inf, x)), convert(neginf, type_of(neginf), aval.dtype), x)  # type: ignore[arg-type]
+
+
+# Comparison and logic -------------------------------------------------------------------------------
+
+
+def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`compare`, for complex numbers by their real parts, then their imaginary parts."""
+
+    def apply(x: Any, y: Any) -> Any:
+        if not _is_complex(x):
+            return compare(x, y)
+        rx, ry = complex_parts.real(x), complex_parts.real(y)
+        ix, iy = complex_parts.imag(x), complex_parts.imag(y)
+        return _select(logical.eq(rx, ry), compare(ix, iy), compare(rx, ry))
+
+    return apply
+
+
+equal = _binary("equal", logical.eq, promote_arguments, "Whether `x` equals `y`.")
+not_equal = _binary("not_equal", logical.ne, promote_arguments, "Whether `x` differs from `y`.")
+less = _binary("less", _ordered(logical.lt), promote_arguments, "Whether `x` is below `y`.")
+less_equal = _binary("less_equal", _ordered(logical.le), promote_arguments, "Whether `x` is not above `y`.")
+greater = _binary("greater", _ordered(logical.gt), promote_arguments, "Whether `x` is above `y`.")
+greater_equal = _binary("greater_equal", _ordered(logical.ge), promote_arguments, "Whether `x` is not below `y`.")
+
+
+def _as_bools(name: str, *operands: Any) -> list[Any]:
+    bools = []
+    for i, x in enumerate(operands):
+        aval = aval_of(name, x, i)
+        bools.append(x if aval.dtype == np.bool_ else logical.ne(x, np.zeros((), aval.dtype)[()]))
+    return promote_shapes(name, *bools)
+
+
+logical_and = _binary("logical_and", logical.bitwise_and, _as_bools, "Whether both `x` and `y` are nonzero.")
+logical_or = _binary("logical_or", logical.bitwise_or, _as_bools, "Whether `x` or `y` is nonzero.")
+logical_xor = _binary("logical_xor", logical.bitwise_xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero.")
+logical_not = _unary("logical_not", logical.bitwise_not, _as_bools, "Whether `x` is zero.")
+
+
+def _integers(name: str, *operands: Any) -> list[Any]:
+    promoted = promote_arguments(name, *operands)
+    aval: Any = type_of(promoted[0])
+    if dtypes.is_inexact(aval.dtype):
+        raise DtypeError(
+            f"jnp.{name} needs integers or bools.",
+            got=[f"argument {i}: {type_of(x)!r}" for i, x in enumerate(operands)],
+            do="Convert with `.astype(int)`, or view the bits with `lax.bitcast_convert_type`.",
+        )
+    return promoted
+
+
+bitwise_and = _binary("bitwise_and", logical.bitwise_and, _integers, "Bits set in both `x` and `y`.")
+bitwise_or = _binary("bitwise_or", logical.bitwise_or, _integers, "Bits set in `x` or `y`.")
+bitwise_xor = _binary("bitwise_xor", logical.bitwise_xor, _integers, "Bits set in exactly one of `x` and `y`.")
+bitwise_not = bitwise_invert = invert = _unary("invert", logical.bitwise_not, _integers, "Bits not set in `x`.")
+bitwise_count = _unary("bitwise_count", lambda x: convert_element_type(logical.population_count(arithmetic.abs(x) if not type_of(x).dtype.name.startswith("u") else x), np.dtype(np.uint8)), _integers, "Number of bits set in the absolute value of `x`.")  # type: ignore[attr-defined]
+left_shift = bitwise_left_shift = _binary("left_shift", logical.shift_left, _integers, "Bits of `x` moved left by `y`.")
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    unsigned = type_of(x).dtype.name.startswith("u")  # type: ignore[attr-defined]
+    return (logical.shift_right_logical if unsigned else logical.shift_right_arithmetic)(x, y)
+
+
+right_shift = bitwise_right_shift = _binary("right_shift", _shift_right, _integers, "Bits of `x` moved right by `y`; the sign is kept.")
+
+
+@numpy_function
+def isnan(x: Any, /) -> Any:
+    """Whether `x` is NaN."""
+    aval_of("isnan", x)
+    return logical.ne(x, x)
+
+
+@numpy_function
+def isfinite(x: Any, /) -> Any:
+    """Whether `x` is neither infinite nor NaN."""
+    aval = aval_of("isfinite", x)
+    if not dtypes.is_inexact(aval.dtype):
+        return broadcast_in_dim(np.True_, aval.shape, ())
+    if aval.dtype.kind == "c":
+        return logical.bitwise_and(
+            logical.is_finite(complex_parts.real(x)), logical.is_finite(complex_parts.imag(x))
+        )
+    return logical.is_finite(x)
+
+
+@numpy_function
+def isinf(x: Any, /) -> Any:
+    """Whether `x` is infinite."""
+    aval = aval_of("isinf", x)
+    if not dtypes.is_inexact(aval.dtype):
+        return broadcast_in_dim(np.False_, aval.shape, ())
+    if aval.dtype.kind == "c":
+        return logical.bitwise_or(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
+    return logical.eq(arithmetic.abs(x), np.asarray(np.inf, aval.dtype)[()])
+
+
+@numpy_function
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Whether `x` is positive infinity."""
+    del out
+    return logical.eq(*promote_arguments("isposinf", x, np.inf))
+
+
+@numpy_function
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Whether `x` is negative infinity."""
+    del out
+    return logical.eq(*promote_arguments("isneginf", x, -np.inf))
+
+
+@numpy_function
+def signbit(x: Any, /) -> Any:
+    """Whether the sign bit of `x` is set, also for -0.0 and NaN."""
+    aval = aval_of("signbit", x)
+    if not dtypes.is_inexact(aval.dtype):
+        return logical.lt(x, np.zeros((), aval.dtype)[()])
+    bits = np.dtype(f"int{aval.dtype.itemsize * 8}")
+    return logical.lt(
+        bitcast_convert_type(convert(x, aval, aval.dtype), bits), np.zeros((), bits)[()]
+    )
+
+
+@numpy_function(static="equal_nan")
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether `|a - b| <= atol + rtol |b|`, or both are the same infinity (or NaN, if `equal_nan`)."""
+    a, b = promote_arguments("isclose", a, b)
+    dtype = type_of(a).dtype  # type: ignore[attr-defined]
+    if dtype == np.bool_:
+        return logical.eq(a, b)
+    if not dtypes.is_inexact(dtype):
+        a, b = promote_dtypes_inexact("isclose", a, b)
+    distance = arithmetic.abs(arithmetic.sub(a, b))
+    size = arithmetic.abs(b)
+    bound = add(atol, multiply(rtol, size))
+    close = logical.bitwise_and(less_equal(distance, bound), isfinite(b))
+    close = logical.bitwise_or(close, logical.eq(a, b))
+    return logical.bitwise_or(close, logical.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
+
+
+# Complex numbers --------------------------------------------------------------------------------------
+
+
+@numpy_function
+def real(val: Any, /) -> Any:
+    """Real part of `val`."""
+    return complex_parts.real(val) if aval_of("real", val).dtype.kind == "c" else val
+
+
+@numpy_function
+def imag(val: Any, /) -> Any:
+    """Imaginary part of `val`; zero for real numbers."""
+    aval = aval_of("imag", val)
+    if aval.dtype.kind == "c":
+        return complex_parts.imag(val)
+    return broadcast_in_dim(np.zeros((), aval.dtype)[()], aval.shape, ())
+
+
+@numpy_function
+def conjugate(x: Any, /) -> Any:
+    """Complex conjugate of `x`."""
+    return complex_parts.conj(x) if aval_of("conjugate", x).dtype.kind == "c" else x
+
+
+conj = conjugate
+
+
+@numpy_function(static="deg")
+def angle(z: Any, deg: bool = False) -> Any:
+    """Angle of the complex number `z`, in radians (or degrees, if `deg`)."""
+    [z] = promote_dtypes_inexact("angle", z)
+    re, im = real(z), imag(z)
+    found = transcendental.atan2(im, re)
+    return rad2deg(found) if deg else found
+
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "around", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "clip", "conj", "conjugate", "copysign", "cos",
+    "cosh", "deg2rad", "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power",
+    "floor", "floor_divide", "fmod", "greater", "greater_equal", "heaviside", "hypot", "imag", "invert",
+    "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "left_shift", "less", "less_equal",
+    "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "maximum", "minimum", "mod", "multiply", "nan_to_num", "negative", "nextafter",
+    "not_equal", "positive", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift",
+    "rint", "round", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "true_divide", "trunc",
+]  # fmt: skip

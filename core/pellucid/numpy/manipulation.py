@@ -1,0 +1,577 @@
+"""The same elements in other shapes and orders: reshape, join, split, repeat, flip."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import asarray, canonical_shape
+from pellucid.numpy.promotion import aval_of, broadcast_arrays as _broadcast_arrays, check_arrays, promote_dtypes
+from pellucid.primitives import broadcasting, concatenation, logical, movement, slicing
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing.values import type_of
+
+
+def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """`axis` (None, an int or several) as a tuple of axes counted from the front."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = (axis,) if np.ndim(axis) == 0 else tuple(axis)
+    found = tuple(canonical_axis(a, ndim) for a in axes)
+    if len(set(found)) != len(found):
+        raise ArgumentValueError(f"an axis is repeated: {axis}.")
+    return found
+
+
+def _ndim(x: Any) -> int:
+    return type_of(x).ndim  # type: ignore[attr-defined]
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return type_of(x).shape  # type: ignore[attr-defined]
+
+
+# Shapes -----------------------------------------------------------------------------------------------
+
+
+def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+    """The elements of `a`, in row-major order ("C") or column-major order ("F"), with `shape`.
+
+    One size may be -1: it follows from the others.
+
+    >>> reshape(np.arange(6), (2, -1)).shape
+    (2, 3)
+    """
+    if copy is False:
+        raise ArgumentValueError("jnp.reshape can't give a view, so copy=False is refused.")
+    aval = aval_of("reshape", a)
+    sizes = _inferred(aval, (shape,) if np.ndim(shape) == 0 else tuple(shape))
+    if order == "F":
+        reversed_axes = tuple(range(aval.ndim))[::-1]
+        turned = _reshape(transpose(a, reversed_axes), sizes[::-1], out_sharding)
+        return transpose(turned, tuple(range(len(sizes)))[::-1])
+    if order not in ("C", "A", "K"):
+        raise ArgumentValueError(f"jnp.reshape: order is 'C' or 'F', got {order!r}.")
+    return _reshape(a, sizes, out_sharding)
+
+
+def _inferred(aval: Any, sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    try:
+        given = tuple(operator.index(s) for s in sizes)
+    except TypeError:
+        raise ArgumentTypeError(
+            "jnp.reshape needs sizes that are ints known when tracing.", got=f"got shape {sizes}"
+        ) from None
+    unknown = [i for i, s in enumerate(given) if s == -1]
+    if not unknown:
+        return given
+    known = int(np.prod([s for s in given if s != -1], dtype=np.int64))
+    if len(unknown) > 1 or known == 0 or aval.size % known:
+        raise ShapeError(
+            f"jnp.reshape can't turn {aval.size} elements into shape {given}.",
+            got=f"operand: {aval.text()}",
+            do="Use -1 at most once, and sizes that divide the number of elements.",
+        )
+    return tuple(aval.size // known if s == -1 else s for s in given)
+
+
+@numpy_function(static=("sizes", "out_sharding"))
+def _reshape(a: Any, sizes: tuple[int, ...], out_sharding: Any) -> Any:
+    return movement.reshape(a, sizes, out_sharding=out_sharding)
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements of `a` in one dimension."""
+    return reshape(a, (aval_of("ravel", a).size,), order, out_sharding=out_sharding)
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """`a` with its axes permuted; reversed by default."""
+    ndim = aval_of("transpose", a).ndim
+    order = tuple(range(ndim))[::-1] if axes is None else tuple(canonical_axis(i, ndim) for i in axes)
+    return _transpose(a, order)
+
+
+permute_dims = transpose
+
+
+@numpy_function(static="order")
+def _transpose(a: Any, order: tuple[int, ...]) -> Any:
+    return movement.transpose(a, order)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """`x` with its last two axes exchanged."""
+    if aval_of("matrix_transpose", x).ndim < 2:  # noqa: PLR2004
+        raise ShapeError("jnp.matrix_transpose needs at least two dimensions.", got=f"got {type_of(x)!r}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """`a` with two axes exchanged."""
+    ndim = aval_of("swapaxes", a).ndim
+    order = list(range(ndim))
+    i, j = canonical_axis(axis1, ndim), canonical_axis(axis2, ndim)
+    order[i], order[j] = order[j], order[i]
+    return _transpose(a, tuple(order))
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """`a` with axes `source` moved to `destination`; the others keep their order."""
+    ndim = aval_of("moveaxis", a).ndim
+    sources, targets = canonical_axes(source, ndim), canonical_axes(destination, ndim)
+    if len(sources) != len(targets):
+        raise ArgumentValueError("jnp.moveaxis needs as many destinations as sources.", got=f"{source} and {destination}")
+    order = [i for i in range(ndim) if i not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return _transpose(a, tuple(order))
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """`a` with `axis` rolled backwards until it lies before `start`."""
+    ndim = aval_of("rollaxis", a).ndim
+    axis = canonical_axis(axis, ndim)
+    start = canonical_axis(start, ndim + 1)
+    return moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """`a` without its axes of size 1, or without those given, which must have size 1."""
+    aval = aval_of("squeeze", a)
+    if axis is None:
+        axes = tuple(i for i, s in enumerate(aval.shape) if s == 1)
+    else:
+        axes = canonical_axes(axis, aval.ndim)
+    return _squeeze(a, axes)
+
+
+@numpy_function(static="axes")
+def _squeeze(a: Any, axes: tuple[int, ...]) -> Any:
+    return movement.squeeze(a, axes)
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """`a` with new axes of size 1 at positions `axis` of the result."""
+    aval_of("expand_dims", a)
+    axes = (axis,) if np.ndim(axis) == 0 else tuple(axis)
+    return _expand_dims(a, axes)
+
+
+@numpy_function(static="axes")
+def _expand_dims(a: Any, axes: tuple[int, ...]) -> Any:
+    return broadcasting.expand_dims(a, axes)
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """`array` repeated to `shape`."""
+    aval = aval_of("broadcast_to", array)
+    sizes = canonical_shape(shape, "broadcast_to")
+    if len(sizes) < aval.ndim or broadcasting.broadcast_shapes(aval.shape, sizes) != sizes:
+        raise ShapeError("jnp.broadcast_to got a shape that doesn't fit.", got=[f"array: {aval.text()}", f"shape: {sizes}"])
+    return _broadcast_to(array, sizes, out_sharding)
+
+
+@numpy_function(static=("shape", "out_sharding"))
+def _broadcast_to(array: Any, shape: tuple[int, ...], out_sharding: Any) -> Any:
+    dims = tuple(range(len(shape) - _ndim(array), len(shape)))
+    return broadcasting.broadcast_in_dim(array, shape, dims, out_sharding=out_sharding)
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """`args` repeated to their common shape."""
+    return [asarray(x) for x in _broadcast_arrays("broadcast_arrays", *args)]
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """`arys` with at least one dimension."""
+    return _each(arys, lambda x: x if _ndim(x) >= 1 else reshape(x, (1,)))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """`arys` with at least two dimensions; vectors become rows."""
+    return _each(arys, lambda x: x if _ndim(x) >= 2 else reshape(x, (1, -1)))  # noqa: PLR2004
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """`arys` with at least three dimensions; matrices get a last axis."""
+
+    def expand(x: Any) -> Any:
+        ndim = _ndim(x)
+        if ndim <= 1:
+            return reshape(x, (1, -1, 1))
+        return expand_dims(x, 2) if ndim == 2 else x  # noqa: PLR2004
+
+    return _each(arys, expand)
+
+
+def _each(arys: Sequence[Any], function: Any) -> Any:
+    found = [function(asarray(x)) for x in arys]
+    return found[0] if len(found) == 1 else found
+
+
+# Joining and splitting ----------------------------------------------------------------------------------
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """`arrays` joined along an existing `axis`; raveled first if it is None."""
+    parts = _sequence("concatenate", arrays)
+    if not parts:
+        raise ArgumentValueError("jnp.concatenate needs at least one array.")
+    if axis is None:
+        return _concatenate([ravel(p) for p in parts], 0, dtype)
+    first = aval_of("concatenate", parts[0])
+    if first.ndim == 0:
+        raise ShapeError("jnp.concatenate can't join arrays without dimensions.", do="Use `jnp.stack`.")
+    return _concatenate(parts, canonical_axis(axis, first.ndim), dtype)
+
+
+def _sequence(name: str, arrays: Any) -> list[Any]:
+    if not isinstance(arrays, (list, tuple)):
+        if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0):
+            return list(arrays)
+        raise ArgumentTypeError(f"jnp.{name} needs a sequence of arrays.", got=f"got {type(arrays).__name__}")
+    check_arrays(name, *arrays)
+    return list(arrays)
+
+
+@numpy_function(static=("axis", "dtype"))
+def _concatenate(arrays: list[Any], axis: int, dtype: Any) -> Any:
+    parts = promote_dtypes("concatenate", *arrays)
+    joined = concatenation.concatenate(parts, axis) if len(parts) > 1 else asarray(parts[0])
+    return joined if dtype is None else joined.astype(dtype)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """`arrays` joined along an existing `axis`; raveled first if it is None."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """`arrays`, all of one shape, joined along a new `axis`."""
+    del out
+    parts = _sequence("stack", arrays)
+    if not parts:
+        raise ArgumentValueError("jnp.stack needs at least one array.")
+    shapes = {aval_of("stack", p, i).shape for i, p in enumerate(parts)}
+    if len(shapes) > 1:
+        raise ShapeError("jnp.stack needs arrays of one shape.", got=[f"array {i}: {type_of(p)!r}" for i, p in enumerate(parts)])
+    return _stack(parts, canonical_axis(axis, _ndim(parts[0]) + 1), dtype)
+
+
+@numpy_function(static=("axis", "dtype"))
+def _stack(arrays: list[Any], axis: int, dtype: Any) -> Any:
+    parts = [broadcasting.expand_dims(p, (axis,)) for p in promote_dtypes("stack", *arrays)]
+    joined = concatenation.concatenate(parts, axis) if len(parts) > 1 else parts[0]
+    return joined if dtype is None else joined.astype(dtype)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of `x` along `axis`, without that axis."""
+    aval = aval_of("unstack", x)
+    if aval.ndim == 0:
+        raise ShapeError("jnp.unstack needs at least one dimension.", got=f"got {aval.text()}")
+    axis = canonical_axis(axis, aval.ndim)
+    return tuple(squeeze(part, axis) for part in split(x, aval.shape[axis], axis)) if aval.shape[axis] else ()
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined along their second axis, vectors along their first."""
+    parts = [atleast_1d(x) for x in _sequence("hstack", tup)]
+    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined along their first axis; vectors become rows."""
+    return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined along their third axis."""
+    return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """Vectors as the columns of a matrix; matrices are joined along their second axis."""
+    parts = [asarray(x) for x in _sequence("column_stack", tup)]
+    return concatenate([x if x.ndim > 1 else reshape(x, (-1, 1)) for x in parts], 1)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` with `values` joined at the end of `axis`; both raveled if it is None."""
+    return concatenate([arr, values], axis)
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """`ary` cut along `axis`: into that many equal parts, or before each of the given indices."""
+    aval = aval_of("split", ary)
+    axis = canonical_axis(axis, aval.ndim)
+    return list(_split(ary, _sizes("split", aval.shape[axis], indices_or_sections, uneven=False), axis))
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """As `split`; the number of parts need not divide the axis."""
+    aval = aval_of("array_split", ary)
+    axis = canonical_axis(axis, aval.ndim)
+    return list(_split(ary, _sizes("array_split", aval.shape[axis], indices_or_sections, uneven=True), axis))
+
+
+def _sizes(name: str, size: int, sections: Any, *, uneven: bool) -> tuple[int, ...]:
+    if np.ndim(sections) == 0:
+        n = operator.index(sections)
+        if n <= 0 or (size % n and not uneven):
+            raise ArgumentValueError(
+                f"jnp.{name} can't cut an axis of size {size} into {n} equal parts.", do="Use `jnp.array_split`."
+            )
+        return tuple(size // n + (i < size % n) for i in range(n))
+    edges = [0, *(int(np.clip(i + size if i < 0 else i, 0, size)) for i in map(operator.index, sections)), size]
+    return tuple(max(0, b - a) for a, b in zip(edges, edges[1:], strict=False))
+
+
+@numpy_function(static=("sizes", "axis"))
+def _split(ary: Any, sizes: tuple[int, ...], axis: int) -> tuple[Any, ...]:
+    return tuple(concatenation.split(ary, sizes, axis))
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`ary` cut along its second axis, a vector along its first."""
+    return split(ary, indices_or_sections, 0 if aval_of("hsplit", ary).ndim == 1 else 1)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`ary` cut along its first axis."""
+    return split(ary, indices_or_sections, 0)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`ary` cut along its third axis."""
+    return split(ary, indices_or_sections, 2)
+
+
+# Repeating, turning, padding ------------------------------------------------------------------------------
+
+
+def tile(A: Any, reps: Any) -> Any:  # noqa: N803
+    """`A` repeated `reps` times along each axis."""
+    aval = aval_of("tile", A)
+    counts = (operator.index(reps),) if np.ndim(reps) == 0 else tuple(operator.index(r) for r in reps)
+    return _tile(A, (1,) * (aval.ndim - len(counts)) + counts)
+
+
+@numpy_function(static="counts")
+def _tile(a: Any, counts: tuple[int, ...]) -> Any:
+    shape = (1,) * (len(counts) - _ndim(a)) + _shape(a)
+    interleaved = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
+    a = movement.reshape(a, shape)
+    repeated = broadcasting.broadcast_in_dim(a, interleaved, range(1, len(interleaved), 2))
+    return movement.reshape(repeated, [c * s for c, s in zip(counts, shape, strict=True)])
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """`m` with the order of elements reversed along `axis`, or along all axes."""
+    return _flip(m, canonical_axes(axis, aval_of("flip", m).ndim))
+
+
+@numpy_function(static="axes")
+def _flip(m: Any, axes: tuple[int, ...]) -> Any:
+    return movement.rev(m, axes)
+
+
+def fliplr(m: Any) -> Any:
+    """`m` with its columns in reverse order."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """`m` with its rows in reverse order."""
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """`m` turned by 90 degrees `k` times, from the first towards the second of `axes`."""
+    first, second = canonical_axes(axes, aval_of("rot90", m).ndim)
+    k %= 4
+    if k == 0:
+        return asarray(m)
+    if k == 2:  # noqa: PLR2004
+        return flip(m, (first, second))
+    return flip(swapaxes(m, first, second), first) if k == 1 else swapaxes(flip(m, first), first, second)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """`a` with its elements moved by `shift` along `axis`, those beyond the end coming in at the front.
+
+    `shift` may be traced.
+    """
+    aval = aval_of("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), aval.shape)
+    axes = canonical_axes(axis, aval.ndim)
+    if isinstance(shift, (int, np.integer)) or (isinstance(shift, tuple) and all(isinstance(s, (int, np.integer)) for s in shift)):
+        shifts = tuple(int(s) for s in np.broadcast_to(shift, (len(axes),)))
+        return _roll_static(a, shifts, axes)
+    shifts_ = broadcast_to(shift, (len(axes),))
+    return _roll_traced(a, shifts_, axes)
+
+
+@numpy_function(static=("shifts", "axes"))
+def _roll_static(a: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    for shift, axis in zip(shifts, axes, strict=True):
+        size = _shape(a)[axis]
+        offset = shift % size if size else 0
+        if offset:
+            tail = slicing.slice_in_dim(a, size - offset, size, 1, axis)
+            a = concatenation.concatenate([tail, slicing.slice_in_dim(a, 0, size - offset, 1, axis)], axis)
+    return a
+
+
+@numpy_function(static="axes")
+def _roll_traced(a: Any, shifts: Any, axes: tuple[int, ...]) -> Any:
+    for i, axis in enumerate(axes):
+        size = _shape(a)[axis]
+        if not size:
+            continue
+        shift = movement.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
+        start = np.asarray(size, type_of(shifts).dtype)[()] - shift % np.asarray(size, type_of(shifts).dtype)[()]  # type: ignore[attr-defined]
+        doubled = concatenation.concatenate([a, a], axis)
+        a = slicing.dynamic_slice_in_dim(doubled, start, size, axis)
+    return a
+
+
+def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+    """Each element (or slice along `axis`) of `a`, `repeats` times in a row.
+
+    `repeats` must be known when tracing, unless `total_repeat_length` fixes the size of the result.
+    """
+    del out_sharding
+    if axis is None:
+        return repeat(ravel(a), repeats, 0, total_repeat_length=total_repeat_length)
+    aval = aval_of("repeat", a)
+    axis = canonical_axis(axis, aval.ndim)
+    if total_repeat_length is None and isinstance(repeats, (int, np.integer)):
+        return _repeat(a, int(repeats), axis)
+    counts = np.broadcast_to(np.asarray(repeats), (aval.shape[axis],))
+    order = np.repeat(np.arange(aval.shape[axis]), counts)
+    if total_repeat_length is not None:
+        order = np.concatenate([order, np.full(max(0, total_repeat_length - len(order)), order[-1] if len(order) else 0)])
+        order = order[:total_repeat_length]
+    from_axis = (slice(None),) * axis
+    return asarray(a)[(*from_axis, order)]
+
+
+@numpy_function(static=("repeats", "axis"))
+def _repeat(a: Any, repeats: int, axis: int) -> Any:
+    shape = _shape(a)
+    wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
+    dims = [i for i in range(len(wide)) if i != axis + 1]
+    repeated = broadcasting.broadcast_in_dim(a, wide, dims)
+    return movement.reshape(repeated, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
+
+
+# Choosing ---------------------------------------------------------------------------------------------------
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """`x` where `condition`, else `y`. With `condition` alone, the indices of its nonzero elements."""
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ArgumentValueError("jnp.where takes either one argument or three.")
+    return _where(condition, x, y)
+
+
+@numpy_function
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    aval = aval_of("where", condition)
+    if aval.dtype != np.bool_:
+        condition = logical.ne(condition, np.zeros((), aval.dtype)[()])
+    x, y = promote_dtypes("where", x, y)
+    if _ndim(condition) == 0:
+        x, y = _broadcast_arrays("where", x, y)
+    else:
+        condition, x, y = _broadcast_arrays("where", condition, x, y)
+    return logical.select_n(condition, y, x)
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """For each axis, the indices of the nonzero elements of `a`.
+
+    Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
+    """
+    aval = aval_of("nonzero", a)
+    if size is None:
+        host = np.nonzero(np.asarray(a))
+        return tuple(asarray(index.astype(np.int32)) for index in host)
+    from pellucid.numpy.searching import sized_nonzero  # noqa: PLC0415
+
+    del aval
+    return sized_nonzero(a, size, fill_value)
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal number `offset` of the matrices of `a` over two axes, along a new last axis."""
+    aval = aval_of("diagonal", a)
+    i, j = canonical_axis(axis1, aval.ndim), canonical_axis(axis2, aval.ndim)
+    a = moveaxis(a, (i, j), (-2, -1))
+    rows, columns = _shape(a)[-2:]
+    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    first, second = np.arange(length) - min(offset, 0), np.arange(length) + max(offset, 0)
+    return asarray(a)[..., first, second]
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The diagonal number `k` of a matrix, or a matrix with the vector `v` on that diagonal."""
+    aval = aval_of("diag", v)
+    if aval.ndim == 2:  # noqa: PLR2004
+        return diagonal(v, k)
+    if aval.ndim != 1:
+        raise ShapeError("jnp.diag needs a vector or a matrix.", got=f"got {aval.text()}")
+    return _diag(v, operator.index(k))
+
+
+@numpy_function(static="k")
+def _diag(v: Any, k: int) -> Any:
+    n = _shape(v)[0] + abs(k)
+    padded = concatenation.concatenate(
+        [np.zeros(max(k, 0), type_of(v).dtype), v, np.zeros(max(-k, 0), type_of(v).dtype)], 0  # type: ignore[attr-defined]
+    ) if k else v
+    rows = np.arange(n)[:, None]
+    mask = rows + k == np.arange(n)[None, :]
+    spread = broadcasting.broadcast_in_dim(padded, (n, n), (1,) if k >= 0 else (0,))
+    return logical.select_n(mask, np.zeros((n, n), type_of(v).dtype), spread)  # type: ignore[attr-defined]
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """`m` with zeros below its diagonal number `k`."""
+    return _triangle(m, operator.index(k), upper=True)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """`m` with zeros above its diagonal number `k`."""
+    return _triangle(m, operator.index(k), upper=False)
+
+
+@numpy_function(static=("k", "upper"))
+def _triangle(m: Any, k: int, upper: bool) -> Any:
+    aval: Any = aval_of("triu" if upper else "tril", m)
+    if aval.ndim < 2:  # noqa: PLR2004
+        raise ShapeError(f"jnp.{'triu' if upper else 'tril'} needs at least two dimensions.", got=f"got {aval.text()}")
+    rows, columns = aval.shape[-2:]
+    at_or_below = np.arange(rows)[:, None] + (k - 1 if upper else k) >= np.arange(columns)[None, :]
+    mask = broadcasting.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))
+    zeros = broadcasting.broadcast_in_dim(np.zeros((), aval.dtype)[()], aval.shape, ())
+    return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)
+
+
+__all__ = [
+    "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to",
+    "column_stack", "concat", "concatenate", "diag", "diagonal", "dsplit", "dstack", "expand_dims", "flip",
+    "fliplr", "flipud", "hsplit", "hstack", "matrix_transpose", "moveaxis", "nonzero", "permute_dims", "ravel",
+    "repeat", "reshape", "roll", "rollaxis", "rot90", "split", "squeeze", "stack", "swapaxes", "tile", "transpose",
+    "tril", "triu", "unstack", "vsplit", "vstack", "where",
+]  # fmt: skip

@@ -1,0 +1,178 @@
+"""Operators and methods of arrays and tracers: the NumPy API, installed by `install`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.numpy import creation, elementwise, manipulation
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import convert
+from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
+from pellucid.runtime.transfer import shard_argument
+from pellucid.tracing.context import context
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.calls import make_call
+
+_BINARY: dict[str, Any] = {
+    "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
+    "truediv": elementwise.true_divide, "floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
+    "divmod": elementwise.divmod, "pow": elementwise.power, "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor, "lshift": elementwise.left_shift,
+    "rshift": elementwise.right_shift,
+}  # fmt: skip
+_COMPARISONS: dict[str, Any] = {
+    "eq": elementwise.equal, "ne": elementwise.not_equal, "lt": elementwise.less,
+    "le": elementwise.less_equal, "gt": elementwise.greater, "ge": elementwise.greater_equal,
+}  # fmt: skip
+_UNARY: dict[str, Any] = {
+    "neg": elementwise.negative, "pos": elementwise.positive, "abs": elementwise.absolute,
+    "invert": elementwise.invert,
+}  # fmt: skip
+
+
+def _compiled(name: str, function: Any, *, swapped: bool) -> Any:
+    """An operator of arrays: a C++ callable that is a method; NotImplemented for foreign operands."""
+    python = function.python
+    jitted = function.jitted if not swapped else _swapped(function).jitted
+
+    def cache_miss(x: Any, y: Any) -> Any:
+        if not is_array_like(y):
+            return NotImplemented, None
+        if not context.trace.is_eager or isinstance(y, Tracer) or isinstance(x, Tracer):
+            return (python(y, x) if swapped else python(x, y)), None
+        return jitted.cache_miss(x, y)
+
+    return make_call(name, None, cache_miss, (), (), (name, function, swapped), shard_argument)
+
+
+def _swapped(function: Any) -> Any:
+    def swapped(x: Any, y: Any) -> Any:
+        return function.python(y, x)
+
+    swapped.__name__ = function.__name__
+    return numpy_function(swapped)
+
+
+def _traced(function: Any, *, swapped: bool) -> Callable[[Any, Any], Any]:
+    """An operator of tracers."""
+    python = function.python
+
+    def forward(x: Any, y: Any) -> Any:
+        return python(x, y) if is_array_like(y) else NotImplemented
+
+    def backward(x: Any, y: Any) -> Any:
+        return python(y, x) if is_array_like(y) else NotImplemented
+
+    return backward if swapped else forward
+
+
+def _power(x: Any, y: Any) -> Any:
+    """`x ** y`; a Python integer exponent is known when compiling, so it has a call of its own."""
+    if type(y) is int:
+        return _integer_power(x, y) if not isinstance(x, Tracer) else elementwise.integer_power(x, y)
+    if not is_array_like(y):
+        return NotImplemented
+    return elementwise.power(x, y)
+
+
+@numpy_function(static="y")
+def _integer_power(x: Any, y: int) -> Any:
+    return elementwise.integer_power(x, y)
+
+
+def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """`x` converted to `dtype`; complex to real drops the imaginary part, as NumPy does."""
+    del copy
+    wanted = dtypes.check_user_dtype(dtype, "astype") if dtype is not None else dtypes.default_float_dtype()
+    wanted = wanted if isinstance(wanted, dtypes.ExtendedDType) else dtypes.canonicalize(np.dtype(wanted))
+    result = _astype(x, wanted)
+    return result if device is None else creation.asarray(result, device=device)
+
+
+@numpy_function(static="dtype")
+def _astype(x: Any, dtype: Any) -> Any:
+    aval: Any = type_of(x)
+    if aval.dtype.kind == "c" and dtype.kind != "c" and dtype != np.bool_:
+        x = elementwise.real(x)
+        aval = type_of(x)
+    if dtype == np.bool_ and aval.dtype != np.bool_:
+        return elementwise.not_equal(x, np.zeros((), aval.dtype)[()])
+    return convert(x, aval, dtype)
+
+
+def _iterate(x: Any) -> Any:
+    if not x.shape:
+        raise TypeError("iteration over a 0-dimensional array")
+    return iter(manipulation.unstack(x)) if isinstance(x, Tracer) else iter([x[i] for i in range(x.shape[0])])
+
+
+def _contains(x: Any, item: Any) -> Any:
+    return bool((x == item).any())
+
+
+def _reshape(x: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
+    shape = args[0] if len(args) == 1 else args
+    return manipulation.reshape(x, shape, order, copy=copy, out_sharding=out_sharding)
+
+
+def _transpose(x: Any, *args: Any) -> Any:
+    axes = None if not args or args == (None,) else args[0] if len(args) == 1 and np.ndim(args[0]) else args
+    return manipulation.transpose(x, axes)
+
+
+def _round(x: Any, ndigits: int | None = None) -> Any:
+    return elementwise.round(x, ndigits or 0)
+
+
+def _view(x: Any, dtype: Any = None, type: None = None) -> Any:  # noqa: A002
+    """The bits of `x` read as `dtype`."""
+    del type
+    return x if dtype is None else bitcast_convert_type(x, np.dtype(dtype))
+
+
+METHODS: dict[str, Any] = {
+    "astype": astype, "clip": elementwise.clip, "conj": elementwise.conjugate, "conjugate": elementwise.conjugate,
+    "copy": lambda x: creation.array(x, copy=True), "diagonal": manipulation.diagonal,
+    "flatten": manipulation.ravel, "nonzero": manipulation.nonzero, "ravel": manipulation.ravel,
+    "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,
+    "swapaxes": manipulation.swapaxes, "transpose": _transpose, "view": _view, "__iter__": _iterate,
+    "__contains__": _contains, "__round__": _round,
+}  # fmt: skip
+PROPERTIES: dict[str, Any] = {
+    "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
+    "imag": elementwise.imag,
+}  # fmt: skip
+
+
+def add_methods(methods: dict[str, Any], properties: dict[str, Any]) -> None:
+    """Install more methods and properties on arrays and tracers."""
+    for cls in (ArrayImpl, Tracer):
+        for name, function in methods.items():
+            setattr(cls, name, function)
+        for name, function in properties.items():
+            setattr(cls, name, property(function))
+
+
+def install() -> None:
+    """Give arrays and tracers their operators and methods."""
+    for name, function in _BINARY.items():
+        for prefix, swapped in (("", False), ("r", True)):
+            method = f"__{prefix}{name}__"
+            setattr(Tracer, method, _traced(function, swapped=swapped))
+            setattr(ArrayImpl, method, _compiled(method, function, swapped=swapped))
+    for name, function in _COMPARISONS.items():
+        setattr(Tracer, f"__{name}__", _traced(function, swapped=False))
+        setattr(ArrayImpl, f"__{name}__", _compiled(f"__{name}__", function, swapped=False))
+    for name, function in _UNARY.items():
+        setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
+        setattr(ArrayImpl, f"__{name}__", function)
+    for cls in (Tracer, ArrayImpl):
+        cls.__pow__ = _power  # type: ignore[attr-defined]
+        cls.__hash__ = None  # type: ignore[assignment]
+    add_methods(METHODS, PROPERTIES)

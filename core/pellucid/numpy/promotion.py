@@ -1,0 +1,136 @@
+"""Operands of NumPy-style functions brought to one dtype and to shapes that fit."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import config, dtypes
+from pellucid.base.errors import ArgumentTypeError, ShapeError
+from pellucid.ir.avals import ShapedArray
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.tracing.values import is_array_like, type_of
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def check_arrays(name: str, *operands: Any) -> None:
+    """Raise ArgumentTypeError unless all `operands` are arrays or numbers (lists are not)."""
+    for i, x in enumerate(operands):
+        if not is_array_like(x):
+            raise ArgumentTypeError(
+                f"jnp.{name} needs arrays or numbers.",
+                got=f"argument {i}: {type(x).__name__}",
+                do="Convert with `jnp.asarray` first."
+                if isinstance(x, (list, tuple))
+                else "Pass an array.",
+            )
+
+
+def aval_of(name: str, x: Any, position: int = 0) -> ShapedArray:
+    """Type of an argument; raises ArgumentTypeError that names function and argument."""
+    try:
+        return type_of(x)  # type: ignore[return-value]
+    except ArgumentTypeError:
+        check_arrays(name, *[0] * position, x)
+        raise
+
+
+def convert(x: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> Any:
+    """`x`, of type `aval`, as `dtype`; a Python number becomes a NumPy scalar, hence a literal."""
+    if type(x) in _PYTHON_SCALARS:
+        if aval.dtype == dtype and aval.weak_type == weak_type:
+            return x
+        return np.asarray(x, dtype)[()] if not weak_type else convert_element_type(x, dtype, weak_type)
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        return x
+    return convert_element_type(x, dtype, weak_type)
+
+
+def promote_dtypes(name: str, *operands: Any) -> list[Any]:
+    """`operands` converted to the one dtype that they promote to."""
+    avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
+    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
+    return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
+
+
+def promote_dtypes_inexact(name: str, *operands: Any) -> list[Any]:
+    """`operands` converted to the floating or complex dtype that they promote to."""
+    avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
+    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
+    if not dtypes.is_inexact(dtype):
+        dtype = dtypes.to_inexact_dtype(dtype)
+    return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
+
+
+def promote_dtypes_numeric(name: str, *operands: Any) -> list[Any]:
+    """`operands` converted to the dtype that they promote to; bools become integers."""
+    avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
+    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
+    dtype = dtypes.to_numeric_dtype(dtype)
+    return [convert(x, a, dtype, weak_type) for x, a in zip(operands, avals, strict=True)]
+
+
+def promote_shapes(name: str, *operands: Any) -> list[Any]:
+    """`operands` with new leading axes of size 1, so that all have one rank; scalars stay.
+
+    Elementwise primitives stretch dimensions of size 1 themselves. Raises ShapeError for shapes that don't fit.
+    """
+    shapes = [type_of(x).shape for x in operands]  # type: ignore[attr-defined]
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return list(operands)
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) > 1:
+        _note_rank_promotion(name, shapes)
+    try:
+        broadcast_shapes(*shapes)
+    except ShapeError:
+        raise ShapeError(
+            f"jnp.{name} got shapes that can't be broadcast together.",
+            got=[f"argument {i}: {type_of(x)!r}" for i, x in enumerate(operands)],
+            do="Trailing dimensions must be equal, or 1.",
+        ) from None
+    rank = max(ranks, default=0)
+    return [
+        x if not s or len(s) == rank else expand_dims(x, range(rank - len(s)))
+        for x, s in zip(operands, shapes, strict=True)
+    ]
+
+
+def _note_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
+    mode = config.numpy_rank_promotion.value
+    if mode == "allow":
+        return
+    text = f"jnp.{name} promotes ranks: operands of shapes {', '.join(map(str, shapes))}."
+    if mode == "raise":
+        raise ShapeError(text, do="Add axes explicitly, or set `numpy_rank_promotion` to 'allow'.")
+    warnings.warn(text, stacklevel=3)
+
+
+def promote_arguments(name: str, *operands: Any) -> list[Any]:
+    """`operands` of one dtype and of shapes that elementwise primitives accept."""
+    return promote_shapes(name, *promote_dtypes(name, *operands))
+
+
+def promote_arguments_inexact(name: str, *operands: Any) -> list[Any]:
+    """As `promote_arguments`, to a floating or complex dtype."""
+    return promote_shapes(name, *promote_dtypes_inexact(name, *operands))
+
+
+def promote_arguments_numeric(name: str, *operands: Any) -> list[Any]:
+    """As `promote_arguments`, bools becoming integers."""
+    return promote_shapes(name, *promote_dtypes_numeric(name, *operands))
+
+
+def broadcast_arrays(name: str, *operands: Any) -> list[Any]:
+    """`operands` repeated to their common shape."""
+    shapes = [aval_of(name, x, i).shape for i, x in enumerate(operands)]
+    shape = broadcast_shapes(*shapes)
+    return [
+        x if s == shape else broadcast_in_dim(x, shape, tuple(range(len(shape) - len(s), len(shape))))
+        for x, s in zip(operands, shapes, strict=True)
+    ]

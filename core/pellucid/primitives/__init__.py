@@ -1,0 +1,1 @@
+"""First-order primitives: their params hold no programs."""

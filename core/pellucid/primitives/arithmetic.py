@@ -1,0 +1,607 @@
+"""Arithmetic: sums, products, quotients, powers, roots, rounding."""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import Zero
+from pellucid.primitives.accuracy import accuracy_params, with_accuracy
+from pellucid.primitives.broadcasting import broadcast_to
+from pellucid.primitives.complex_parts import conj, real, real_dtype
+from pellucid.primitives.conversion import converted
+from pellucid.primitives.families import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NUMBER,
+    REAL,
+    SIGNED,
+    Elementwise,
+    constant_like,
+    full_as,
+    kind_of,
+)
+from pellucid.primitives.logical import eq, ge, select
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+# Sums and products --------------------------------------------------------------------------------
+
+
+def neg(x: Any) -> Any:
+    """Negative of `x`, element by element; integers wrap.
+
+    Source: StableHLO specification, `negate`.
+
+    >>> neg(np.float32(2))
+    Array(-2., dtype=float32)
+    """
+    return bind1(neg_p, x)
+
+
+neg_p: Elementwise = Elementwise(
+    "neg", accepts=NUMBER, hlo="negate", tangents=(lambda t, y, x: neg(t),), transposes=(lambda c, x: neg(c),)
+)
+
+
+def add(x: Any, y: Any) -> Any:
+    """Sum of `x` and `y`, element by element.
+
+    Operands have one dtype; a scalar fits any shape, and a dimension of size 1 any size.
+    Source: StableHLO specification, `add`.
+
+    >>> add(np.float32(1), np.float32(2))
+    Array(3., dtype=float32)
+    """
+    return bind1(add_p, x, y)
+
+
+add_p: Elementwise = Elementwise(
+    "add", accepts=NUMBER, hlo="add",
+    tangents=(lambda t, z, x, y: t, lambda t, z, x, y: t),
+    transposes=(lambda c, x, y: c, lambda c, x, y: c),
+)  # fmt: skip
+
+
+def sub(x: Any, y: Any) -> Any:
+    """Difference `x - y`, element by element; operands fit as in `add`.
+
+    Source: StableHLO specification, `subtract`.
+
+    >>> sub(np.float32(3), np.float32(2))
+    Array(1., dtype=float32)
+    """
+    return bind1(sub_p, x, y)
+
+
+sub_p: Elementwise = Elementwise(
+    "sub", accepts=NUMBER, hlo="subtract",
+    tangents=(lambda t, z, x, y: t, lambda t, z, x, y: neg(t)),
+    transposes=(lambda c, x, y: c, lambda c, x, y: neg(c)),
+)  # fmt: skip
+
+
+class MulParams(NamedTuple):
+    out_dtype: Any
+
+
+_SAME_DTYPE = MulParams(None)
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """Product of `x` and `y`, element by element; operands fit as in `add`.
+
+    With `out_dtype`, operands are converted to it before they are multiplied.
+    Source: StableHLO specification, `multiply`.
+
+    >>> mul(np.float32(3), np.float32(2))
+    Array(6., dtype=float32)
+    """
+    if out_dtype is None:
+        return bind1(mul_p, x, y, params=_SAME_DTYPE)
+    return bind1(mul_p, x, y, params=MulParams(dtypes.check_user_dtype(out_dtype, "mul")))
+
+
+def _lower_mul(ctx: Any, operands: Any, params: MulParams) -> Any:
+    result = ctx.avals_out[0]
+    if params.out_dtype is not None and params.out_dtype != ctx.avals_in[0].dtype:
+        operands = [ctx.convert(x, result) for x in operands]
+    return ctx.op1("stablehlo.multiply", result, operands)
+
+
+def _mul_back(cotangent: Any, other: Any, dtype: Any, params: MulParams) -> Any:
+    """The cotangent of an operand of dtype `dtype`, given the other one."""
+    if params.out_dtype is None:
+        return mul(cotangent, other)
+    return converted(mul(cotangent, converted(other, params.out_dtype)), dtype)
+
+
+mul_p: Elementwise = Elementwise(
+    "mul", accepts=NUMBER, hlo=_lower_mul, rules_take_params=True,
+    result=lambda x, y, params: params.out_dtype or x,
+    tangents=(
+        lambda t, z, x, y, params: mul(t, y, out_dtype=params.out_dtype),
+        lambda t, z, x, y, params: mul(x, t, out_dtype=params.out_dtype),
+    ),
+    transposes=(
+        lambda c, x, y, params: _mul_back(c, y, x.aval.dtype, params),
+        lambda c, x, y, params: _mul_back(c, x, y.aval.dtype, params),
+    ),
+)  # fmt: skip
+
+
+def mulhi(x: Any, y: Any, /) -> Any:
+    """Upper half of the bits of the product of integers `x` and `y`, element by element.
+
+    >>> mulhi(np.int32(1 << 20), np.int32(1 << 20))
+    Array(256, dtype=int32)
+    """
+    return bind1(mulhi_p, x, y)
+
+
+mulhi_p = Elementwise("mulhi", accepts=INTEGER, hlo="chlo.mulhi")
+
+
+# Quotients ----------------------------------------------------------------------------------------
+
+
+def div(x: Any, y: Any) -> Any:
+    """Quotient of `x` and `y`, element by element; operands fit as in `add`.
+
+    Integers are rounded towards zero. Integers divided by zero give -1 (all bits set), and the least
+    integer divided by -1 gives itself. Source: StableHLO specification, `divide`.
+
+    >>> div(np.int32(-7), np.int32(2))
+    Array(-3, dtype=int32)
+    """
+    return bind1(div_p, x, y)
+
+
+div_p: Elementwise = Elementwise(
+    "div", accepts=NUMBER, hlo="divide",
+    tangents=(
+        lambda t, z, x, y: div(t, y),
+        lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
+    ),
+    transposes=(lambda c, x, y: div(c, y), None),
+)  # fmt: skip
+
+
+def rem(x: Any, y: Any) -> Any:
+    """Remainder of `x` divided by `y`, with the sign of `x`, element by element; operands fit as in `add`.
+
+    The remainder of an integer divided by zero is itself. Source: StableHLO specification, `remainder`.
+
+    >>> rem(np.int32(-7), np.int32(2))
+    Array(-1, dtype=int32)
+    """
+    return bind1(rem_p, x, y)
+
+
+def _truncated(x: Any) -> Any:
+    return mul(sign(x), floor(abs(x)))
+
+
+rem_p: Elementwise = Elementwise(
+    "rem", accepts=REAL, hlo="remainder",
+    tangents=(lambda t, z, x, y: t, lambda t, z, x, y: mul(neg(t), _truncated(div(x, y)))),
+)  # fmt: skip
+
+
+# Sign and size ------------------------------------------------------------------------------------
+
+
+def abs(x: Any) -> Any:  # noqa: A001
+    """Absolute value of `x`, element by element; real for complex `x`.
+
+    Its derivative at 0 is 1 for real `x`, 0 for complex `x`. Source: StableHLO specification, `abs`.
+
+    >>> abs(np.complex64(3 + 4j))
+    Array(5., dtype=float32)
+    """
+    return bind1(abs_p, x)
+
+
+def _abs_tangent(t: Any, y: Any, x: Any) -> Any:
+    if kind_of(type_of(x).dtype) != "complex":  # type: ignore[attr-defined]
+        return select(ge(x, constant_like(x, 0)), t, neg(t))
+    # d|x| = Re(dx conj(x)) / |x|
+    return real(mul(t, div(conj(x), nonzero(converted(y, type_of(x).dtype)))))  # type: ignore[attr-defined]
+
+
+def nonzero(x: Any) -> Any:
+    """`x` with ones in place of zeros."""
+    return select(eq(x, constant_like(x, 0)), full_as(x, 1), x)
+
+
+abs_p: Elementwise = Elementwise(
+    "abs", accepts=SIGNED | FLOATING | COMPLEX, hlo="abs", result=real_dtype, tangents=(_abs_tangent,)
+)
+
+
+def sign(x: Any) -> Any:
+    """Sign of `x`, element by element: -1, 0 or 1; for complex `x`, `x / |x|`, or 0.
+
+    Signed zeros and NaN stay. The derivative counts as zero. Source: StableHLO specification, `sign`.
+
+    >>> sign(np.float32(-2))
+    Array(-1., dtype=float32)
+    """
+    return bind1(sign_p, x)
+
+
+def _lower_sign(ctx: Any, operands: Any, params: Any) -> Any:
+    [result] = ctx.avals_out
+    if kind_of(result.dtype) != "unsigned":
+        return ctx.op1("stablehlo.sign", result, operands)
+    zero = ctx.full(result, 0)
+    is_zero = ctx.compare(operands[0], zero, "EQ", result)
+    return ctx.op1("stablehlo.select", result, [is_zero, zero, ctx.full(result, 1)])
+
+
+sign_p = Elementwise("sign", accepts=NUMBER, hlo=_lower_sign, tangents=(None,))
+
+
+def max(x: Any, y: Any) -> Any:  # noqa: A001
+    """The greater of `x` and `y`, element by element; NaN if either is.
+
+    Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
+    each has half of the derivative. Source: StableHLO specification, `maximum`.
+
+    >>> max(np.float32(1), np.float32(2))
+    Array(2., dtype=float32)
+    """
+    return bind1(max_p, x, y)
+
+
+def min(x: Any, y: Any) -> Any:  # noqa: A001
+    """The lesser of `x` and `y`, element by element; NaN if either is.
+
+    Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
+    each has half of the derivative. Source: StableHLO specification, `minimum`.
+
+    >>> min(np.float32(1), np.float32(2))
+    Array(1., dtype=float32)
+    """
+    return bind1(min_p, x, y)
+
+
+def _lower_extremum(op: str, direction: str) -> Any:
+    def lower(ctx: Any, operands: Any, params: Any) -> Any:
+        [result] = ctx.avals_out
+        if kind_of(result.dtype) != "complex":
+            return ctx.op1(op, result, operands)
+        part = shaped_array(result.shape, real_dtype(result.dtype))
+        truth = shaped_array(result.shape, np.dtype(bool))
+        reals = [ctx.op1("stablehlo.real", part, [x]) for x in operands]
+        imags = [ctx.op1("stablehlo.imag", part, [x]) for x in operands]
+        first = ctx.op1(
+            "stablehlo.select", truth,
+            [ctx.compare(*reals, "EQ", part), ctx.compare(*imags, direction, part),
+             ctx.compare(*reals, direction, part)],
+        )  # fmt: skip
+        return ctx.op1("stablehlo.select", result, [first, *operands])
+
+    return lower
+
+
+def _share(x: Any, z: Any, y: Any) -> Any:
+    """How much of the extremum `z` of `x` and `y` is `x`: 1, 0, or a half where they are equal."""
+    is_x = select(eq(x, z), full_as(z, 1), full_as(z, 0))
+    return div(is_x, select(eq(y, z), full_as(z, 2), full_as(z, 1)))
+
+
+def _extremum(name: str, op: str, direction: str) -> Elementwise:
+    return Elementwise(
+        name, accepts=NUMBER | BOOL, hlo=_lower_extremum(op, direction),
+        tangents=(
+            lambda t, z, x, y: mul(t, _share(x, z, y)),
+            lambda t, z, x, y: mul(t, _share(y, z, x)),
+        ),
+    )  # fmt: skip
+
+
+max_p = _extremum("max", "stablehlo.maximum", "GT")
+min_p = _extremum("min", "stablehlo.minimum", "LT")
+
+
+# Powers and roots ---------------------------------------------------------------------------------
+
+
+def pow(x: Any, y: Any) -> Any:  # noqa: A001
+    """`x` to the power `y`, element by element; `x` is floating or complex, `y` of its dtype or an integer.
+
+    Source: StableHLO specification, `power`.
+
+    >>> pow(np.float32(2), np.int32(3))
+    Array(8., dtype=float32)
+    """
+    return bind1(pow_p, x, y)
+
+
+class Pow(Elementwise):
+    """The reference's `pow`."""
+
+    def _check_dtypes(self, avals: tuple[ShapedArray, ...]) -> None:
+        super()._check_dtypes(avals)
+        x, y = avals
+        if x.dtype != y.dtype and kind_of(y.dtype) not in INTEGER:
+            raise DtypeError(
+                "pow needs an exponent of the base's dtype, or an integer.",
+                got=[f"base: {x.text()}", f"exponent: {y.text()}"],
+                do="Convert one with `lax.convert_element_type`, or use `jnp.power`, which promotes.",
+            )
+
+
+def _lower_pow(ctx: Any, operands: Any, params: Any) -> Any:
+    [result], (x, y) = ctx.avals_out, operands
+    if ctx.avals_in[1].dtype != result.dtype:
+        y = ctx.convert(y, result)
+    return ctx.op1("stablehlo.power", result, [x, y])
+
+
+def _pow_by_base(t: Any, z: Any, x: Any, y: Any) -> Any:
+    if kind_of(type_of(y).dtype) not in INTEGER:  # type: ignore[attr-defined]
+        return mul(t, mul(y, pow(x, sub(y, constant_like(y, 1)))))
+    # With an integer exponent, x⁰ is the constant 1 also at x = 0, so its derivative is 0 and not NaN.
+    y = converted(y, type_of(x).dtype)  # type: ignore[attr-defined]
+    is_zero = eq(y, constant_like(y, 0))
+    slope = mul(select(is_zero, full_as(y, 1), y), pow(x, sub(y, constant_like(y, 1))))
+    is_zero = broadcast_to(is_zero, type_of(slope).shape)  # type: ignore[attr-defined]
+    return mul(t, select(is_zero, full_as(slope, 0), slope))
+
+
+def _pow_by_exponent(t: Any, z: Any, x: Any, y: Any) -> Any:
+    return mul(t, mul(log(nonzero(x)), z))  # 0ʸ log 0 is taken for 0ʸ log 1
+
+
+pow_p: Elementwise = Pow(
+    "pow", accepts=(FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX), hlo=_lower_pow, same_dtype=False,
+    tangents=(_pow_by_base, _pow_by_exponent),
+)  # fmt: skip
+
+
+def log(x: Any, *, accuracy: Any = None) -> Any:
+    """Natural logarithm of `x`, element by element; NaN for negative real `x`.
+
+    Source: StableHLO specification, `log`.
+
+    >>> log(np.float32(1))
+    Array(0., dtype=float32)
+    """
+    return bind1(log_p, x, params=accuracy_params(accuracy))
+
+
+# Here rather than among the transcendental functions because the derivative of `pow` needs it.
+log_p: Elementwise = Elementwise(
+    "log", accepts=FLOATING | COMPLEX, hlo=with_accuracy("log"), tangents=(lambda t, y, x: div(t, x),)
+)
+
+
+class IntegerPowParams(NamedTuple):
+    y: int
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """`x` to the power of the Python int `y`, element by element, by repeated multiplication.
+
+    Integers can't have negative powers.
+
+    >>> integer_pow(np.int32(2), 5)
+    Array(32, dtype=int32)
+    """
+    params = IntegerPowParams(operator.index(y))
+    aval: Any = type_of(x)
+    if params.y < 0 and kind_of(aval.dtype) in INTEGER:
+        raise DtypeError(
+            "integers can't have negative powers.",
+            got=f"integer_pow({aval.text()}, {params.y})",
+            do="Convert to a floating dtype first.",
+        )
+    return bind1(integer_pow_p, x, params=params)
+
+
+def _lower_integer_pow(ctx: Any, operands: Any, params: IntegerPowParams) -> Any:
+    [result], [square] = ctx.avals_out, operands
+    exponent = builtins.abs(params.y)
+    power = None
+    while exponent:
+        if exponent & 1:
+            power = square if power is None else ctx.op1("stablehlo.multiply", result, [power, square])
+        exponent >>= 1
+        if exponent:
+            square = ctx.op1("stablehlo.multiply", result, [square, square])
+    if power is None:
+        return ctx.full(result, 1)
+    if params.y < 0:
+        return ctx.op1("stablehlo.divide", result, [ctx.full(result, 1), power])
+    return power
+
+
+def _integer_pow_tangent(t: Any, z: Any, x: Any, *, params: IntegerPowParams) -> Any:
+    n = params.y
+    if n == 0:
+        return Zero(type_of(t))
+    if n == 1:
+        return t
+    return mul(t, mul(constant_like(x, n), x if n == 2 else integer_pow(x, n - 1)))
+
+
+integer_pow_p: Elementwise = Elementwise(
+    "integer_pow", accepts=NUMBER, hlo=_lower_integer_pow, tangents=(_integer_pow_tangent,), rules_take_params=True
+)
+
+
+def reciprocal(x: Any) -> Any:
+    """`1 / x`, element by element.
+
+    >>> reciprocal(np.float32(4))
+    Array(0.25, dtype=float32)
+    """
+    return integer_pow(x, -1)
+
+
+def square(x: Any) -> Any:
+    """`x` times `x`, element by element.
+
+    >>> square(np.int32(3))
+    Array(9, dtype=int32)
+    """
+    return bind1(square_p, x)
+
+
+def _lower_square(ctx: Any, operands: Any, params: Any) -> Any:
+    [result], [x] = ctx.avals_out, operands
+    if kind_of(result.dtype) in INTEGER:
+        return ctx.op1("stablehlo.multiply", result, [x, x])
+    return ctx.op1("chlo.square", result, [x])
+
+
+square_p: Elementwise = Elementwise(
+    "square", accepts=NUMBER, hlo=_lower_square, tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 2), x)),)
+)
+
+
+def sqrt(x: Any, *, accuracy: Any = None) -> Any:
+    """Square root of `x`, element by element; NaN for negative real `x`.
+
+    Its derivative at 0 is infinite. Source: StableHLO specification, `sqrt`.
+
+    >>> sqrt(np.float32(9))
+    Array(3., dtype=float32)
+    """
+    return bind1(sqrt_p, x, params=accuracy_params(accuracy))
+
+
+sqrt_p: Elementwise = Elementwise(
+    "sqrt", accepts=FLOATING | COMPLEX, hlo=with_accuracy("sqrt"),
+    tangents=(lambda t, y, x: mul(t, div(constant_like(x, 0.5), y)),),
+)  # fmt: skip
+
+
+def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
+    """`1 / sqrt(x)`, element by element; NaN for negative real `x`.
+
+    Source: StableHLO specification, `rsqrt`.
+
+    >>> rsqrt(np.float32(4))
+    Array(0.5, dtype=float32)
+    """
+    return bind1(rsqrt_p, x, params=accuracy_params(accuracy))
+
+
+rsqrt_p: Elementwise = Elementwise(
+    "rsqrt", accepts=FLOATING | COMPLEX, hlo=with_accuracy("rsqrt"),
+    tangents=(lambda t, y, x: mul(t, mul(constant_like(x, -0.5), div(y, x))),),
+)  # fmt: skip
+
+
+def cbrt(x: Any, *, accuracy: Any = None) -> Any:
+    """Cube root of real `x`, element by element, also of negative numbers.
+
+    Source: StableHLO specification, `cbrt`.
+
+    >>> cbrt(np.float32(-8))
+    Array(-2., dtype=float32)
+    """
+    return bind1(cbrt_p, x, params=accuracy_params(accuracy))
+
+
+cbrt_p: Elementwise = Elementwise(
+    "cbrt", accepts=FLOATING, hlo=with_accuracy("cbrt"),
+    tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 1 / 3), integer_pow(y, -2))),),
+)  # fmt: skip
+
+
+# Rounding -----------------------------------------------------------------------------------------
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where numbers half-way between two integers go."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class RoundParams(NamedTuple):
+    rounding_method: RoundingMethod
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:  # noqa: A001
+    """The integer nearest to floating `x`, element by element; `rounding_method` decides half-way cases.
+
+    Source: StableHLO specification, `round_nearest_afz` and `round_nearest_even`.
+
+    >>> round(np.float32(2.5))
+    Array(3., dtype=float32)
+    """
+    try:
+        params = RoundParams(RoundingMethod(rounding_method))
+    except ValueError:
+        raise ArgumentValueError(
+            "round has no such rounding_method.",
+            got=f"rounding_method: {rounding_method!r}",
+            do="Use a member of `lax.RoundingMethod`.",
+        ) from None
+    return bind1(round_p, x, params=params)
+
+
+def floor(x: Any) -> Any:
+    """The greatest integer that is at most `x`, element by element; `x` and the result are floating.
+
+    Source: StableHLO specification, `floor`.
+
+    >>> floor(np.float32(-1.5))
+    Array(-2., dtype=float32)
+    """
+    return bind1(floor_p, x)
+
+
+def ceil(x: Any) -> Any:
+    """The least integer that is at least `x`, element by element; `x` and the result are floating.
+
+    Source: StableHLO specification, `ceil`.
+
+    >>> ceil(np.float32(-1.5))
+    Array(-1., dtype=float32)
+    """
+    return bind1(ceil_p, x)
+
+
+def _lower_round(ctx: Any, operands: Any, params: RoundParams) -> Any:
+    away = params.rounding_method is RoundingMethod.AWAY_FROM_ZERO
+    return ctx.op1(f"stablehlo.round_nearest_{'afz' if away else 'even'}", ctx.avals_out[0], operands)
+
+
+round_p = Elementwise("round", accepts=FLOATING, hlo=_lower_round, tangents=(None,))
+floor_p = Elementwise("floor", accepts=FLOATING, hlo="floor", tangents=(None,))
+ceil_p = Elementwise("ceil", accepts=FLOATING, hlo="ceil", tangents=(None,))
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The floating number next to `x1` in the direction of `x2`, element by element.
+
+    >>> nextafter(np.float32(0), np.float32(1))
+    Array(1.e-45, dtype=float32)
+    """
+    return bind1(nextafter_p, x1, x2)
+
+
+nextafter_p = Elementwise("nextafter", accepts=FLOATING, hlo="chlo.next_after")
+
+__all__ = [
+    "RoundingMethod", "abs", "abs_p", "add", "add_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "div", "div_p", "floor",
+    "floor_p", "integer_pow", "integer_pow_p", "log", "log_p", "max", "max_p", "min", "min_p", "mul", "mul_p",
+    "mulhi", "mulhi_p", "neg", "neg_p", "nextafter", "nextafter_p", "nonzero", "pow", "pow_p", "reciprocal", "rem",
+    "rem_p", "round", "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p", "sqrt", "sqrt_p", "square", "square_p",
+    "sub", "sub_p",
+]  # fmt: skip

@@ -1,0 +1,267 @@
+"""Broadcasting and summing: each is the transpose of the other."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, transpose
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+Shape = tuple[int, ...]
+
+# broadcast_in_dim ---------------------------------------------------------------------------------
+
+
+class BroadcastInDimParams(NamedTuple):
+    broadcast_dimensions: tuple[int, ...]
+    shape: Shape
+    sharding: Any
+
+
+class BroadcastInDim(Movement):
+    name = "broadcast_in_dim"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: BroadcastInDimParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        shape, dims = params.shape, params.broadcast_dimensions
+        if len(dims) != x.ndim or list(dims) != sorted(set(dims)):
+            raise ShapeError(
+                f"broadcast_in_dim needs {x.ndim} increasing broadcast_dimensions, got {dims}.",
+                got=f"operand: {x.text()}",
+            )
+        for i, d in enumerate(dims):
+            if not 0 <= d < len(shape) or x.shape[i] not in (1, shape[d]):
+                raise ShapeError(
+                    f"broadcast_in_dim can't fit axis {i} of the operand to axis {d} of shape {shape}.",
+                    got=f"operand: {x.text()}",
+                )
+        return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: BroadcastInDimParams) -> Any:
+        stretched = [
+            d
+            for i, d in enumerate(params.broadcast_dimensions)
+            if aval.shape[i] == 1 and params.shape[d] != 1
+        ]
+        new = [d for d in range(len(params.shape)) if d not in params.broadcast_dimensions]
+        summed = reduce_sum(cotangent, tuple(sorted(new + stretched)))
+        return reshape(summed, aval.shape)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: BroadcastInDimParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        x = move_axis(operands[0], dims[0], 0)
+        broadcast_dimensions = (0, *(d + 1 for d in params.broadcast_dimensions))
+        return [broadcast_in_dim(x, (axis.size, *params.shape), broadcast_dimensions)], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: BroadcastInDimParams) -> Sequence[Any]:
+        return [ctx.broadcast(operands[0], params.broadcast_dimensions, ctx.avals_out[0])]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        dims = equation.params.broadcast_dimensions
+        shown = {"broadcast_dimensions": dims} if dims else {}
+        if equation.params.sharding is not None:
+            shown["sharding"] = equation.params.sharding
+        return shown
+
+
+broadcast_in_dim_p = BroadcastInDim()
+
+
+def broadcast_in_dim(
+    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Any:
+    """`operand` repeated to `shape`; its axis `i` becomes axis `broadcast_dimensions[i]`.
+
+    An axis of size 1 is stretched. Source: StableHLO specification, `broadcast_in_dim`.
+
+    >>> broadcast_in_dim(np.arange(2), (3, 2), (1,)).shape
+    (3, 2)
+    """
+    shape = tuple([operator.index(s) for s in shape])
+    dims = tuple([operator.index(d) for d in broadcast_dimensions])
+    aval = type_of(operand)
+    if out_sharding is None and shape == aval.shape and dims == tuple(range(len(shape))):
+        return operand
+    return bind1(broadcast_in_dim_p, operand, params=BroadcastInDimParams(dims, shape, out_sharding))
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """`operand` repeated along new leading axes of the given `sizes`.
+
+    >>> broadcast(np.arange(2), (3,)).shape
+    (3, 2)
+    """
+    if not sizes and out_sharding is None:
+        return operand
+    shape = (*sizes, *type_of(operand).shape)
+    dims = range(len(sizes), len(shape))
+    return broadcast_in_dim(operand, shape, tuple(dims), out_sharding=out_sharding)
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` with new axes of size 1 at `dimensions` of the result.
+
+    >>> expand_dims(np.arange(3), (0,)).shape
+    (1, 3)
+    """
+    aval = type_of(array)
+    ndim = aval.ndim + len(set(dimensions))
+    new = {canonical_axis(d, ndim) for d in dimensions}
+    if len(new) != len(tuple(dimensions)):
+        raise ArgumentValueError(f"expand_dims got a dimension twice: {tuple(dimensions)}.")
+    if not new:
+        return array
+    kept = tuple([i for i in range(ndim) if i not in new])
+    sizes = iter(aval.shape)
+    shape = tuple([1 if i in new else next(sizes) for i in range(ndim)])
+    return broadcast_in_dim(array, shape, kept)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
+    """The shape that arrays of `shapes` broadcast to, by NumPy's rules; raises ShapeError if they don't.
+
+    >>> broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    first = tuple(shapes[0]) if shapes else ()
+    if all(tuple(shape) == first for shape in shapes[1:]):
+        return first
+    ndim = max(len(shape) for shape in shapes)
+    padded = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
+    result = []
+    for sizes in zip(*padded, strict=True):
+        distinct = {s for s in sizes if s != 1}
+        if len(distinct) > 1:
+            raise ShapeError(
+                f"shapes {', '.join(str(tuple(s)) for s in shapes)} can't be broadcast together.",
+                do="Trailing dimensions must be equal, or 1.",
+            )
+        result.append(distinct.pop() if distinct else 1)
+    return tuple(result)
+
+
+def unbroadcast(x: Any, aval: ShapedArray) -> Any:
+    """The sum of `x` over the axes along which a value of type `aval` was repeated to x's shape."""
+    shape = type_of(x).shape
+    if shape == aval.shape:
+        return x
+    lead = len(shape) - aval.ndim
+    stretched = [lead + i for i, size in enumerate(aval.shape) if size == 1 != shape[lead + i]]
+    summed = reduce_sum(x, (*range(lead), *stretched))
+    return reshape(summed, aval.shape)
+
+
+def broadcast_to(x: Any, shape: Shape) -> Any:
+    """`x` repeated to `shape`, its axes at the end, as NumPy does."""
+    aval = type_of(x)
+    if aval.shape == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - aval.ndim, len(shape))))
+
+
+# reduce_sum ---------------------------------------------------------------------------------------
+
+
+class ReduceSumParams(NamedTuple):
+    axes: tuple[int, ...]
+    out_sharding: Any
+
+
+def reduced_shape(shape: Shape, axes: Sequence[int], what: str) -> Shape:
+    """`shape` without `axes`; raises for axes that are repeated or absent."""
+    if len(set(axes)) != len(axes):
+        raise ArgumentValueError(f"{what} got an axis twice: {tuple(axes)}.")
+    for a in axes:
+        if not 0 <= a < len(shape):
+            raise ArgumentValueError(f"{what}: axis {a} is out of bounds for shape {shape}.")
+    return tuple([s for i, s in enumerate(shape) if i not in axes])
+
+
+def batched_axes(axes: Sequence[int], dim: int) -> tuple[tuple[int, ...], int]:
+    """Axes of a reduction when a batch axis stands at `dim`, and where it ends up."""
+    moved = tuple([a + (a >= dim) for a in axes])
+    return moved, dim - sum(a < dim for a in moved)
+
+
+class ReduceSum(Movement):
+    name = "reduce_sum"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceSumParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if x.dtype == np.bool_ or isinstance(x.dtype, dtypes.ExtendedDType):
+            raise DtypeError("reduce_sum needs numbers.", got=f"operand: {x.text()}", do="Convert with `.astype`.")
+        shape = reduced_shape(x.shape, params.axes, "reduce_sum")
+        return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: ReduceSumParams) -> Any:
+        kept = tuple([i for i in range(aval.ndim) if i not in params.axes])
+        return broadcast_in_dim(cotangent, aval.shape, kept)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceSumParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
+        return [reduce_sum(operands[0], axes)], [out_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceSumParams) -> Sequence[Any]:
+        aval = ctx.avals_in[0]
+        zero = ctx.constant(np.zeros((), aval.dtype))
+        return [ctx.reduce(operands[0], zero, params.axes, "stablehlo.add", ctx.avals_out[0])]
+
+
+reduce_sum_p = ReduceSum()
+
+
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Sum of the elements along `axes`, which disappear.
+
+    Source: StableHLO specification, `reduce` with `add`.
+
+    >>> reduce_sum(np.ones((2, 3), np.float32), (1,))
+    Array([3., 3.], dtype=float32)
+    """
+    axes = tuple([operator.index(a) for a in axes])
+    if not axes and out_sharding is None:
+        return operand
+    return bind1(reduce_sum_p, operand, params=ReduceSumParams(axes, out_sharding))
+
+
+# Batching of operands that must have one shape ------------------------------------------------------
+
+
+def aligned_for_batch(
+    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
+) -> tuple[list[Any], int]:
+    """Operands of an elementwise rule brought to fit, and where the batch axis then is.
+
+    An operand without a batch axis gets one of size 1, unless it is a scalar: those fit as they are.
+    """
+    ndims = [type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True)]
+    ndim = max(ndims)
+    positions = {d for d, n in zip(dims, ndims, strict=True) if d is not None and n == ndim}
+    target: int = positions.pop() if len(positions) == 1 else 0  # type: ignore[assignment]
+    aligned = []
+    for x, dim, n in zip(operands, dims, ndims, strict=True):
+        if dim is None:
+            aligned.append(expand_dims(x, (target,)) if n else x)
+        elif n == ndim:
+            aligned.append(move_axis(x, dim, target))
+        else:
+            aligned.append(expand_dims(x, [i for i in range(ndim + 1) if i != target]))
+    return aligned, target
+
+
+__all__ = [
+    "aligned_for_batch", "batched_axes", "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",
+    "broadcast_to", "expand_dims", "reduce_sum", "reduce_sum_p", "reduced_shape", "transpose", "unbroadcast",
+]  # fmt: skip

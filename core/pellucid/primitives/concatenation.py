@@ -1,0 +1,414 @@
+"""Arrays put together and taken apart: `concatenate` and `split`, `stack` and `unstack`, `tile`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
+from pellucid.primitives.filled import instantiate
+from pellucid.primitives.linear import JointlyLinear
+from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
+from pellucid.primitives.padding import inserted
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+
+# Putting together ---------------------------------------------------------------------------------
+
+
+class Joining(JointlyLinear):
+    """A primitive that joins several arrays along an axis: the parts of its cotangent are theirs."""
+
+    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        """`cotangent` cut into one part for each operand."""
+        raise self.missing("parts")
+
+    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        [ct] = cotangents
+        if type(ct) is Zero:
+            return [Zero(x.aval) if is_linear(x) else None for x in operands]
+        parts = self.parts(ct, operands, params)
+        return [part if is_linear(x) else None for x, part in zip(operands, parts, strict=True)]
+
+    def check(self, avals: tuple[Any, ...]) -> None:
+        """Raise unless there are operands, of one dtype and rank."""
+        if not avals:
+            raise ArgumentValueError(f"{self.name} needs at least one array.")
+        got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+        first = avals[0]
+        if any(a.dtype != first.dtype for a in avals):
+            raise DtypeError(
+                f"{self.name} needs operands of one dtype.",
+                got=got,
+                do=f"Convert one with `lax.convert_element_type`, or use `jnp.{self.name}`, which promotes.",
+            )
+        if any(a.ndim != first.ndim for a in avals):
+            raise ShapeError(f"{self.name} needs operands with one number of dimensions.", got=got)
+
+
+def _operand_avals(operands: tuple[Any, ...]) -> list[Any]:
+    return [x.aval if is_linear(x) else type_of(x) for x in operands]
+
+
+def aligned_at_one_dim(
+    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
+) -> tuple[list[Any], int]:
+    """Operands of one rank with all their batch axes at one place, and that place.
+
+    Those without a batch axis are repeated.
+    """
+    target: Any = next(d for d in dims if d is not None)
+    aligned = []
+    for x, dim in zip(operands, dims, strict=True):
+        if dim is None:
+            aval: Any = type_of(x)
+            shape = inserted(aval.shape, target, axis.size)
+            aligned.append(broadcast_in_dim(x, shape, [i + (i >= target) for i in range(aval.ndim)]))
+        else:
+            aligned.append(move_axis(x, dim, target))
+    return aligned, target
+
+
+class ConcatenateParams(NamedTuple):
+    dimension: int
+
+
+class Concatenate(Joining):
+    name = "concatenate"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ConcatenateParams) -> Sequence[ShapedArray]:
+        self.check(avals)
+        first, dimension = avals[0], params.dimension
+        got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+        if not 0 <= dimension < first.ndim:
+            raise ShapeError(f"concatenate: dimension {dimension} is out of bounds.", got=got)
+        for aval in avals:
+            others = (*aval.shape[:dimension], first.shape[dimension], *aval.shape[dimension + 1 :])
+            if others != first.shape:
+                raise ShapeError(
+                    f"concatenate needs operands whose shapes differ at most in dimension {dimension}.", got=got
+                )
+        total = sum(a.shape[dimension] for a in avals)
+        shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
+        return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
+
+    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: ConcatenateParams) -> Sequence[Any]:
+        sizes = [a.shape[params.dimension] for a in _operand_avals(operands)]
+        return split(cotangent, sizes, params.dimension)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ConcatenateParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        aligned, dim = aligned_at_one_dim(axis, operands, dims)
+        dimension = params.dimension + (dim <= params.dimension)
+        return [bind1(self, *aligned, params=ConcatenateParams(dimension))], [dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ConcatenateParams) -> Sequence[Any]:
+        dimension = {"dimension": ctx.integer(params.dimension)}
+        return [ctx.op1("stablehlo.concatenate", ctx.avals_out[0], operands, dimension)]
+
+
+concatenate_p = Concatenate()
+
+
+def concatenate(operands: Any, dimension: int) -> Any:
+    """The arrays `operands` one after the other along `dimension`; their other dimensions are equal.
+
+    Source: StableHLO specification, `concatenate`.
+
+    >>> concatenate([np.arange(2), np.arange(3)], 0)
+    Array([0, 1, 0, 1, 2], dtype=int32)
+    """
+    arrays = _listed(operands, "concatenate")
+    if len(arrays) == 1 and 0 <= operator.index(dimension) < type_of(arrays[0]).ndim:  # type: ignore[attr-defined]
+        return arrays[0]
+    return bind1(concatenate_p, *arrays, params=ConcatenateParams(operator.index(dimension)))
+
+
+def _listed(operands: Any, name: str) -> list[Any]:
+    """`operands` as a list; the rows of an array if it is one."""
+    if isinstance(operands, (list, tuple)):
+        return list(operands)
+    if getattr(operands, "ndim", 0):
+        return unstack(operands)
+    raise ArgumentValueError(f"{name} needs a sequence of arrays.", got=f"got {type(operands).__name__}")
+
+
+class StackParams(NamedTuple):
+    axis: int
+
+
+class Stack(Joining):
+    name = "stack"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: StackParams) -> Sequence[ShapedArray]:
+        self.check(avals)
+        first = avals[0]
+        if any(a.shape != first.shape for a in avals):
+            raise ShapeError(
+                "stack needs operands of one shape.", got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+            )
+        shape = inserted(first.shape, params.axis, len(avals))
+        return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
+
+    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: StackParams) -> Sequence[Any]:
+        return unstack(cotangent, params.axis)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: StackParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        aligned, dim = aligned_at_one_dim(axis, operands, dims)
+        before = dim <= params.axis
+        return [bind1(self, *aligned, params=StackParams(params.axis + before))], [dim + (not before)]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: StackParams) -> Sequence[Any]:
+        aval = physical(ctx.avals_in[0])
+        row = shaped_array(inserted(aval.shape, params.axis, 1), aval.dtype)
+        rows = [ctx.reshape(x, row) for x in operands]
+        dimension = {"dimension": ctx.integer(params.axis)}
+        return [ctx.op1("stablehlo.concatenate", ctx.avals_out[0], rows, dimension)]
+
+
+stack_p = Stack()
+
+
+def stack(operands: Any, axis: int = 0) -> Any:
+    """The arrays `operands`, of one shape, side by side along a new `axis`.
+
+    >>> stack([np.arange(2), np.arange(2)], axis=1).tolist()
+    [[0, 0], [1, 1]]
+    """
+    arrays = _listed(operands, "stack")
+    if not arrays:
+        raise ArgumentValueError("stack needs at least one array.")
+    ndim = type_of(arrays[0]).ndim  # type: ignore[attr-defined]
+    return bind1(stack_p, *arrays, params=StackParams(canonical_axis(axis, ndim + 1)))
+
+
+# Taking apart -------------------------------------------------------------------------------------
+
+
+class Parting(Primitive[Any]):
+    """A linear primitive of one operand and several results: its cotangent is theirs, joined."""
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
+
+    def join(self, cotangents: list[Any], params: Any) -> Any:
+        """The cotangent of the operand."""
+        raise self.missing("join")
+
+    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        if all(type(ct) is Zero for ct in cotangents):
+            return [Zero(operands[0].aval)]
+        return [self.join([instantiate(ct) for ct in cotangents], params)]
+
+
+class SplitParams(NamedTuple):
+    axis: int
+    sizes: tuple[int, ...]
+
+
+class Split(Parting):
+    name = "split"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: SplitParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        axis, sizes = params
+        got = [f"operand: {x.text()}", f"sizes: {sizes}"]
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"split: axis {axis} is out of bounds.", got=got)
+        if any(size < 0 for size in sizes):
+            raise ShapeError("split needs sizes that are not negative.", got=got)
+        if sum(sizes) != x.shape[axis]:
+            raise ShapeError(
+                f"split needs sizes that add up to {x.shape[axis]}, the size of axis {axis}.", got=got
+            )
+        return [
+            shaped_array((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for size in sizes
+        ]
+
+    def join(self, cotangents: list[Any], params: SplitParams) -> Any:
+        return concatenate(cotangents, params.axis)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SplitParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        batched = SplitParams(params.axis + (dim <= params.axis), params.sizes)
+        return bind(self, operands[0], params=batched), [dim] * len(params.sizes)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: SplitParams) -> Sequence[Any]:
+        ends = np.cumsum(params.sizes).tolist()
+        pieces = zip(ctx.avals_out, params.sizes, ends, strict=True)
+        return [
+            _piece(ctx, operands[0], params.axis, end - size, end, physical(aval)) for aval, size, end in pieces
+        ]
+
+
+split_p = Split()
+
+
+def _piece(ctx: Any, x: Any, axis: int, start: int, end: int, result: ShapedArray) -> Any:
+    """`x[start:end]` along `axis`, of physical type `result`."""
+    limits = list(result.shape)
+    limits[axis] = end
+    starts = [0] * result.ndim
+    starts[axis] = start
+    attributes = {
+        "start_indices": ctx.ints(starts),
+        "limit_indices": ctx.ints(limits),
+        "strides": ctx.ints([1] * result.ndim),
+    }
+    return ctx.op1("stablehlo.slice", result, [x], attributes)
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """`operand` cut along `axis` into parts of the given `sizes`, which add up to its size there.
+
+    >>> [x.shape for x in split(np.arange(5), (2, 3))]
+    [(2,), (3,)]
+    """
+    params = SplitParams(
+        canonical_axis(axis, type_of(operand).ndim),  # type: ignore[attr-defined]
+        tuple(map(operator.index, sizes)),
+    )
+    return list(bind(split_p, operand, params=params))
+
+
+class UnstackParams(NamedTuple):
+    axis: int
+
+
+class Unstack(Parting):
+    name = "unstack"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: UnstackParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        axis = params.axis
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"unstack: axis {axis} is out of bounds.", got=f"operand: {x.text()}")
+        row = shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x.weak_type)
+        return [row] * x.shape[axis]
+
+    def join(self, cotangents: list[Any], params: UnstackParams) -> Any:
+        return stack(cotangents, params.axis)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: UnstackParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        taken = params.axis + (dim <= params.axis)
+        rows = bind(self, operands[0], params=UnstackParams(taken))
+        return rows, [dim - (taken < dim)] * len(rows)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: UnstackParams) -> Sequence[Any]:
+        [aval] = ctx.avals_in
+        piece = physical(aval.update(shape=(*aval.shape[: params.axis], 1, *aval.shape[params.axis + 1 :])))
+        return [
+            ctx.reshape(_piece(ctx, operands[0], params.axis, i, i + 1, piece), row)
+            for i, row in enumerate(ctx.avals_out)
+        ]
+
+
+unstack_p = Unstack()
+
+
+def unstack(x: Any, axis: int = 0) -> list[Any]:
+    """The arrays that `x` holds along `axis`, which disappears.
+
+    >>> [row.tolist() for row in unstack(np.eye(2, dtype=np.int32))]
+    [[1, 0], [0, 1]]
+    """
+    axis = canonical_axis(axis, type_of(x).ndim)  # type: ignore[attr-defined]
+    return list(bind(unstack_p, x, params=UnstackParams(axis)))
+
+
+# tile ---------------------------------------------------------------------------------------------
+
+
+class TileParams(NamedTuple):
+    reps: tuple[int, ...]
+
+
+class Tile(Movement):
+    name = "tile"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: TileParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if len(params.reps) != x.ndim or any(n < 0 for n in params.reps):
+            raise ShapeError(
+                f"tile needs {x.ndim} repetitions, one for each dimension, that are not negative.",
+                got=[f"operand: {x.text()}", f"reps: {params.reps}"],
+                do="To repeat along new axes, use `jnp.tile`.",
+            )
+        shape = tuple([size * n for size, n in zip(x.shape, params.reps, strict=True)])
+        return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: TileParams) -> Any:
+        folded = reshape(cotangent, _folded(aval.shape, params.reps))
+        return reduce_sum(folded, range(0, 2 * aval.ndim, 2))
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: TileParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        return [bind1(self, operands[0], params=TileParams(inserted(params.reps, dim, 1)))], [dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: TileParams) -> Sequence[Any]:
+        [aval] = ctx.avals_in
+        inner = element_shape(aval)
+        dtype = physical(aval).dtype
+        folded = (*_folded(aval.shape, params.reps), *inner)
+        kept = (*range(1, 2 * aval.ndim, 2), *range(2 * aval.ndim, len(folded)))
+        repeated = ctx.broadcast(operands[0], kept, shaped_array(folded, dtype))
+        return [ctx.reshape(repeated, ctx.avals_out[0])]
+
+
+tile_p = Tile()
+
+
+def _folded(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a tiled array in which each dimension is split into (repetitions, size)."""
+    return tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """`operand` laid `reps[i]` times in a row along each dimension `i`.
+
+    >>> tile(np.arange(3), (2,))
+    Array([0, 1, 2, 0, 1, 2], dtype=int32)
+    """
+    return bind1(tile_p, operand, params=TileParams(tuple(map(operator.index, reps))))
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """`operand` with its dimensions from `start_dimension` up to `stop_dimension` made into one, row-major.
+
+    Negative dimensions count from the end; without a stop, all that follow are collapsed.
+
+    >>> collapse(np.zeros((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if stop < start:
+        raise ArgumentValueError(
+            f"collapse needs a start dimension that does not lie behind the stop dimension, got {start} and {stop}."
+        )
+    return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
+
+
+__all__ = [
+    "collapse", "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p",
+    "tile", "tile_p", "unstack", "unstack_p",
+]  # fmt: skip

@@ -1,0 +1,376 @@
+"""Contraction: sums of products of two arrays over paired axes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.primitives.complex_parts import real
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.families import add_any_p
+from pellucid.primitives.movement import transpose
+from pellucid.primitives.precision import (
+    CanonicalPrecision,
+    PrecisionLike,
+    canonical_precision,
+    is_float8,
+    plan_algorithm,
+    precision_attribute,
+    preferred_dtype,
+    product_dtype,
+)
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+Axes = tuple[int, ...]
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+"""((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))."""
+CanonicalDimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
+
+
+class DotGeneralParams(NamedTuple):
+    dimension_numbers: CanonicalDimensions
+    precision: CanonicalPrecision
+    preferred_element_type: Any
+    out_sharding: Any
+
+
+class Bilinear(Primitive[Any]):
+    """A primitive that is linear in each of its first two operands."""
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+        lhs, rhs, *rest = primals
+        lhs_tangent, rhs_tangent = tangents[:2]
+        result = bind1(self, *primals, params=params)
+        aval = type_of(result).tangent()
+        if aval.dtype == dtypes.float0:  # type: ignore[attr-defined]
+            return [result], [Zero(aval)]
+        tangent: Any = Zero(aval)
+        if type(lhs_tangent) is not Zero:
+            tangent = bind1(self, lhs_tangent, rhs, *rest, params=params)
+        if type(rhs_tangent) is not Zero:
+            term = bind1(self, lhs, rhs_tangent, *rest, params=params)
+            tangent = term if type(tangent) is Zero else bind1(add_any_p, tangent, term)
+        return [result], [tangent]
+
+    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        [cotangent] = cotangents
+        rules = (self.lhs_cotangent, self.rhs_cotangent)
+        found: list[Any] = []
+        for rule, x in zip(rules, operands, strict=False):
+            if not is_linear(x):
+                found.append(None)
+            elif type(cotangent) is Zero or type_of(cotangent).size == 0:  # type: ignore[attr-defined]
+                found.append(Zero(x.aval))
+            else:
+                found.append(converted(rule(cotangent, operands, params), x.aval.dtype))
+        return [*found, *[None] * (len(operands) - 2)]
+
+    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Any:
+        """Cotangent of the first operand, of any dtype."""
+        raise self.missing("lhs_cotangent")
+
+    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Any:
+        """Cotangent of the second operand, of any dtype."""
+        raise self.missing("rhs_cotangent")
+
+
+def converted(x: Any, dtype: Any) -> Any:
+    """`x` with elements of `dtype`; of complex ones the real part, if it is real."""
+    if type_of(x).dtype.kind == "c" != dtype.kind:  # type: ignore[attr-defined]
+        x = real(x)
+    return x if type_of(x).dtype == dtype else convert_element_type(x, dtype)  # type: ignore[attr-defined]
+
+
+def cotangent_preference(preferred: Any, operand_dtype: Any) -> Any:
+    """The `preferred_element_type` of a product that is the cotangent of an operand.
+
+    A preferred dtype that can't hold the operand's values (a real one for a complex operand) is let go.
+    """
+    return None if preferred is not None and operand_dtype.kind == "c" != preferred.kind else preferred
+
+
+class DotGeneral(Bilinear):
+    name = "dot_general"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: DotGeneralParams) -> Sequence[ShapedArray]:
+        lhs, rhs = avals
+        check_dimensions(lhs, rhs, params.dimension_numbers, "dot_general")
+        dtype = product_dtype(lhs.dtype, rhs.dtype, params.preferred_element_type, "dot_general")
+        weak_type = lhs.weak_type and rhs.weak_type
+        return [shaped_array(dot_shape(lhs.shape, rhs.shape, params.dimension_numbers), dtype, weak_type)]
+
+    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams) -> Any:
+        lhs, rhs = operands
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
+        lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
+        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)  # type: ignore[attr-defined]
+        first_rhs_free = len(lhs_batch) + len(lhs_free)
+        dims = (
+            (tuple(range(first_rhs_free, first_rhs_free + len(rhs_free))), rhs_free),
+            (tuple(range(len(lhs_batch))), rhs_batch),
+        )
+        product = self.cotangent_product(cotangent, rhs, dims, params, lhs.aval.dtype)
+        contracted = [lhs_contract[i] for i in sorted(range(len(rhs_contract)), key=rhs_contract.__getitem__)]
+        return transpose(product, inverse_permutation([*lhs_batch, *lhs_free, *contracted]))
+
+    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams) -> Any:
+        lhs, rhs = operands
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
+        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)  # type: ignore[attr-defined]
+        rhs_free = free_axes(rhs.aval.ndim, rhs_contract, rhs_batch)
+        dims = (
+            (tuple(range(len(lhs_batch), len(lhs_batch) + len(lhs_free))), lhs_free),
+            (tuple(range(len(lhs_batch))), lhs_batch),
+        )
+        product = self.cotangent_product(cotangent, lhs, dims, params, rhs.aval.dtype)
+        contracted = [rhs_contract[i] for i in sorted(range(len(lhs_contract)), key=lhs_contract.__getitem__)]
+        return transpose(product, inverse_permutation([*rhs_batch, *rhs_free, *contracted]))
+
+    def cotangent_product(
+        self, cotangent: Any, other: Any, dims: CanonicalDimensions, params: DotGeneralParams, dtype: Any
+    ) -> Any:
+        """Product of the cotangent and the other operand, for an operand of `dtype`."""
+        preferred = cotangent_preference(params.preferred_element_type, dtype)
+        return bind1(
+            self, cotangent, other, params=DotGeneralParams(dims, params.precision, preferred, None)
+        )
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: DotGeneralParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        ndims = [type_of(x).ndim for x in operands]  # type: ignore[attr-defined]
+        numbers, out_dim = batched_dimensions(ndims, dims, params.dimension_numbers)
+        return [bind1(self, *operands, params=params._replace(dimension_numbers=numbers))], [out_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: DotGeneralParams) -> Sequence[Any]:
+        lhs, rhs = ctx.avals_in
+        result = ctx.avals_out[0]
+        plan = plan_algorithm(ctx, params.precision, lhs.dtype, rhs.dtype, result.dtype)
+        operand_dtypes, given_dtype = (lhs.dtype, rhs.dtype), result.dtype
+        attributes = {
+            "dot_dimension_numbers": dimensions_attribute(ctx, params.dimension_numbers),
+            "precision_config": precision_attribute(ctx, params.precision),
+        }
+        if plan is not None:
+            attributes["algorithm"] = plan.attribute
+            operand_dtypes, given_dtype = plan.operand_dtypes, plan.result_dtype
+        elif lhs.dtype != rhs.dtype and ctx.platform != "tpu" and not (is_float8(lhs.dtype) and is_float8(rhs.dtype)):
+            # Only TPUs multiply operands of unlike dtypes; all have kernels for two kinds of float8.
+            operand_dtypes = (result.dtype, result.dtype)
+        operands = [
+            x if aval.dtype == dtype else ctx.convert(x, aval.update(dtype=dtype))
+            for x, aval, dtype in zip(operands, ctx.avals_in, operand_dtypes, strict=True)
+        ]
+        given = ctx.op1("stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes)
+        return [given if given_dtype == result.dtype else ctx.convert(given, result)]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        params = equation.params
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
+        shown: dict[str, Any] = {
+            "dimension_numbers": ((list(lhs_contract), list(rhs_contract)), (list(lhs_batch), list(rhs_batch)))
+        }
+        rest = params._asdict()
+        del rest["dimension_numbers"]
+        return shown | {name: value for name, value in rest.items() if value is not None}
+
+
+def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str) -> None:
+    """Raise unless `dims` pair axes that both operands have, each once and of equal size."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
+    got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}"]
+    for side, aval, contract, batch in (("lhs", lhs, lhs_contract, lhs_batch), ("rhs", rhs, rhs_contract, rhs_batch)):
+        axes = (*contract, *batch)
+        if len(set(axes)) != len(axes):
+            raise ShapeError(
+                f"{caller} got an axis of {side} twice: contracted {contract}, batch {batch}.", got=got
+            )
+        if any(not 0 <= a < aval.ndim for a in axes):
+            raise ShapeError(
+                f"{caller} got an axis that {side} lacks: contracted {contract}, batch {batch}.",
+                got=got,
+                do=f"Axes of {side} are 0 to {aval.ndim - 1}." if aval.ndim else f"{side} has no axes.",
+            )
+    for kind, lhs_axes, rhs_axes in (
+        ("contracted", lhs_contract, rhs_contract),
+        ("batch", lhs_batch, rhs_batch),
+    ):
+        lhs_sizes = tuple([lhs.shape[a] for a in lhs_axes])
+        rhs_sizes = tuple([rhs.shape[a] for a in rhs_axes])
+        if lhs_sizes != rhs_sizes:
+            raise ShapeError(
+                f"{caller} needs {kind} axes of equal size: {lhs_sizes} for lhs, {rhs_sizes} for rhs.",
+                got=[f"lhs: {lhs.text()}, {kind} axes {lhs_axes}", f"rhs: {rhs.text()}, {kind} axes {rhs_axes}"],
+            )
+
+
+def free_axes(ndim: int, contract: Axes, batch: Axes) -> Axes:
+    """Axes of an operand that are neither contracted nor batch axes."""
+    return tuple([a for a in range(ndim) if a not in contract and a not in batch])
+
+
+def dot_shape(lhs: Axes, rhs: Axes, dims: CanonicalDimensions) -> Axes:
+    """Shape of a product of operands of shapes `lhs` and `rhs`."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
+    return (
+        *[lhs[a] for a in lhs_batch],
+        *[lhs[a] for a in free_axes(len(lhs), lhs_contract, lhs_batch)],
+        *[rhs[a] for a in free_axes(len(rhs), rhs_contract, rhs_batch)],
+    )
+
+
+def inverse_permutation(permutation: Sequence[int]) -> list[int]:
+    """The permutation that undoes `permutation`."""
+    inverse = [0] * len(permutation)
+    for i, p in enumerate(permutation):
+        inverse[p] = i
+    return inverse
+
+
+def moved(axes: Sequence[int], dim: int) -> Axes:
+    """`axes` after one more axis has been inserted at `dim`."""
+    return tuple([a + (a >= dim) for a in axes])
+
+
+def batched_dimensions(
+    ndims: Sequence[int], dims: Sequence[BatchDim], numbers: CanonicalDimensions
+) -> tuple[CanonicalDimensions, int]:
+    """Dimension numbers of operands of ranks `ndims` with batch axes at `dims`, and the result's batch axis.
+
+    One batched operand has one more free axis; two share one more batch axis, which comes first.
+    """
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers
+    lhs_dim, rhs_dim = dims
+    if lhs_dim is not None:
+        lhs_contract, lhs_batch = moved(lhs_contract, lhs_dim), moved(lhs_batch, lhs_dim)
+    if rhs_dim is not None:
+        rhs_contract, rhs_batch = moved(rhs_contract, rhs_dim), moved(rhs_batch, rhs_dim)
+    if lhs_dim is not None and rhs_dim is not None:
+        batched = ((lhs_dim, *lhs_batch), (rhs_dim, *rhs_batch))
+        return ((lhs_contract, rhs_contract), batched), 0
+    lhs_free = free_axes(ndims[0], lhs_contract, lhs_batch)
+    if lhs_dim is not None:
+        out_dim = len(lhs_batch) + lhs_free.index(lhs_dim)
+    else:
+        rhs_free = free_axes(ndims[1], rhs_contract, rhs_batch)
+        out_dim = len(lhs_batch) + len(lhs_free) + rhs_free.index(rhs_dim)  # type: ignore[arg-type]
+    return ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), out_dim
+
+
+def dimensions_attribute(ctx: Any, dims: CanonicalDimensions) -> Any:
+    """`#stablehlo.dot`."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
+    return ctx.attribute(
+        f"#stablehlo.dot<lhs_batching_dimensions = {list(lhs_batch)}, "
+        f"rhs_batching_dimensions = {list(rhs_batch)}, "
+        f"lhs_contracting_dimensions = {list(lhs_contract)}, "
+        f"rhs_contracting_dimensions = {list(rhs_contract)}>"
+    )
+
+
+dot_general_p = DotGeneral()
+
+
+def canonical_dimensions(dimension_numbers: DotDimensionNumbers, caller: str) -> CanonicalDimensions:
+    """Dimension numbers as params hold them; raises ArgumentValueError for another nesting."""
+    try:
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+        contract = tuple(map(operator.index, lhs_contract)), tuple(map(operator.index, rhs_contract))
+        batch = tuple(map(operator.index, lhs_batch)), tuple(map(operator.index, rhs_batch))
+    except (TypeError, ValueError):
+        raise ArgumentValueError(
+            f"{caller}: these are no dimension numbers.",
+            got=f"dimension_numbers: {dimension_numbers!r}",
+            do="Pass ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).",
+        ) from None
+    return contract, batch
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Sum of products of `lhs` and `rhs` over their contracted axes.
+
+    `dimension_numbers` is ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)). The result has the batch
+    axes, then the free axes of `lhs`, then those of `rhs`. Its dtype is `preferred_element_type`, by default
+    that of the operand with the wider range. `precision` None takes the option `default_matmul_precision`.
+    Raises ShapeError for axes that don't fit. Source: StableHLO specification, `dot_general`.
+
+    >>> dot_general(np.ones((2, 3)), np.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
+    (2, 4)
+    """
+    params = DotGeneralParams(
+        canonical_dimensions(dimension_numbers, "dot_general"),
+        canonical_precision(precision, "dot_general"),
+        preferred_dtype(preferred_element_type, "dot_general"),
+        out_sharding,
+    )
+    return bind1(dot_general_p, lhs, rhs, params=params)
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Product of vectors and matrices, or with `dimension_numbers` of arrays as by `dot_general`.
+
+    Raises ShapeError for other ranks if there are no dimension numbers.
+
+    >>> dot(np.arange(3), np.arange(3))
+    Array(5, dtype=int32)
+    """
+    if dimension_numbers is None:
+        ndims = [type_of(x).ndim for x in (lhs, rhs)]  # type: ignore[attr-defined]
+        if not all(1 <= ndim <= 2 for ndim in ndims):
+            raise ShapeError(
+                "dot without dimension_numbers needs vectors or matrices.",
+                got=[f"lhs: {type_of(lhs)!r}", f"rhs: {type_of(rhs)!r}"],
+                do="Pass dimension_numbers, as for `lax.dot_general`.",
+            )
+        dimension_numbers = (((ndims[0] - 1,), (0,)), ((), ()))
+    return dot_general(
+        lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
+    )
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
+    """Products of the matrices in the last two axes of `lhs` and `rhs`; the others are batch axes.
+
+    Raises ShapeError unless both have the same rank, two at least.
+
+    >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
+    ndims = [type_of(x).ndim for x in (lhs, rhs)]  # type: ignore[attr-defined]
+    if ndims[0] != ndims[1] or ndims[0] < 2:
+        raise ShapeError(
+            "batch_matmul needs operands of equal rank, two at least.",
+            got=[f"lhs: {type_of(lhs)!r}", f"rhs: {type_of(rhs)!r}"],
+        )
+    batch = tuple(range(ndims[0] - 2))
+    return dot_general(lhs, rhs, (((ndims[0] - 1,), (ndims[0] - 2,)), (batch, batch)), precision)
+
+
+__all__ = [
+    "DotDimensionNumbers", "batch_matmul", "dot", "dot_general", "dot_general_p",
+]  # fmt: skip

@@ -1,0 +1,281 @@
+"""Conversion: other dtypes, other readings of the same bits, fewer bits, and copies."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes, tree
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.complex_parts import real_dtype
+from pellucid.primitives.families import ANY, ANY_OR_KEY, FLOATING, Elementwise, kind_of
+from pellucid.primitives.movement import Movement, move_axis
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+# convert_element_type -----------------------------------------------------------------------------
+
+
+class ConvertElementTypeParams(NamedTuple):
+    new_dtype: Any
+    weak_type: bool
+    sharding: Any = None
+
+
+def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) -> Any:
+    """`operand` with its elements converted to `new_dtype`.
+
+    Floating numbers are cut towards zero to become integers, numbers other than zero become True, and of
+    complex numbers only the real part is kept, with a warning. `weak_type` makes the result weakly typed.
+    Source: StableHLO specification, `convert`.
+
+    >>> convert_element_type(np.float32(1.7), np.int32)
+    Array(1, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
+    aval: Any = type_of(operand)
+    if aval.dtype == dtype:
+        if hasattr(operand, "aval") or not context.trace.is_eager:
+            if aval.weak_type == weak_type:
+                return operand
+            if not hasattr(operand, "aval") and not weak_type:
+                return np.asarray(operand, dtype)  # a literal needs no equation
+    if kind_of(aval.dtype) == "complex" and kind_of(dtype) not in ("complex", "key"):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part.",
+            np.exceptions.ComplexWarning,
+            stacklevel=2,
+        )
+    return converted(operand, dtype, weak_type)
+
+
+def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
+    """`operand` as `dtype`, by an equation in any case; what derivatives use, so it warns of nothing."""
+    params = ConvertElementTypeParams(dtype, weak_type)
+    return bind1(convert_element_type_p, operand, params=params)
+
+
+class ConvertElementType(Elementwise):
+    """The reference's `convert_element_type`."""
+
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ConvertElementTypeParams
+    ) -> Sequence[ShapedArray]:
+        [x] = avals
+        if "key" in (kind_of(x.dtype), kind_of(params.new_dtype)) and x.dtype != params.new_dtype:
+            raise DtypeError(
+                "keys can't be converted to numbers, nor numbers to keys.",
+                got=f"operand: {x.text()}, new_dtype: {params.new_dtype}",
+                do="Use `random.key_data` and `random.wrap_key_data`.",
+            )
+        return [shaped_array(x.shape, params.new_dtype, params.weak_type)]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ConvertElementTypeParams
+    ) -> tuple[Any, Any]:
+        y = bind1(self, primals[0], params=params)
+        if not dtypes.is_inexact(params.new_dtype):
+            return [y], [Zero(type_of(y).tangent())]  # type: ignore[attr-defined]
+        return [y], [bind1(self, tangents[0], params=params)]
+
+
+def _lower_convert(ctx: Any, operands: Any, params: ConvertElementTypeParams) -> Any:
+    [x], [aval], result = operands, ctx.avals_in, ctx.avals_out[0]
+    if aval.dtype == result.dtype:
+        return x
+    if kind_of(aval.dtype) == "complex" and kind_of(result.dtype) != "complex":
+        aval = shaped_array(aval.shape, real_dtype(aval.dtype))
+        x = ctx.op1("stablehlo.real", aval, [x])
+        if aval.dtype == result.dtype:
+            return x
+    if result.dtype == np.bool_:
+        return ctx.compare(x, ctx.full(aval, 0), "NE", aval)
+    return ctx.convert(x, result)
+
+
+convert_element_type_p = ConvertElementType(
+    "convert_element_type", accepts=ANY_OR_KEY, hlo=_lower_convert,
+    transposes=(lambda c, x: converted(c, x.aval.dtype, x.aval.weak_type),),
+)  # fmt: skip
+
+
+# bitcast_convert_type -----------------------------------------------------------------------------
+
+
+class BitcastParams(NamedTuple):
+    new_dtype: Any
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of `operand` read as elements of `new_dtype`.
+
+    To a dtype `n` times narrower, the result has a new last axis of size `n`; to one `n` times wider, the
+    last axis must have size `n` and disappears. Bool has no bits to read.
+    Source: StableHLO specification, `bitcast_convert`.
+
+    >>> bitcast_convert_type(np.float32(1), np.int32)
+    Array(1065353216, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(new_dtype, "bitcast_convert_type")
+    return bind1(bitcast_convert_type_p, operand, params=BitcastParams(dtype))
+
+
+class BitcastConvertType(Primitive[BitcastParams]):
+    name = "bitcast_convert_type"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: BitcastParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if x.dtype == params.new_dtype:
+            return [shaped_array(x.shape, x.dtype)]
+        kinds = {kind_of(x.dtype), kind_of(params.new_dtype)}
+        if kinds & {"bool", "key"} or (len(kinds) > 1 and "complex" in kinds):
+            raise DtypeError(
+                f"bitcast_convert_type can't read {dtypes.short_name(x.dtype)} as "
+                f"{dtypes.short_name(params.new_dtype)}.",
+                got=f"operand: {x.text()}",
+                do="Bools can be converted with `.astype`; complex numbers have `lax.real` and `lax.imag`.",
+            )
+        old_bits, new_bits = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(params.new_dtype)
+        if old_bits == new_bits:
+            shape = x.shape
+        elif old_bits > new_bits and old_bits % new_bits == 0:
+            shape = (*x.shape, old_bits // new_bits)
+        elif x.shape and new_bits == old_bits * x.shape[-1]:
+            shape = x.shape[:-1]
+        else:
+            raise ShapeError(
+                f"bitcast_convert_type can't read elements of {old_bits} bits as elements of {new_bits}.",
+                got=f"operand: {x.text()}",
+                do=f"The last axis must have size {new_bits / old_bits:g}.",
+            )
+        return [shaped_array(shape, params.new_dtype)]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: BitcastParams
+    ) -> tuple[Any, Any]:
+        y = bind1(self, primals[0], params=params)
+        return [y], [Zero(type_of(y).tangent())]  # type: ignore[attr-defined]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: BitcastParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        x = move_axis(operands[0], dims[0], 0)  # the last axis may have a meaning
+        return [bind1(self, x, params=params)], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: BitcastParams) -> Sequence[Any]:
+        return [ctx.op1("stablehlo.bitcast_convert", ctx.avals_out[0], operands)]
+
+
+bitcast_convert_type_p = BitcastConvertType()
+
+
+# reduce_precision ---------------------------------------------------------------------------------
+
+
+class ReducePrecisionParams(NamedTuple):
+    exponent_bits: int
+    mantissa_bits: int
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """`operand` rounded to a format with fewer bits, but stored in its own dtype.
+
+    Source: StableHLO specification, `reduce_precision`.
+
+    >>> reduce_precision(np.float32(1.1), 5, 2)
+    Array(1., dtype=float32)
+    """
+    if exponent_bits < 1 or mantissa_bits < 0:
+        raise ArgumentValueError(
+            "reduce_precision needs at least 1 exponent bit and at least 0 mantissa bits.",
+            got=f"exponent_bits: {exponent_bits}, mantissa_bits: {mantissa_bits}",
+        )
+    params = ReducePrecisionParams(int(exponent_bits), int(mantissa_bits))
+    return bind1(reduce_precision_p, operand, params=params)
+
+
+def _lower_reduce_precision(ctx: Any, operands: Any, params: ReducePrecisionParams) -> Any:
+    attributes = {name: ctx.integer(value, 32) for name, value in params._asdict().items()}
+    return ctx.op1("stablehlo.reduce_precision", ctx.avals_out[0], operands, attributes)
+
+
+def _reduced(t: Any, *_: Any, params: ReducePrecisionParams) -> Any:
+    return bind1(reduce_precision_p, t, params=params)
+
+
+# Rounding has no useful derivative; tangents and cotangents are rounded as the values are.
+reduce_precision_p: Elementwise = Elementwise(
+    "reduce_precision", accepts=FLOATING, hlo=_lower_reduce_precision,
+    tangents=(_reduced,), transposes=(_reduced,), rules_take_params=True,
+)  # fmt: skip
+
+
+# copy and stop_gradient ---------------------------------------------------------------------------
+
+
+class Copy(Movement):
+    """The same value in another buffer."""
+
+    name = "copy"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        return avals
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
+        return copy(cotangent)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return [copy(operands[0])], dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        return operands
+
+
+copy_p = Copy()
+
+
+def copy(x: Any) -> Any:
+    """`x` in a buffer of its own.
+
+    >>> copy(np.float32(1))
+    Array(1., dtype=float32)
+    """
+    return bind1(copy_p, x)
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x`, whose derivative counts as zero; `x` may be a tree of arrays.
+
+    >>> stop_gradient(np.float32(1))
+    Array(1., dtype=float32)
+    """
+    return tree.tree_map(lambda leaf: bind1(stop_gradient_p, leaf), x)
+
+
+stop_gradient_p = Elementwise(
+    "stop_gradient", accepts=ANY_OR_KEY, hlo=lambda ctx, operands, params: operands[0], tangents=(None,)
+)
+
+
+def dtype(x: Any) -> np.dtype:
+    """The dtype that `x` has as an operand.
+
+    >>> dtype(1.0)
+    dtype('float32')
+    """
+    return type_of(x).dtype  # type: ignore[attr-defined]
+
+
+__all__ = [
+    "bitcast_convert_type", "bitcast_convert_type_p", "convert_element_type", "convert_element_type_p", "converted",
+    "copy", "copy_p", "dtype", "reduce_precision", "reduce_precision_p", "stop_gradient", "stop_gradient_p",
+]  # fmt: skip

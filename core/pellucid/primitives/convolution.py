@@ -1,0 +1,708 @@
+"""Convolution: sums of products of a kernel with the windows of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.arithmetic import add, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
+from pellucid.primitives.contraction import Bilinear, converted, dot_general, inverse_permutation
+from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.logical import eq
+from pellucid.primitives.movement import move_axis, reshape, rev, transpose
+from pellucid.primitives.precision import (
+    PrecisionLike,
+    canonical_precision,
+    component_bits,
+    precision_attribute,
+    preferred_dtype,
+)
+from pellucid.primitives.window_shapes import (
+    Pads,
+    Shape,
+    dilated_size,
+    explicit_pads,
+    padtype_to_pads,
+    positive_sizes,
+    window_count,
+)
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+# Dimension numbers --------------------------------------------------------------------------------
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which axis is what in a convolution.
+
+    `lhs_spec` and `out_spec`: the batch axis, the feature axis, the spatial axes. `rhs_spec`: the axis of output
+    features, that of input features, the spatial axes, each spatial axis at the place of the one that it slides over.
+    """
+
+    lhs_spec: Sequence[int]
+    rhs_spec: Sequence[int]
+    out_spec: Sequence[int]
+
+
+ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
+"""None for ('NCHW', 'OIHW', 'NCHW'), three such strings, or `ConvDimensionNumbers`."""
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, Shape, Shape]:
+    """Axes that three strings such as ('NHWC', 'HWIO', 'NHWC') name, in the order of `ConvDimensionNumbers`.
+
+    >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
+    special = (("N", "C"), ("O", "I"), ("N", "C"))
+    names = tuple(dimension_numbers)
+    for i, (name, (first, second)) in enumerate(zip(names, special, strict=True)):
+        if name.count(first) != 1 or name.count(second) != 1 or len(set(name)) != len(name):
+            raise ArgumentValueError(
+                f"dimension_numbers[{i}] must name {first!r}, {second!r} and each spatial axis once.",
+                got=f"dimension_numbers: {names}",
+            )
+    lhs, rhs, out = names
+    spatial = [c for c in rhs if c not in "OI"]
+    if any({*name} - {*both} != {*spatial} for name, both in ((lhs, "NC"), (out, "NC"))):
+        raise ArgumentValueError(
+            "dimension_numbers must name the same spatial axes three times.", got=f"dimension_numbers: {names}"
+        )
+    return tuple(  # type: ignore[return-value]
+        tuple([name.index(c) for c in (*both, *spatial)]) for name, both in zip(names, special, strict=True)
+    )
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: ConvGeneralDilatedDimensionNumbers
+) -> ConvDimensionNumbers:
+    """`dimension_numbers`, in any of their forms, as `ConvDimensionNumbers` for operands of these shapes.
+
+    >>> conv_dimension_numbers((1, 9, 9, 3), (3, 3, 3, 8), ("NHWC", "HWIO", "NHWC")).rhs_spec
+    (3, 2, 0, 1)
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return ConvDimensionNumbers(*(tuple(spec) for spec in dimension_numbers))
+    ndim = len(lhs_shape)
+    if ndim != len(rhs_shape):
+        raise ShapeError(
+            "a convolution needs operands of equal rank.",
+            got=[f"lhs: shape {tuple(lhs_shape)}", f"rhs: shape {tuple(rhs_shape)}"],
+        )
+    if dimension_numbers is None:
+        axes = tuple(range(ndim))
+        return ConvDimensionNumbers(axes, axes, axes)
+    if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3 or not all(
+        isinstance(name, str) for name in dimension_numbers
+    ):
+        raise ArgumentTypeError(
+            "dimension_numbers of a convolution are three strings, for lhs, rhs and the result.",
+            got=f"dimension_numbers: {dimension_numbers!r}",
+            do="For example ('NHWC', 'HWIO', 'NHWC').",
+        )
+    for name in dimension_numbers:
+        if len(name) != ndim:
+            raise ShapeError(
+                f"dimension_numbers must name {ndim} axes each.", got=f"dimension_numbers: {dimension_numbers}"
+            )
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+
+
+# The primitive ------------------------------------------------------------------------------------
+
+
+class ConvParams(NamedTuple):
+    window_strides: Shape
+    padding: Pads
+    lhs_dilation: Shape
+    rhs_dilation: Shape
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int
+    batch_group_count: int
+    precision: Any
+    preferred_element_type: Any
+    out_sharding: Any
+
+
+class ConvGeneralDilated(Bilinear):
+    name = "conv_general_dilated"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ConvParams) -> Sequence[ShapedArray]:
+        lhs, rhs = avals
+        _check_operands(lhs, rhs, params)
+        lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+        shape = conv_shape(
+            [lhs.shape[a] for a in lhs_spec], [rhs.shape[a] for a in rhs_spec], params.window_strides, params.padding,
+            params.lhs_dilation, params.rhs_dilation, params.batch_group_count,
+        )  # fmt: skip
+        dtype = _result_dtype(lhs.dtype, params.preferred_element_type)
+        weak_type = lhs.weak_type and rhs.weak_type
+        return [shaped_array(tuple([shape[i] for i in inverse_permutation(out_spec)]), dtype, weak_type)]
+
+    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: ConvParams) -> Any:
+        # Each window's cotangent is spread over the window: a convolution with the reversed kernel, whose
+        # input and output features are exchanged within each group.
+        lhs, rhs = operands
+        lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+        rhs_shape = type_of(rhs).shape  # type: ignore[attr-defined]
+        groups = params.feature_group_count * params.batch_group_count
+        if groups > 1:
+            rhs = _regrouped(rhs, rhs_spec[0], rhs_spec[1], groups)
+        rhs = converted(rev(rhs, rhs_spec[2:]), type_of(cotangent).dtype)  # type: ignore[attr-defined]
+        pads = []
+        for i, (low, _) in enumerate(params.padding):
+            window = dilated_size(rhs_shape[rhs_spec[2 + i]], params.rhs_dilation[i])
+            size = dilated_size(lhs.aval.shape[lhs_spec[2 + i]], params.lhs_dilation[i])
+            windows = dilated_size(type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i])  # type: ignore[attr-defined]
+            pads.append((window - 1 - low, size + low - windows))
+        swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
+        found = bind1(self, cotangent, rhs, params=params._replace(
+            window_strides=params.lhs_dilation, padding=tuple(pads), lhs_dilation=params.window_strides,
+            dimension_numbers=ConvDimensionNumbers(out_spec, swapped, lhs_spec),
+            feature_group_count=groups, batch_group_count=1, out_sharding=None,
+        ))  # fmt: skip
+        if params.batch_group_count > 1:
+            found = _regrouped(found, lhs_spec[1], lhs_spec[0], params.batch_group_count)
+        return found
+
+    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: ConvParams) -> Any:
+        # Each kernel element meets one strided part of the array: a convolution of the array with the cotangent, in
+        # which batch and features change places.
+        lhs, rhs = operands
+        lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+        lhs_shape = type_of(lhs).shape  # type: ignore[attr-defined]
+        lhs = converted(lhs, type_of(cotangent).dtype)  # type: ignore[attr-defined]
+        pads = []
+        for i, (low, _) in enumerate(params.padding):
+            window = dilated_size(rhs.aval.shape[rhs_spec[2 + i]], params.rhs_dilation[i])
+            size = dilated_size(lhs_shape[lhs_spec[2 + i]], params.lhs_dilation[i])
+            windows = dilated_size(type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i])  # type: ignore[attr-defined]
+            pads.append((low, windows + window - 1 - size - low))
+        dimension_numbers = ConvDimensionNumbers(*(
+            (spec[1], spec[0], *spec[2:]) for spec in (lhs_spec, out_spec, rhs_spec)
+        ))
+        return bind1(self, lhs, cotangent, params=params._replace(
+            window_strides=params.rhs_dilation, padding=tuple(pads), rhs_dilation=params.window_strides,
+            dimension_numbers=dimension_numbers, feature_group_count=params.batch_group_count,
+            batch_group_count=params.feature_group_count, out_sharding=None,
+        ))  # fmt: skip
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ConvParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        if axis.size == 0:
+            return self.empty_batch(operands, dims, params)
+        (lhs, rhs), (lhs_dim, rhs_dim) = operands, dims
+        lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+        features, batch = params.feature_group_count, params.batch_group_count
+        if lhs_dim is not None and rhs_dim is not None:  # the examples become groups
+            rhs = _folded(rhs, rhs_dim, rhs_spec[0])
+            if batch > 1:
+                lhs = _folded(lhs, lhs_dim, lhs_spec[0])
+                params = params._replace(batch_group_count=axis.size * batch)
+            else:
+                lhs = _folded(lhs, lhs_dim, lhs_spec[1])
+                params = params._replace(feature_group_count=axis.size * features)
+            found = bind1(self, lhs, rhs, params=params)
+            return [_unfolded(found, out_spec[1], axis.size)], [out_spec[1]]
+        if lhs_dim is not None:
+            lhs = _folded(lhs, lhs_dim, lhs_spec[0], within=batch)
+            found = bind1(self, lhs, rhs, params=params)
+            return [_unfolded(found, out_spec[0], axis.size)], [out_spec[0]]
+        rhs = _folded(rhs, rhs_dim, rhs_spec[0], within=batch * features)  # type: ignore[arg-type]
+        found = bind1(self, lhs, rhs, params=params)
+        return [_unfolded(found, out_spec[1], axis.size, within=batch * features)], [out_spec[1]]
+
+    def empty_batch(
+        self, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ConvParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        """The result for no examples at all."""
+        avals = [
+            type_of(x) if d is None else type_of(x).update(shape=(*type_of(x).shape[:d], *type_of(x).shape[d + 1 :]))  # type: ignore[attr-defined]
+            for x, d in zip(operands, dims, strict=True)
+        ]
+        [aval] = self.abstract_eval(tuple(avals), params)
+        return [broadcast_in_dim(np.zeros((), aval.dtype), (0, *aval.shape), ())], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ConvParams) -> Sequence[Any]:
+        if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
+            return ctx.from_python(_complex_by_parts, operands, params)
+        attributes = {
+            "window_strides": ctx.ints(params.window_strides),
+            "padding": ctx.int_matrix(np.array(params.padding, np.int64).reshape(-1, 2)),
+            "lhs_dilation": ctx.ints(params.lhs_dilation),
+            "rhs_dilation": ctx.ints(params.rhs_dilation),
+            "window_reversal": ctx.bools([False] * len(params.window_strides)),
+            "dimension_numbers": _dimensions_attribute(ctx, params.dimension_numbers),
+            "feature_group_count": ctx.integer(params.feature_group_count),
+            "batch_group_count": ctx.integer(params.batch_group_count),
+            "precision_config": precision_attribute(ctx, params.precision),
+        }
+        return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], operands, attributes)]
+
+
+def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> None:
+    got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}"]
+    if lhs.dtype != rhs.dtype:
+        raise DtypeError(
+            "conv_general_dilated needs operands of one dtype.",
+            got=got,
+            do="Convert one with `lax.convert_element_type`.",
+        )
+    lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+    for name, ndim, spec in (("lhs", lhs.ndim, lhs_spec), ("rhs", rhs.ndim, rhs_spec), ("out", lhs.ndim, out_spec)):
+        if sorted(spec) != list(range(ndim)):
+            raise ShapeError(
+                f"conv_general_dilated: {name}_spec must name each of {ndim} axes once, got {spec}.", got=got
+            )
+    n_features, batch = lhs.shape[lhs_spec[1]], lhs.shape[lhs_spec[0]]
+    n_out, n_in = rhs.shape[rhs_spec[0]], rhs.shape[rhs_spec[1]]
+    groups, batch_groups = params.feature_group_count, params.batch_group_count
+    if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
+        raise ArgumentValueError(
+            "conv_general_dilated needs positive group counts, of which one is 1.",
+            got=f"feature_group_count: {groups}, batch_group_count: {batch_groups}",
+        )
+    for count, name, size, of in (
+        (groups, "feature_group_count", n_features, "input features of lhs"),
+        (groups, "feature_group_count", n_out, "output features of rhs"),
+        (batch_groups, "batch_group_count", batch, "examples of lhs"),
+        (batch_groups, "batch_group_count", n_out, "output features of rhs"),
+    ):
+        if size % count:
+            raise ShapeError(
+                f"conv_general_dilated: {name} {count} does not divide the {size} {of}.", got=got
+            )
+    if n_features // groups != n_in:
+        raise ShapeError(
+            f"conv_general_dilated: rhs has {n_in} input features, lhs {n_features}"
+            + (f" in {groups} groups." if groups > 1 else "."),
+            got=got,
+            do=f"By dimension_numbers, the feature axis of lhs is {lhs_spec[1]}, of rhs {rhs_spec[1]}.",
+        )
+
+
+def _kind(dtype: Any) -> str:
+    if dtypes.is_inexact(dtype):
+        return "complex" if dtype.kind == "c" else "floating"
+    return "bool" if dtype == np.bool_ else "integer"
+
+
+def _result_dtype(dtype: Any, preferred: Any) -> Any:
+    """Dtype of a convolution; `preferred` must be of the same kind (or floating for integers) and no narrower."""
+    if preferred is None:
+        return dtype
+    kind, wanted = _kind(dtype), _kind(preferred)
+    fits = kind in ("bool", wanted) or (kind == "integer" and wanted == "floating")
+    if kind == wanted == "integer" and not dtype.name.startswith("u") and preferred.name.startswith("u"):
+        fits = False
+    if not fits or component_bits(preferred) < component_bits(dtype):
+        raise DtypeError(
+            f"conv_general_dilated of {dtypes.short_name(dtype)} can't give {dtypes.short_name(preferred)}.",
+            do="preferred_element_type must be of the operands' kind, or floating for integers, and no narrower.",
+        )
+    return preferred
+
+
+def conv_shape(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int],
+    rhs_dilation: Sequence[int],
+    batch_group_count: int,
+) -> Shape:
+    """Shape (batch, features, spatial) of a convolution of (batch, features, spatial) with (out, in, spatial)."""
+    spatial = [
+        window_count(dilated_size(size, spread) + low + high, dilated_size(window, dilation), stride)
+        for size, window, stride, (low, high), spread, dilation in zip(
+            lhs_shape[2:], rhs_shape[2:], strides, pads, lhs_dilation, rhs_dilation, strict=True
+        )
+    ]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
+
+
+def _folded(x: Any, axis: int, into: int, within: int = 1) -> Any:
+    """`x` with `axis` merged into the axis that is `into` without it: each of `within` parts is repeated along `axis`."""
+    moved = move_axis(x, axis, into)
+    shape = type_of(moved).shape  # type: ignore[attr-defined]
+    merged = (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :])
+    if within > 1:
+        split = (*shape[: into + 1], within, shape[into + 1] // within, *shape[into + 2 :])
+        moved = move_axis(reshape(moved, split), into, into + 1)
+    return reshape(moved, merged)
+
+
+def _unfolded(x: Any, axis: int, size: int, within: int = 1) -> Any:
+    """`x` with its `axis`, made by `_folded`, split again; the axis of length `size` is at `axis`."""
+    shape = type_of(x).shape  # type: ignore[attr-defined]
+    rest = shape[axis] // (size * within)
+    parts = (within, size, rest) if within > 1 else (size, rest)
+    split = reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
+    if within == 1:
+        return split
+    split = move_axis(split, axis + 1, axis)
+    return reshape(split, (*shape[:axis], size, within * rest, *shape[axis + 1 :]))
+
+
+def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
+    """`x` with its axis `source`, which is (groups, rest), left with the rest; axis `target` becomes (groups, itself)."""
+    shape = list(type_of(x).shape)  # type: ignore[attr-defined]
+    split = reshape(x, (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]))
+    moved = move_axis(split, source, target)
+    shape[source] //= groups
+    shape[target] *= groups
+    return reshape(moved, shape)
+
+
+def _dimensions_attribute(ctx: Any, numbers: ConvDimensionNumbers) -> Any:
+    """`#stablehlo.conv`."""
+
+    def text(spec: Sequence[int], first: str, second: str) -> str:
+        labels = [""] * len(spec)
+        for label, a in zip((first, second, *map(str, range(len(spec) - 2))), spec, strict=True):
+            labels[a] = label
+        return f"[{', '.join(labels)}]"
+
+    lhs, rhs, out = numbers
+    return ctx.attribute(f"#stablehlo.conv<{text(lhs, 'b', 'f')}x{text(rhs, 'o', 'i')}->{text(out, 'b', 'f')}>")
+
+
+def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any) -> Any:
+    """A complex convolution by three real ones: (a + bi)(c + di) = (k - m) + (k + l)i.
+
+    k = (a + b)c, l = a(d - c), m = b(c + d). CPUs and GPUs have real convolutions only.
+    """
+    params = ConvParams(*fields)
+    if params.preferred_element_type is not None:
+        half = np.dtype(f"f{params.preferred_element_type.itemsize // 2}")
+        params = params._replace(preferred_element_type=half)
+    a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
+    k = bind1(conv_general_dilated_p, add(a, b), c, params=params)
+    l = bind1(conv_general_dilated_p, a, sub(d, c), params=params)  # noqa: E741
+    m = bind1(conv_general_dilated_p, b, add(c, d), params=params)
+    return complex_from_parts(sub(k, m), add(k, l))
+
+
+conv_general_dilated_p = ConvGeneralDilated()
+
+# Public functions ---------------------------------------------------------------------------------
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Convolution of `lhs` with the kernel `rhs`, which is not reversed (so a correlation, as in neural networks).
+
+    `padding` is 'VALID', 'SAME', 'SAME_LOWER', or pairs (before, after), negative to crop. Dilations put holes
+    between elements. With feature groups, each group of input features makes its own output features; with
+    batch groups, each group of examples meets its own output features. Raises ShapeError for operands that don't fit.
+    Source: StableHLO specification, `convolution`.
+
+    >>> image, kernel = np.ones((1, 8, 8, 3), np.float32), np.ones((3, 3, 3, 16), np.float32)
+    >>> conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
+    (1, 8, 8, 16)
+    """
+    caller = "conv_general_dilated"
+    lhs_shape, rhs_shape = _shapes(lhs, rhs, caller)
+    numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    count = len(lhs_shape) - 2
+    strides = positive_sizes(window_strides, count, "window_strides", caller)
+    spread = positive_sizes(lhs_dilation, count, "lhs_dilation", caller)
+    dilation = positive_sizes(rhs_dilation, count, "rhs_dilation", caller)
+    if isinstance(padding, str):
+        if any(s != 1 for s in spread):
+            raise ArgumentValueError(
+                f"padding {padding!r} has no meaning where lhs is dilated.",
+                do="Give padding as pairs, or use `lax.conv_transpose`.",
+            )
+        windows = [dilated_size(rhs_shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
+        padding = padtype_to_pads([lhs_shape[a] for a in numbers.lhs_spec[2:]], windows, strides, padding)
+    params = ConvParams(
+        strides, explicit_pads(padding, count, caller), spread, dilation, numbers, int(feature_group_count),
+        int(batch_group_count), canonical_precision(precision, caller),
+        preferred_dtype(preferred_element_type, caller), out_sharding,
+    )  # fmt: skip
+    return bind1(conv_general_dilated_p, lhs, rhs, params=params)
+
+
+def _shapes(lhs: Any, rhs: Any, caller: str) -> tuple[Shape, Shape]:
+    lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
+    if lhs_aval.ndim != rhs_aval.ndim or lhs_aval.ndim < 2:  # type: ignore[attr-defined]
+        raise ShapeError(
+            f"{caller} needs operands of equal rank, two at least.", got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"]
+        )
+    return lhs_aval.shape, rhs_aval.shape  # type: ignore[attr-defined]
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolution of `lhs` (examples, features, spatial axes) with `rhs` (output features, features, spatial axes).
+
+    >>> conv(np.ones((1, 3, 8, 8)), np.ones((16, 3, 3, 3)), (2, 2), "SAME").shape
+    (1, 16, 4, 4)
+    """
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv` with dilations and any padding.
+
+    >>> conv_with_general_padding(np.ones((1, 1, 5)), np.ones((1, 1, 3)), (1,), [(1, 1)], (2,), (1,)).shape
+    (1, 1, 9)
+    """
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def _transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
+    """Padding of the dilated array that undoes `padding` of a convolution with these windows and strides."""
+    if padding == "SAME":
+        total = window + stride - 2
+        low = window - 1 if stride > window - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = window + stride - 2 + max(window - stride, 0)
+        low = window - 1
+    else:
+        raise ArgumentValueError(
+            "conv_transpose knows no such padding.", got=f"padding: {padding!r}", do="Use 'SAME' or 'VALID', or pairs."
+        )
+    return low, total - low
+
+
+_CHANNELS_LAST: dict[int, tuple[str, str, str]] = {
+    3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
+}  # fmt: skip
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: Any,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    transpose_kernel: bool = False,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """The transpose of a convolution ("deconvolution"): `lhs` is spread by `strides` and convolved with `rhs`.
+
+    Axes are by default as ('NHWC', 'HWIO', 'NHWC') says. `padding` names the padding of the convolution
+    that is transposed; pairs are applied to the spread array, or belong to that convolution, too, if
+    `use_consistent_padding`. `transpose_kernel` reverses the kernel and exchanges its features, which makes this
+    the gradient of the convolution with the same kernel. Raises ShapeError for operands that don't fit.
+
+    >>> conv_transpose(np.ones((1, 4, 4, 8)), np.ones((3, 3, 8, 2)), (2, 2), "SAME").shape
+    (1, 8, 8, 2)
+    """
+    caller = "conv_transpose"
+    lhs_shape, rhs_shape = _shapes(lhs, rhs, caller)
+    if dimension_numbers is None:
+        dimension_numbers = _CHANNELS_LAST.get(len(lhs_shape))
+        if dimension_numbers is None:
+            raise ShapeError(
+                "conv_transpose knows dimension_numbers for one to three spatial axes only.",
+                got=f"lhs: {type_of(lhs)!r}",
+                do="Pass dimension_numbers.",
+            )
+    numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    count = len(lhs_shape) - 2
+    strides = positive_sizes(strides, count, "strides", caller)
+    dilation = positive_sizes(rhs_dilation, count, "rhs_dilation", caller)
+    windows = [dilated_size(rhs_shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
+    if isinstance(padding, str):
+        pads: Any = [_transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)]
+    else:
+        pads = explicit_pads(padding, count, caller)
+        if use_consistent_padding:
+            pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(windows, pads, strict=True)]
+    if transpose_kernel:
+        for spatial_axis in numbers.rhs_spec[2:]:
+            rhs = rev(rhs, (spatial_axis,))
+        exchanged = list(range(len(rhs_shape)))
+        out_axis, in_axis = numbers.rhs_spec[:2]
+        exchanged[out_axis], exchanged[in_axis] = in_axis, out_axis
+        rhs = transpose(rhs, exchanged)
+    return conv_general_dilated(
+        lhs, rhs, (1,) * count, pads, strides, dilation, numbers, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The windows that a convolution with a kernel of spatial shape `filter_shape` would see.
+
+    The result has a feature for each (input feature, place in the window), in row-major order.
+
+    >>> conv_general_dilated_patches(np.arange(5.0).reshape(1, 1, 5), (2,), (1,), "VALID")[0]
+    Array([[0., 1., 2., 3.],
+           [1., 2., 3., 4.]], dtype=float32)
+    """
+    aval: Any = type_of(lhs)
+    filter_shape = tuple(filter_shape)
+    numbers = conv_dimension_numbers(aval.shape, (1, 1, *filter_shape), dimension_numbers)
+    n_features = aval.shape[numbers.lhs_spec[1]]
+    n_places = int(np.prod(filter_shape, dtype=np.int64))
+    square = (n_places, n_places)
+    identity = converted(
+        eq(broadcasted_iota(np.int32, square, 0), broadcasted_iota(np.int32, square, 1)), aval.dtype
+    )
+    repeated = broadcast_in_dim(identity, (n_features, *square), (1, 2))
+    kernel = reshape(repeated, (n_features * n_places, 1, *filter_shape))
+    kernel = transpose(kernel, inverse_permutation(numbers.rhs_spec))
+    return conv_general_dilated(
+        lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, numbers, feature_group_count=n_features,
+        precision=precision, preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: PrecisionLike = None,
+) -> Any:
+    """Convolution with another kernel at each place of the result.
+
+    `rhs` has the result's spatial shape; its input features are those of `conv_general_dilated_patches`.
+
+    >>> conv_general_dilated_local(np.ones((1, 1, 5)), np.ones((3, 2, 4)), (1,), "VALID", (2,)).shape
+    (1, 3, 4)
+    """
+    precision = canonical_precision(precision, "conv_general_dilated_local")
+    of_patches = (precision[0], precision[0]) if type(precision) is tuple else precision
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, of_patches
+    )
+    shape = type_of(lhs).shape  # type: ignore[attr-defined]
+    _, rhs_spec, out_spec = conv_dimension_numbers(shape, (1, 1, *filter_shape), dimension_numbers)
+    pairs = (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:]))
+    products = dot_general(patches, rhs, pairs, precision)
+    return transpose(products, inverse_permutation((*out_spec[2:], *out_spec[:2])))
+
+
+# Shapes -------------------------------------------------------------------------------------------
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Any,
+    batch_group_count: int = 1,
+) -> Shape:
+    """Shape of `conv` of operands of these shapes; `pads` is a name or pairs.
+
+    >>> conv_shape_tuple((2, 3, 9), (8, 3, 3), (2,), "SAME")
+    (2, 8, 5)
+    """
+    count = len(lhs_shape) - 2
+    ones = (1,) * count
+    if isinstance(pads, str):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    pads = explicit_pads(pads, count, "conv_shape_tuple")
+    return conv_shape(lhs_shape, rhs_shape, strides, pads, ones, ones, batch_group_count)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Sequence[str],
+) -> Shape:
+    """Shape of `conv_general_dilated` of operands of these shapes, without dilations.
+
+    >>> conv_general_shape_tuple((2, 9, 9, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
+    (2, 5, 5, 8)
+    """
+    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    shape = conv_shape_tuple(
+        [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec], window_strides, padding
+    )
+    return tuple([shape[i] for i in inverse_permutation(out_spec)])
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Sequence[str],
+) -> Shape:
+    """Shape of `conv_transpose` of operands of these shapes.
+
+    >>> conv_transpose_shape_tuple((2, 4, 4, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
+    (2, 8, 8, 8)
+    """
+    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    lhs, rhs = [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec]
+    if isinstance(padding, str):
+        padding = [_transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
+    ones = (1,) * (len(lhs) - 2)
+    shape = conv_shape(lhs, rhs, ones, padding, window_strides, ones, 1)
+    return tuple([shape[i] for i in inverse_permutation(out_spec)])
+
+
+__all__ = [
+    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv", "conv_dimension_numbers",
+    "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_p", "conv_general_dilated_patches",
+    "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose",
+    "conv_transpose_shape_tuple", "conv_with_general_padding",
+]  # fmt: skip

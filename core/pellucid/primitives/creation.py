@@ -1,0 +1,219 @@
+"""Creation: arrays made of nothing, or of one scalar."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.families import constant_like, kind_of
+from pellucid.runtime.transfer import from_host, move
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+Shape = tuple[int, ...]
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def checked_shape(shape: Sequence[int], what: str) -> Shape:
+    """`shape` as a tuple of ints; raises ShapeError for sizes that are negative or no integers."""
+    try:
+        sizes = tuple([operator.index(size) for size in shape])
+    except TypeError:
+        raise ShapeError(f"{what} needs a shape of integers.", got=f"shape: {shape!r}") from None
+    if any(size < 0 for size in sizes):
+        raise ShapeError(f"{what} needs a shape without negative sizes.", got=f"shape: {sizes}")
+    return sizes
+
+
+# iota ---------------------------------------------------------------------------------------------
+
+
+class IotaParams(NamedTuple):
+    dtype: Any
+    shape: Shape
+    dimension: int
+    sharding: Any
+
+
+class Iota(Primitive[IotaParams]):
+    name = "iota"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: IotaParams) -> Sequence[ShapedArray]:
+        if kind_of(params.dtype) in ("bool", "key"):
+            raise DtypeError("iota counts in numbers.", got=f"dtype: {params.dtype}")
+        if not 0 <= params.dimension < len(params.shape):
+            raise ArgumentValueError(
+                "iota needs a dimension of its shape.",
+                got=f"dimension: {params.dimension}, shape: {params.shape}",
+            )
+        return [shaped_array(params.shape, params.dtype)]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: IotaParams) -> Sequence[Any]:
+        dimension = {"iota_dimension": ctx.integer(params.dimension)}
+        return [ctx.op1("stablehlo.iota", ctx.avals_out[0], [], dimension)]
+
+
+iota_p = Iota()
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The numbers 0, 1, … `size - 1`.
+
+    Source: StableHLO specification, `iota`.
+
+    >>> iota(np.int32, 3)
+    Array([0, 1, 2], dtype=int32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+    """An array of `shape` whose elements are their positions along `dimension`.
+
+    Source: StableHLO specification, `iota`.
+
+    >>> broadcasted_iota(np.int32, (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(dtype, "iota")
+    sizes = checked_shape(shape, "iota")
+    params = IotaParams(dtype, sizes, operator.index(dimension), out_sharding)
+    return bind1(iota_p, params=params)
+
+
+# empty --------------------------------------------------------------------------------------------
+
+
+class EmptyParams(NamedTuple):
+    shape: Shape
+    dtype: Any
+    out_sharding: Any
+
+
+class Empty(Primitive[EmptyParams]):
+    name = "empty"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: EmptyParams) -> Sequence[ShapedArray]:
+        return [shaped_array(params.shape, params.dtype)]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: EmptyParams) -> Sequence[Any]:
+        return [ctx.full(ctx.avals_out[0], 0)]  # StableHLO has no array without contents
+
+
+empty_p = Empty()
+
+
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array whose elements may be anything; at present they are zeros.
+
+    >>> empty((2, 3), np.float32).shape
+    (2, 3)
+    """
+    dtype = dtypes.check_user_dtype(dtype, "empty")
+    return bind1(empty_p, params=EmptyParams(checked_shape(shape, "empty"), dtype, out_sharding))
+
+
+# Functions ----------------------------------------------------------------------------------------
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array of `shape` whose elements are all the scalar `fill_value`.
+
+    Without `dtype` it has the dtype of `fill_value`, and its weak type. `sharding` places the result.
+
+    >>> full((2,), 3, np.float32)
+    Array([3., 3.], dtype=float32)
+    """
+    sizes = checked_shape(shape, "full")
+    aval: Any = type_of(fill_value)
+    if aval.shape != ():
+        raise ShapeError(
+            "full needs a scalar to fill the array with.",
+            got=f"fill_value: {aval.text()}",
+            do="Use `jnp.full`, or `lax.broadcast_in_dim`.",
+        )
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype(dtype, "full")
+        if type(fill_value) in _PYTHON_SCALARS or isinstance(fill_value, np.generic):
+            fill_value = np.asarray(fill_value).astype(dtype)
+        else:
+            fill_value = convert_element_type(fill_value, dtype)
+    return _filled(sizes, fill_value, sharding)
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+) -> Any:
+    """An array like `x` whose elements are all `fill_value`; `dtype` and `shape` are those of `x` unless given.
+
+    >>> full_like(np.arange(2), 3)
+    Array([3, 3], dtype=int32)
+    """
+    aval: Any = type_of(x)
+    sizes = aval.shape if shape is None else checked_shape(shape, "full_like")
+    if dtype is None and aval.weak_type:
+        if type(fill_value) in _PYTHON_SCALARS:
+            fill_value = constant_like(x, fill_value)
+        return _filled(sizes, convert_element_type(fill_value, aval.dtype, weak_type=True), sharding)
+    return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
+
+
+def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
+    if not context.trace.is_eager:
+        return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
+    if not hasattr(scalar, "aval"):
+        scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)  # type: ignore[attr-defined]
+    filled = broadcast_in_dim(scalar, sizes, ())
+    return filled if sharding is None else move(filled, sharding, committed=True)
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """`arr` repeated to the shape of `like_arr`, by NumPy's rules.
+
+    >>> broadcast_like(np.int32(1), np.zeros(2))
+    Array([1, 1], dtype=int32)
+    """
+    aval: Any = type_of(arr)
+    shape = type_of(like_arr).shape  # type: ignore[attr-defined]
+    if broadcast_shapes(aval.shape, shape) != shape:
+        raise ShapeError(
+            "broadcast_like can't repeat the array to that shape.",
+            got=[f"array: {aval.text()}", f"shape wanted: {shape}"],
+        )
+    return broadcast_in_dim(arr, shape, range(len(shape) - aval.ndim, len(shape)))
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with new leading axes of size 1, so that it has at least `rank` axes.
+
+    >>> broadcast_to_rank(np.zeros(3), 2).shape
+    (1, 3)
+    """
+    missing = operator.index(rank) - type_of(x).ndim  # type: ignore[attr-defined]
+    return expand_dims(x, range(missing)) if missing > 0 else x
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """`shape` as an array of integers.
+
+    >>> shape_as_value((2, 3))
+    array([2, 3], dtype=int32)
+    """
+    return np.asarray(shape, dtypes.default_int_dtype())
+
+
+__all__ = [
+    "broadcast_like", "broadcast_to_rank", "broadcasted_iota", "checked_shape", "empty", "empty_p", "full",
+    "full_like", "iota", "iota_p", "shape_as_value",
+]  # fmt: skip

@@ -1,0 +1,336 @@
+"""Cumulative reductions: each element combined with all before it along an axis."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.arithmetic import abs, add, div, max, min, mul, neg, rem, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
+from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, kind_of
+from pellucid.primitives.logical import eq, lt, ne, select_n
+from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
+from pellucid.primitives.movement import Movement, rev
+from pellucid.primitives.padding import pad
+from pellucid.primitives.slicing import slice_in_dim
+from pellucid.primitives.transcendental import exp, log1p
+from pellucid.primitives.windows import WindowParams, window_attributes
+from pellucid.tracing.staging import stage
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+from pellucid.xla.mlir import ir
+
+Pair = tuple[Any, Any]
+"""A value and its tangent."""
+
+
+class CumulativeParams(NamedTuple):
+    axis: int
+    reverse: bool
+
+
+class Cumulative(Primitive[CumulativeParams]):
+    """A reduction over all windows that end (or begin, if reversed) at an element."""
+
+    accepts = NUMBER
+
+    def identity(self, dtype: Any) -> Any:
+        """The element that changes nothing."""
+        raise self.missing("identity")
+
+    def fill(self, ctx: Any, region: ir.Region, dtype: Any) -> None:
+        """Fill `region` with the combination of two elements."""
+        raise self.missing("fill")
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: CumulativeParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if kind_of(x.dtype) not in self.accepts:
+            raise DtypeError(
+                f"{self.name} does not accept {dtypes.short_name(x.dtype)} elements.",
+                got=f"operand: {x.text()}",
+                do=f"It accepts {', '.join(sorted(self.accepts))} elements.",
+            )
+        if not 0 <= params.axis < x.ndim:
+            raise ArgumentValueError(
+                f"{self.name}: axis {params.axis} is out of bounds for shape {x.shape}.",
+                got=f"operand: {x.text()}",
+                do="Axes are counted from the front, from 0.",
+            )
+        return [shaped_array(x.shape, x.dtype, x.weak_type)]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CumulativeParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        moved = CumulativeParams(params.axis + (params.axis >= dim), params.reverse)
+        return [bind1(self, operands[0], params=moved)], [dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: CumulativeParams) -> Sequence[Any]:
+        aval = ctx.avals_out[0]
+        size = aval.shape[params.axis]
+        if size == 0:
+            return operands
+
+        def along(value: Any, others: Any) -> tuple[Any, ...]:
+            return tuple([value if i == params.axis else others for i in range(aval.ndim)])
+
+        ones = (1,) * aval.ndim
+        pads = along((0, size - 1) if params.reverse else (size - 1, 0), (0, 0))
+        windows = WindowParams(along(size, 1), ones, pads, ones, ones)
+        initial = ctx.constant(self.identity(aval.dtype))
+        op = ctx.op(
+            "stablehlo.reduce_window", [ctx.type(aval)], [operands[0], initial], window_attributes(ctx, windows),
+            regions=1,
+        )  # fmt: skip
+        self.fill(ctx, op.regions[0], aval.dtype)
+        return [op.result]
+
+
+class CumulativeMonoid(Cumulative):
+    """A cumulative reduction by one of the monoids."""
+
+    def __init__(self, monoid: str) -> None:
+        super().__init__(f"cum{monoid}")
+        self.monoid = MONOIDS[monoid]
+
+    def identity(self, dtype: Any) -> Any:
+        return self.monoid.identity(dtype)
+
+    def fill(self, ctx: Any, region: ir.Region, dtype: Any) -> None:
+        monoid_body(ctx, region, self.monoid, dtype)
+
+
+class CumulativeSum(CumulativeMonoid, Movement):
+    """Sums; linear."""
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: CumulativeParams) -> Any:
+        return bind1(self, cotangent, params=CumulativeParams(params.axis, not params.reverse))
+
+
+class Scanned(Cumulative):
+    """A cumulative reduction whose derivative is that of a tree of combinations (see `scanned_pairs`)."""
+
+    pair: Callable[[Pair, Pair], Pair]
+    """Two values with their tangents, combined."""
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CumulativeParams
+    ) -> tuple[Any, Any]:
+        x, t = primals[0], tangents[0]
+        if params.reverse:
+            x, t = rev(x, (params.axis,)), rev(t, (params.axis,))
+        y, t = scanned_pairs(type(self).pair, (x, t), params.axis)
+        if params.reverse:
+            y, t = rev(y, (params.axis,)), rev(t, (params.axis,))
+        return [y], [t]
+
+
+def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) -> Pair:
+    """All prefixes of a pair of arrays combined, in logarithmic depth.
+
+    Neighbours are combined, the half as long array is scanned, and the prefixes that end at the other elements are made
+    from those (Ladner and Fischer, "Parallel prefix computation", 1980).
+    """
+    size = type_of(pair[0]).shape[axis]  # type: ignore[attr-defined]
+    if size < 2:
+        return pair
+
+    def every_second(of: Pair, start: int, limit: int) -> Pair:
+        x, t = (slice_in_dim(v, start, limit, 2, axis) for v in of)
+        return x, t
+
+    odd = scanned_pairs(
+        combine, combine(every_second(pair, 0, size - 1), every_second(pair, 1, size)), axis
+    )
+    even = first = tuple([slice_in_dim(v, 0, 1, 1, axis) for v in pair])
+    if size > 2:
+        n_odd = size // 2
+        before = tuple([slice_in_dim(v, 0, n_odd - (size % 2 == 0), 1, axis) for v in odd])
+        rest = combine(before, every_second(pair, 2, size))  # type: ignore[arg-type]
+        even = tuple([concatenate([f, r], axis) for f, r in zip(first, rest, strict=True)])
+    x, t = (_interleaved(e, o, axis) for e, o in zip(even, odd, strict=True))
+    return x, t
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    """Elements of `even` and `odd` in turn along `axis`; `even` has as many, or one more."""
+    aval: Any = type_of(even)
+    n_even, n_odd = aval.shape[axis], type_of(odd).shape[axis]  # type: ignore[attr-defined]
+
+    def spread(x: Any, low: int, high: int) -> Any:
+        config = [(low, high, 1) if i == axis else (0, 0, 0) for i in range(aval.ndim)]
+        return pad(x, np.zeros((), aval.dtype), config)
+
+    return add(spread(even, 0, int(n_even == n_odd)), spread(odd, 1, int(n_even != n_odd)))
+
+
+def _product_pair(a: Pair, b: Pair) -> Pair:
+    (x, t), (y, u) = a, b
+    return mul(x, y), bind1(add_any_p, mul(t, y), mul(x, u))
+
+
+def _extreme_pair(choose: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
+    (x, t), (y, u) = a, b
+    z = choose(x, y)
+    return z, bind1(add_any_p, mul(t, _share(x, y, z)), mul(u, _share(y, x, z)))
+
+
+def _share(x: Any, other: Any, chosen: Any) -> Any:
+    """Derivative of `chosen` by `x`: 1 where it is x, a half where it is both, else 0."""
+    aval: Any = type_of(x)
+
+    def full(value: float) -> Any:
+        return broadcast_in_dim(np.asarray(value, aval.dtype), aval.shape, ())
+
+    return div(
+        select_n(eq(x, chosen), full(0), full(1)), select_n(eq(other, chosen), full(1), full(2))
+    )
+
+
+def _log_sum_pair(a: Pair, b: Pair) -> Pair:
+    (x, t), (y, u) = a, b
+    z = log_sum_of_two(x, y)
+    # Where z is infinite, so is the larger of x and y; exp(x - z) is then to be 1 or 0, not NaN.
+    finite_z = _finite(z, z)
+    weights = [exp(sub(_finite(v, z), finite_z)) for v in (x, y)]
+    return z, bind1(add_any_p, mul(t, weights[0]), mul(u, weights[1]))
+
+
+def _finite(x: Any, z: Any) -> Any:
+    """`x`, but 0 where it is infinite and equal to `z`, except for one that is minus infinity beside z."""
+    aval: Any = type_of(x)
+    zero = broadcast_in_dim(np.zeros((), aval.dtype), aval.shape, ())
+    is_infinite = eq(x, np.asarray(np.inf, aval.dtype))
+    if x is z:
+        is_infinite = select_n(
+            is_infinite, eq(x, np.asarray(-np.inf, aval.dtype)), is_infinite
+        )
+    return select_n(is_infinite, x, zero)
+
+
+def log_sum_of_two(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)) without overflow; the imaginary part of complex results is between -pi and pi.
+
+    >>> log_sum_of_two(np.float32(0), np.float32(0))
+    Array(0.6931472, dtype=float32)
+    """
+    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    greater = max(x, y)
+    if dtype.kind == "c":
+        twice = mul(greater, dtype.type(2))
+        z = add(greater, log1p(exp(sub(add(x, y), twice))))
+        part = np.dtype(f"f{dtype.itemsize // 2}").type
+        turn, half = part(2 * math.pi), part(math.pi)
+        angle = rem(add(imag(z), half), turn)
+        angle = select_n(lt(angle, part(0)), angle, add(angle, turn))
+        return complex_from_parts(real(z), sub(angle, half))
+    difference = sub(x, y)
+    # Equal infinities have no difference; their sum is the result.
+    return select_n(ne(difference, difference), add(greater, log1p(exp(neg(abs(difference))))), add(x, y))
+
+
+class CumulativeProduct(Scanned, CumulativeMonoid):
+    pair = staticmethod(_product_pair)
+
+
+class CumulativeMaximum(Scanned, CumulativeMonoid):
+    pair = staticmethod(lambda a, b: _extreme_pair(max, a, b))
+
+
+class CumulativeMinimum(Scanned, CumulativeMonoid):
+    pair = staticmethod(lambda a, b: _extreme_pair(min, a, b))
+
+
+class CumulativeLogSumExp(Scanned):
+    name = "cumlogsumexp"
+    accepts = FLOATING | COMPLEX
+    pair = staticmethod(_log_sum_pair)
+
+    def identity(self, dtype: Any) -> Any:
+        return lowest(dtype)
+
+    def fill(self, ctx: Any, region: ir.Region, dtype: Any) -> None:
+        aval = shaped_array((), dtype)
+        jaxpr, _ = stage(lambda x, y: [log_sum_of_two(x, y)], [aval, aval])
+        ctx.jaxpr_body(region, jaxpr)
+
+
+def _cumulative(primitive: Cumulative, operand: Any, axis: int, reverse: bool) -> Any:
+    return bind1(primitive, operand, params=CumulativeParams(operator.index(axis), bool(reverse)))
+
+
+cumsum_p = CumulativeSum("sum")
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Sums of the elements up to each one along `axis`; from it to the end if `reverse`.
+
+    >>> cumsum(np.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
+    return _cumulative(cumsum_p, operand, axis, reverse)
+
+
+cumprod_p = CumulativeProduct("prod")
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Products of the elements up to each one along `axis`; from it to the end if `reverse`.
+
+    >>> cumprod(np.array([1, 2, 3]), reverse=True)
+    Array([6, 6, 3], dtype=int32)
+    """
+    return _cumulative(cumprod_p, operand, axis, reverse)
+
+
+cummax_p = CumulativeMaximum("max")
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Greatest of the elements up to each one along `axis`; from it to the end if `reverse`.
+
+    >>> cummax(np.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
+    return _cumulative(cummax_p, operand, axis, reverse)
+
+
+cummin_p = CumulativeMinimum("min")
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Least of the elements up to each one along `axis`; from it to the end if `reverse`.
+
+    >>> cummin(np.array([2, 1, 3]))
+    Array([2, 1, 1], dtype=int32)
+    """
+    return _cumulative(cummin_p, operand, axis, reverse)
+
+
+cumlogsumexp_p = CumulativeLogSumExp()
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Logarithms of the sums of exponentials of the elements up to each one along `axis`; from it if `reverse`.
+
+    >>> cumlogsumexp(np.array([0.0, 0.0]))
+    Array([0.       , 0.6931472], dtype=float32)
+    """
+    return _cumulative(cumlogsumexp_p, operand, axis, reverse)
+
+
+__all__ = [
+    "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum",
+    "cumsum_p",
+]  # fmt: skip

@@ -1,0 +1,235 @@
+"""Elementwise primitives: a table row is a primitive, and one class holds the rules of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_to, unbroadcast
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+
+# Kinds of elements that a primitive accepts; they are combined with `|`.
+BOOL = frozenset({"bool"})
+SIGNED = frozenset({"signed"})
+UNSIGNED = frozenset({"unsigned"})
+FLOATING = frozenset({"floating"})
+COMPLEX = frozenset({"complex"})
+KEY = frozenset({"key"})
+INTEGER = SIGNED | UNSIGNED
+REAL = INTEGER | FLOATING
+NUMBER = REAL | COMPLEX
+ANY = NUMBER | BOOL
+ANY_OR_KEY = ANY | KEY
+
+_kinds: dict[Any, str] = {}
+
+
+def kind_of(dtype: Any) -> str:
+    """'bool', 'signed', 'unsigned', 'floating', 'complex' or 'key'."""
+    kind = _kinds.get(dtype)
+    if kind is None:
+        kind = _kinds[dtype] = _kind_of(dtype)
+    return kind
+
+
+def _kind_of(dtype: Any) -> str:
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return "key"
+    name = dtype.name
+    if name == "bool":
+        return "bool"
+    if name.startswith("uint"):
+        return "unsigned"
+    if name.startswith("int"):
+        return "signed"
+    return "complex" if dtype.kind == "c" else "floating"
+
+
+def constant_like(x: Any, value: Any) -> Any:
+    """The scalar `value` with the dtype of `x`, and weakly typed if `x` is."""
+    aval: Any = type_of(x)
+    if aval.weak_type:
+        scalar = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
+        if type_of(scalar) == aval.update(shape=()):
+            return scalar
+    return np.asarray(value, aval.dtype)
+
+
+def full_as(x: Any, value: Any) -> Any:
+    """An array of the shape and dtype of `x` with all elements equal to `value`."""
+    return broadcast_to(constant_like(x, value), type_of(x).shape)  # type: ignore[attr-defined]
+
+
+TangentRule = Callable[..., Any]
+
+
+class Elementwise(Primitive[Any]):
+    """A primitive that works element by element on operands of one shape.
+
+    A scalar fits any shape, and a dimension of size 1 any size.
+
+    `accepts`: kinds of elements, the same for all operands, or one set for each.
+    `hlo`: the operation, `dialect.name` or a StableHLO name, or a function (ctx, operands, params) -> value.
+    `tangents`: for each operand, `(t, y, *operands) -> tangent of the result`, or None where it is zero.
+        By default the primitive has no derivative.
+    `transposes`: for each operand in which the primitive is linear (the others given), a function
+        `(cotangent, *operands) -> cotangent`; None for operands in which it is not.
+    `result`: the result's dtype, as a function of the operands' dtypes; by default the first's.
+    `rules_take_params`: whether `tangents`, `transposes` and `result` get the keyword `params`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        accepts: frozenset[str] | tuple[frozenset[str], ...],
+        hlo: str | Callable[..., Any],
+        tangents: Sequence[TangentRule | None] | None = None,
+        transposes: Sequence[Callable[..., Any] | None] | None = None,
+        result: Callable[..., Any] | None = None,
+        same_dtype: bool = True,
+        rules_take_params: bool = False,
+    ) -> None:
+        super().__init__(name)
+        self.accepts = accepts
+        self.hlo = hlo if callable(hlo) or "." in hlo else f"stablehlo.{hlo}"
+        self.tangents = tangents
+        self.transposes = transposes
+        self.result = result
+        self.same_dtype = same_dtype
+        self.rules_take_params = rules_take_params
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        shape = self._shape(avals)
+        self._check_dtypes(avals)
+        dtype = avals[0].dtype
+        if self.result is not None:
+            dtype = self.result(*[a.dtype for a in avals], **self._more(params))
+        weak = all(a.weak_type for a in avals)
+        return [shaped_array(shape, dtype, weak)]
+
+    def _more(self, params: Any) -> dict[str, Any]:
+        return {"params": params} if self.rules_take_params else {}
+
+    def _shape(self, avals: tuple[Any, ...]) -> tuple[int, ...]:
+        shape: tuple[int, ...] = ()
+        for aval in avals:
+            other = aval.shape
+            if other == shape or other == ():
+                continue
+            if shape == ():
+                shape = other
+            elif len(other) == len(shape) and all(
+                a == b or a == 1 or b == 1 for a, b in zip(shape, other, strict=True)
+            ):
+                shape = tuple([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
+            else:
+                raise ShapeError(
+                    f"{self.name} needs operands of one shape, up to dimensions of size 1 and scalars.",
+                    got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+                    do=f"Broadcast them first, or use `jnp.{self.name}`.",
+                )
+        return shape
+
+    def _check_dtypes(self, avals: tuple[Any, ...]) -> None:
+        if self.same_dtype and any(a.dtype != avals[0].dtype for a in avals):
+            raise DtypeError(
+                f"{self.name} needs operands of one dtype.",
+                got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+                do="Convert one with `lax.convert_element_type`, or use the `jnp` function, which promotes.",
+            )
+        for i, aval in enumerate(avals):
+            accepted = self.accepts[i] if isinstance(self.accepts, tuple) else self.accepts
+            if kind_of(aval.dtype) not in accepted:
+                raise DtypeError(
+                    f"{self.name} does not accept {dtypes.short_name(aval.dtype)} elements.",
+                    got=[f"operand {j}: {a.text()}" for j, a in enumerate(avals)],
+                    do=f"It accepts {', '.join(sorted(accepted))} elements.",
+                )
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+        if self.tangents is None:
+            raise self.missing("jvp")
+        y = bind1(self, *primals, params=params)
+        aval = type_of(y)
+        total: Any = None
+        more = self._more(params)
+        for rule, t in zip(self.tangents, tangents, strict=True):
+            if rule is None or type(t) is Zero:
+                continue
+            term = rule(t, y, *primals, **more)
+            if type(term) is Zero:
+                continue
+            if type_of(term).shape != aval.shape:  # type: ignore[attr-defined]
+                term = broadcast_to(term, aval.shape)  # type: ignore[attr-defined]
+            total = term if total is None else bind1(add_any_p, total, term)
+        return [y], [Zero(aval.tangent()) if total is None else total]
+
+    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        if self.transposes is None:
+            raise self.missing("transpose")
+        [cotangent] = cotangents
+        more = self._more(params)
+        given = []
+        for rule, x in zip(self.transposes, operands, strict=True):
+            if type(x) is not LinearOperand:
+                given.append(None)
+            elif type(cotangent) is Zero:
+                given.append(Zero(x.aval))
+            elif rule is None:
+                raise self.missing("transpose")
+            else:
+                given.append(unbroadcast(rule(cotangent, *operands, **more), x.aval))
+        return given
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        if len(operands) == 1:
+            return bind(self, *operands, params=params), dims
+        aligned, dim = aligned_for_batch(axis, operands, dims)
+        return bind(self, *aligned, params=params), [dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        result = ctx.avals_out[0]
+        if result.shape != ():
+            operands = [
+                x if a.shape == result.shape else ctx.broadcast_to(x, a, result.shape)
+                for x, a in zip(operands, ctx.avals_in, strict=True)
+            ]
+        if callable(self.hlo):
+            return [self.hlo(ctx, operands, params)]
+        return [ctx.op1(self.hlo, result, operands)]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = super().printed_params(equation)
+        return {name: value for name, value in shown.items() if value is not None}
+
+
+add_any_p: Elementwise = Elementwise(
+    "add_any",
+    accepts=ANY,
+    hlo="add",
+    tangents=(lambda t, y, a, b: t, lambda t, y, a, b: t),
+    transposes=(lambda c, a, b: c, lambda c, a, b: c),
+)
+"""Sum of two tangents or cotangents of one type."""
+
+
+def boolean(*_: Any, **__: Any) -> np.dtype:
+    """The dtype rule of predicates."""
+    return np.dtype(bool)
+
+
+__all__ = [
+    "ANY", "ANY_OR_KEY", "BOOL", "COMPLEX", "FLOATING", "INTEGER", "KEY", "NUMBER", "REAL", "SIGNED", "UNSIGNED",
+    "Elementwise", "add_any_p", "boolean", "constant_like", "full_as", "kind_of",
+]  # fmt: skip

@@ -1,0 +1,56 @@
+"""Zeros and ones of a given type, for tangents that are absent."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.rules import Zero
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.runtime.array import default_sharding
+from pellucid.runtime.transfer import put_host
+from pellucid.tracing.context import context
+from pellucid.tracing.values import type_of
+
+
+def zeros(aval: Any) -> Any:
+    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    return filled(aval, 0)
+
+
+def instantiate(tangent: Any) -> Any:
+    """`tangent` as an array, also if it is a known zero."""
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def ones(aval: Any) -> Any:
+    """An array of ones of type `aval`."""
+    return filled(aval, 1)
+
+
+def filled(aval: Any, value: int) -> Any:
+    """An array of type `aval` whose elements are all `value`."""
+    scalar = shaped_array((), aval.dtype, aval.weak_type)
+    x = _array_scalar(scalar, value, default_sharding()) if context.trace.is_eager else _host_scalar(scalar, value)
+    return broadcast_in_dim(x, aval.shape, ())
+
+
+def _host_scalar(aval: Any, value: int) -> Any:
+    """A scalar of type `aval` as programs show it: a literal."""
+    if aval.weak_type:
+        for kind in (float, int, complex):
+            if type_of(kind(value)) is aval:
+                return kind(value)
+    return aval.dtype.type(value)
+
+
+@functools.lru_cache(maxsize=256)
+def _array_scalar(aval: Any, value: int, sharding: Any) -> Any:
+    """A scalar of type `aval` on a device, as eager results are."""
+    return put_host(_host_scalar(aval, value), aval, sharding, committed=False)

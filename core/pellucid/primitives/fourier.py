@@ -1,0 +1,173 @@
+"""The discrete Fourier transform."""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.arithmetic import div, mul
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.complex_parts import conj
+from pellucid.primitives.contraction import converted
+from pellucid.primitives.movement import Movement, move_axis
+from pellucid.primitives.padding import pad
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+_MOST_AXES = 3
+
+
+class FftType(enum.IntEnum):
+    """Which Fourier transform: forward or inverse, of complex or of real signals.
+
+    >>> FftType.RFFT
+    <FftType.RFFT: 2>
+    """
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+class FftParams(NamedTuple):
+    fft_type: FftType
+    fft_lengths: tuple[int, ...]
+
+
+class Fft(Movement):
+    name = "fft"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: FftParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        kind, lengths = params
+        rank = len(lengths)
+        got = f"operand: {x.text()}"
+        if rank > _MOST_AXES:
+            raise ShapeError(
+                f"fft transforms up to {_MOST_AXES} axes at once, got fft_lengths {lengths}.",
+                got=got,
+                do="Transform the others in a second call.",
+            )
+        if x.ndim < rank:
+            raise ShapeError(f"fft over {rank} axes needs an operand with as many.", got=got)
+        expected = lengths
+        if kind is FftType.IRFFT and lengths:
+            expected = (*lengths[:-1], lengths[-1] // 2 + 1)
+        if x.shape[x.ndim - rank :] != expected:
+            raise ShapeError(
+                f"{kind.name} with fft_lengths {lengths} needs an operand whose last axes are {expected}.", got=got
+            )
+        wants_real = kind is FftType.RFFT
+        if x.dtype.name not in (("float32", "float64") if wants_real else ("complex64", "complex128")):
+            raise DtypeError(
+                f"{kind.name} needs a {'float32 or float64' if wants_real else 'complex'} operand.", got=got
+            )
+        batch = x.shape[: x.ndim - rank]
+        if kind is FftType.RFFT:
+            shape = (*batch, *lengths[:-1], lengths[-1] // 2 + 1) if lengths else batch
+            return [shaped_array(shape, dtypes.to_complex_dtype(x.dtype))]
+        if kind is FftType.IRFFT:
+            return [shaped_array((*batch, *lengths), _real_dtype(x.dtype))]
+        return [shaped_array(x.shape, x.dtype)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: FftParams) -> Any:
+        kind, lengths = params
+        if kind in (FftType.FFT, FftType.IFFT):  # their matrices are symmetric
+            return bind1(self, cotangent, params=params)
+        n = math.prod(lengths)
+        if kind is FftType.RFFT:
+            # IRFFT counts a frequency with its mirror image, and RFFT gives only one of the two.
+            once = div(conj(cotangent), _mirror_counts(lengths[-1], type_of(cotangent)))
+            spectrum = bind1(self, once, params=FftParams(FftType.IRFFT, lengths))
+            return mul(np.asarray(n, aval.dtype), spectrum)
+        spectrum = bind1(self, cotangent, params=FftParams(FftType.RFFT, lengths))
+        weights = mul(np.asarray(1 / n, aval.dtype), _mirror_counts(lengths[-1], type_of(spectrum)))
+        return conj(mul(weights, spectrum))
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: FftParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        n_batch = type_of(operands[0]).ndim - len(params.fft_lengths)  # type: ignore[attr-defined]
+        target = dim if dim < n_batch else 0
+        return [bind1(self, move_axis(operands[0], dim, target), params=params)], [target]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: FftParams) -> Sequence[Any]:
+        result = ctx.avals_out[0]
+        if 0 in result.shape or 0 in ctx.avals_in[0].shape:
+            return [ctx.full(result, 0)]
+        attributes = {
+            "fft_type": ctx.enum("fft_type", params.fft_type.name),
+            "fft_length": ctx.ints(params.fft_lengths),
+        }
+        return [ctx.op1("stablehlo.fft", result, operands, attributes)]
+
+
+def _real_dtype(dtype: Any) -> Any:
+    return np.dtype(f"f{dtype.itemsize // 2}")
+
+
+def _mirror_counts(length: int, aval: Any) -> Any:
+    """For each frequency of a real signal of `length`, 2 if it has a mirror image, else 1; to be broadcast to `aval`."""
+    size = aval.shape[-1]
+    alone_at_end = int(length % 2 == 0 and length > 1)
+    twice = broadcast_in_dim(np.asarray(2, aval.dtype), (size - 1 - alone_at_end,), ())
+    counts = pad(twice, np.ones((), aval.dtype), [(1, alone_at_end, 0)])
+    return broadcast_in_dim(counts, (1,) * (aval.ndim - 1) + (size,), (aval.ndim - 1,))
+
+
+fft_p = Fft()
+
+
+def _canonical_type(fft_type: Any) -> FftType:
+    if isinstance(fft_type, FftType):
+        return fft_type
+    if isinstance(fft_type, str) and fft_type.upper() in FftType.__members__:
+        return FftType[fft_type.upper()]
+    raise ArgumentValueError(
+        "fft: there is no such transform.",
+        got=f"fft_type: {fft_type!r}",
+        do="Use lax.FftType.FFT, IFFT, RFFT or IRFFT, or one of these names.",
+    )
+
+
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+    """Discrete Fourier transform of `x` along its last axes, whose lengths (of the signal) are `fft_lengths`.
+
+    RFFT takes a real signal and gives the nonnegative frequencies of its last axis; IRFFT undoes it. The inverse
+    transforms divide by the number of elements. Real operands of FFT, IFFT and IRFFT become complex.
+    Raises ShapeError for other shapes. Source: StableHLO specification, `fft`.
+
+    >>> fft(np.ones(4, np.float32), "RFFT", (4,))
+    Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+    """
+    kind = _canonical_type(fft_type)
+    try:
+        lengths = tuple([operator.index(n) for n in fft_lengths])
+    except TypeError:
+        raise ArgumentTypeError("fft needs a tuple of lengths.", got=f"fft_lengths: {fft_lengths!r}") from None
+    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    if kind is FftType.RFFT:
+        if dtype.kind == "c":
+            raise DtypeError(
+                "RFFT takes real signals only.", got=f"operand: {type_of(x)!r}", do="Use FFT for complex ones."
+            )
+        x = converted(x, dtypes.to_inexact_dtype(dtype))
+    else:
+        x = converted(x, dtypes.canonicalize(dtypes.to_complex_dtype(dtype)))
+    if not lengths:
+        return x
+    return bind1(fft_p, x, params=FftParams(kind, lengths))
+
+
+__all__ = ["FftType", "fft", "fft_p"]

@@ -1,0 +1,446 @@
+"""`gather` and `scatter_add`: windows read from an array and added to one; each is the other's transpose."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.primitives.arithmetic import add
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.families import kind_of
+from pellucid.primitives.index_dims import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    as_gather,
+    as_scatter,
+    check_gather,
+    check_scatter,
+    gathered_shape,
+    kept_axes,
+    window_sizes,
+    with_batched_both,
+    with_batched_indices,
+    with_batched_windows,
+    with_int_fields,
+)
+from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.movement import move_axis
+from pellucid.primitives.padding import inserted
+from pellucid.tracing.staging import stage
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+
+Shape = tuple[int, ...]
+_INT32 = np.dtype(np.int32)
+_BOOL = np.dtype(bool)
+
+# What the two lowerings share ---------------------------------------------------------------------
+
+
+def _wide_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, ShapedArray]:
+    """Indices of at least 32 bits: a narrower dtype may not hold the operand's sizes."""
+    if aval.dtype.itemsize >= 4:
+        return indices, aval
+    wide = shaped_array(aval.shape, _INT32)
+    return ctx.convert(indices, wide), wide
+
+
+def _last_starts(ctx: Any, indices: ShapedArray, operand: Shape, axes: Sequence[int], windows: Shape) -> Any:
+    """For each index vector, the largest indices at which a window still lies in the operand."""
+    largest = np.iinfo(indices.dtype).max
+    last = np.array([min(operand[a] - windows[a], largest) for a in axes], indices.dtype)
+    return ctx.broadcast(ctx.constant(last), (indices.ndim - 1,), indices)
+
+
+def _dimension_numbers(ctx: Any, kind: str, fields: dict[str, Sequence[int]], index_vector_dim: int) -> Any:
+    shown = [f"{name} = [{', '.join(map(str, axes))}]" for name, axes in fields.items() if axes]
+    return ctx.attribute(f"#stablehlo.{kind}<{', '.join([*shown, f'index_vector_dim = {index_vector_dim}'])}>")
+
+
+def movable_indices(indices: Any, dim: BatchDim) -> tuple[Any, BatchDim]:
+    """Batched indices whose last axis still holds the index vectors, and their batch axis."""
+    last = type_of(indices).ndim - 1  # type: ignore[attr-defined]
+    return (move_axis(indices, last, last - 1), last - 1) if dim == last else (indices, dim)
+
+
+# gather -------------------------------------------------------------------------------------------
+
+
+class GatherParams(NamedTuple):
+    dimension_numbers: GatherDimensionNumbers
+    fill_value: Any
+    indices_are_sorted: bool
+    mode: GatherScatterMode
+    slice_sizes: Shape
+    unique_indices: bool
+
+
+class Gather(Primitive[GatherParams]):
+    name = "gather"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: GatherParams) -> Sequence[ShapedArray]:
+        x, indices = avals
+        numbers, sizes = params.dimension_numbers, params.slice_sizes
+        check_gather(x, indices, numbers, sizes)
+        return [shaped_array(gathered_shape(numbers, indices.shape, sizes), x.dtype, x.weak_type)]
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams) -> tuple[Any, Any]:
+        filled = params.mode is GatherScatterMode.FILL_OR_DROP
+        linear = params._replace(fill_value=0) if filled else params
+        return (
+            [bind1(self, *primals, params=params)],
+            [bind1(self, tangents[0], primals[1], params=linear)],
+        )
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: GatherParams
+    ) -> Sequence[Any]:
+        [ct], (x, indices) = cotangents, operands
+        if type(ct) is Zero:
+            return [Zero(x.aval), None]
+        scattered = scatter_add(
+            zeros(x.aval), indices, ct, as_scatter(params.dimension_numbers),
+            indices_are_sorted=params.indices_are_sorted, unique_indices=params.unique_indices, mode=params.mode,
+        )  # fmt: skip
+        return [scattered, None]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: GatherParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (x, indices), (dim, indices_dim) = operands, dims
+        indices, indices_dim = movable_indices(indices, indices_dim)
+        numbers, sizes = params.dimension_numbers, params.slice_sizes
+        indices_ndim = type_of(indices).ndim - (indices_dim is not None)  # type: ignore[attr-defined]
+        ndim = indices_ndim - 1 + len(numbers.offset_dims)
+        is_sorted, unique = params.indices_are_sorted, params.unique_indices
+        if indices_dim is None:
+            numbers, out_dim = with_batched_windows(numbers, len(sizes), ndim, dim)  # type: ignore[arg-type]
+            sizes = inserted(sizes, dim, axis.size)  # type: ignore[arg-type]
+        elif dim is None:
+            numbers, out_dim = with_batched_indices(numbers, ndim, indices_dim)
+            is_sorted = unique = False
+        else:
+            numbers, out_dim = with_batched_both(numbers, ndim, dim, indices_dim)
+            sizes = inserted(sizes, dim, min(1, axis.size))
+            is_sorted = is_sorted and indices_dim == 0
+        batched = GatherParams(numbers, params.fill_value, is_sorted, params.mode, sizes, unique)
+        return [bind1(self, x, indices, params=batched)], [out_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: GatherParams) -> Sequence[Any]:
+        (x, indices), (aval, indices_aval) = operands, ctx.avals_in
+        [result] = ctx.avals_out
+        numbers = params.dimension_numbers
+        indices, indices_aval = _wide_indices(ctx, indices, indices_aval)
+        inner = element_shape(aval)
+        fields = {
+            "offset_dims": (*numbers.offset_dims, *range(result.ndim, result.ndim + len(inner))),
+            "collapsed_slice_dims": numbers.collapsed_slice_dims,
+            "operand_batching_dims": numbers.operand_batching_dims,
+            "start_indices_batching_dims": numbers.start_indices_batching_dims,
+            "start_index_map": numbers.start_index_map,
+        }
+        attributes = {
+            "dimension_numbers": _dimension_numbers(ctx, "gather", fields, indices_aval.ndim - 1),
+            "slice_sizes": ctx.ints((*params.slice_sizes, *inner)),
+            "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
+        }
+        gathered = ctx.op1("stablehlo.gather", result, [x, indices], attributes)
+        if params.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
+            return [gathered]  # the operation moves windows itself
+        inside = self._inside(ctx, indices, indices_aval, aval.shape, params)
+        index_axes = kept_axes(result.ndim, numbers.offset_dims)
+        stored = physical(result)
+        mask = ctx.broadcast(inside, index_axes, shaped_array(stored.shape, _BOOL))
+        fill = ctx.full(stored, fill_in(result.dtype, params))
+        return [ctx.op1("stablehlo.select", result, [mask, gathered, fill])]
+
+    def _inside(self, ctx: Any, indices: Any, aval: ShapedArray, shape: Shape, params: GatherParams) -> Any:
+        """For each index vector, whether its window lies in the operand."""
+        last = _last_starts(ctx, aval, shape, params.dimension_numbers.start_index_map, params.slice_sizes)
+        inside = ctx.compare(indices, last, "LE", aval)
+        mask = shaped_array(aval.shape, _BOOL)
+        if kind_of(aval.dtype) == "signed":
+            not_negative = ctx.compare(indices, ctx.full(aval, 0), "GE", aval)
+            inside = ctx.op1("stablehlo.and", mask, [inside, not_negative])
+        one = shaped_array(aval.shape[:-1], _BOOL)
+        return ctx.reduce(inside, ctx.constant(np.array(True)), [aval.ndim - 1], "stablehlo.and", one)  # noqa: FBT003
+
+
+gather_p = Gather()
+
+
+def default_fill_value(dtype: Any) -> Any:
+    """What a gather in mode "fill" puts in place of what it doesn't find: NaN, the least int, the largest uint."""
+    match kind_of(dtype):
+        case "signed":
+            return int(dtypes.iinfo(dtype).min)
+        case "unsigned":
+            return int(dtypes.iinfo(dtype).max)
+        case "bool":
+            return True
+        case "key":
+            return int(np.iinfo(dtype.base_dtype).max)
+    return math.nan
+
+
+def fill_in(dtype: Any, params: GatherParams) -> Any:
+    """The value, of the dtype that a device holds, that fills windows outside."""
+    value = 0 if params.mode is GatherScatterMode.ONE_HOT else params.fill_value
+    stored = dtype.base_dtype if isinstance(dtype, dtypes.ExtendedDType) else dtype
+    return np.asarray(value).astype(stored)
+
+
+def _fill_param(dtype: Any, fill_value: Any) -> Any:
+    """A fill value as a hashable Python number; all NaNs are one object, so that params compare equal."""
+    if fill_value is None:
+        return default_fill_value(dtype)
+    if isinstance(fill_value, Tracer) or np.ndim(fill_value) != 0:
+        raise ArgumentTypeError(
+            "gather needs a fill value that is a number, known when the program is traced.",
+            got=f"got {type_of(fill_value)!r}",
+            do="Gather with the default fill value and choose with `lax.select`.",
+        )
+    value = np.asarray(fill_value)[()]
+    value = value.item() if hasattr(value, "item") else value
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of `operand`, of static `slice_sizes`, that begin at the index vectors `start_indices`.
+
+    `mode` says what happens to windows outside (see `GatherScatterMode`); None promises that there are none.
+    `fill_value` fills them in mode "fill"; by default NaN, the least integer, the largest unsigned one, True.
+    `unique_indices` and `indices_are_sorted` are promises that may make it faster.
+    Source: StableHLO specification, `gather`.
+
+    >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> gather(np.eye(3), np.array([[2], [0]]), rows, (1, 3)).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    kind = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    filled = kind is GatherScatterMode.FILL_OR_DROP
+    params = GatherParams(
+        with_int_fields(dimension_numbers),
+        _fill_param(type_of(operand).dtype, fill_value) if filled else None,  # type: ignore[attr-defined]
+        bool(indices_are_sorted),
+        kind,
+        tuple(map(operator.index, slice_sizes)),
+        bool(unique_indices),
+    )
+    return bind1(gather_p, operand, start_indices, params=params)
+
+
+# Scattering ---------------------------------------------------------------------------------------
+
+
+class ScatterParams(NamedTuple):
+    dimension_numbers: ScatterDimensionNumbers
+    indices_are_sorted: bool
+    mode: GatherScatterMode
+    unique_indices: bool
+
+
+class Scatter(Primitive[ScatterParams]):
+    """A primitive that combines windows of updates with what the operand holds.
+
+    `combine` is a function of two scalars, old and new; None where the new one replaces the old.
+    """
+
+    combine: ClassVar[Callable[[Any, Any], Any] | None] = None
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ScatterParams) -> Sequence[ShapedArray]:
+        x, indices, updates = avals
+        check_scatter(self.name, x, indices, updates, params.dimension_numbers)
+        return [shaped_array(x.shape, x.dtype, x.weak_type)]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ScatterParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (x, indices, updates), (dim, indices_dim, updates_dim) = operands, dims
+        indices, indices_dim = movable_indices(indices, indices_dim)
+        if dim is None:
+            x, dim = with_axis(x, axis.size, 0), 0
+        ndim = type_of(updates).ndim - (updates_dim is not None)  # type: ignore[attr-defined]
+        numbers, is_sorted = params.dimension_numbers, params.indices_are_sorted
+        if indices_dim is None:
+            numbers, position = with_batched_windows(numbers, type_of(x).ndim - 1, ndim, dim)  # type: ignore[attr-defined]
+        else:
+            numbers, position = with_batched_both(numbers, ndim, dim, indices_dim)
+            is_sorted = is_sorted and indices_dim == 0
+        updates = (
+            with_axis(updates, axis.size, position)
+            if updates_dim is None
+            else move_axis(updates, updates_dim, position)
+        )
+        batched = params._replace(dimension_numbers=numbers, indices_are_sorted=is_sorted)
+        return [bind1(self, x, indices, updates, params=batched)], [dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterParams) -> Sequence[Any]:
+        (x, indices, updates), (aval, indices_aval, updates_aval) = operands, ctx.avals_in
+        numbers = params.dimension_numbers
+        indices, indices_aval = _wide_indices(ctx, indices, indices_aval)
+        if params.mode is GatherScatterMode.CLIP:
+            windows = window_sizes(numbers, aval.shape, updates_aval.shape)
+            axes = numbers.scatter_dims_to_operand_dims
+            last = _last_starts(ctx, indices_aval, aval.shape, axes, windows)
+            first = ctx.full(indices_aval, 0)
+            indices = ctx.op1("stablehlo.clamp", indices_aval, [first, indices, last])
+        inner = element_shape(aval)
+        fields = {
+            "update_window_dims": (
+                *numbers.update_window_dims, *range(updates_aval.ndim, updates_aval.ndim + len(inner))
+            ),
+            "inserted_window_dims": numbers.inserted_window_dims,
+            "input_batching_dims": numbers.operand_batching_dims,
+            "scatter_indices_batching_dims": numbers.scatter_indices_batching_dims,
+            "scatter_dims_to_operand_dims": numbers.scatter_dims_to_operand_dims,
+        }  # fmt: skip
+        attributes = {
+            "scatter_dimension_numbers": _dimension_numbers(ctx, "scatter", fields, indices_aval.ndim - 1),
+            "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
+            "unique_indices": ctx.boolean(params.unique_indices),
+        }
+        [result] = ctx.avals_out
+        op = ctx.op("stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1)
+        ctx.jaxpr_body(op.regions[0], self.update_program(physical(aval).dtype).jaxpr)
+        return [op.result]
+
+    def update_program(self, dtype: Any) -> ClosedJaxpr:
+        """The program of `combine` on scalars."""
+        return _update_program(self.combine or _replaced, dtype)
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        dtype = equation.operands[0].aval.dtype
+        return {
+            **super().printed_params(equation),
+            "update_consts": (),
+            "update_jaxpr": self.update_program(dtype) if self.combine else None,
+        }
+
+
+def _replaced(old: Any, new: Any) -> Any:
+    return new
+
+
+@functools.lru_cache(maxsize=256)
+def _update_program(combine: Callable[[Any, Any], Any], dtype: Any) -> ClosedJaxpr:
+    scalar = shaped_array((), dtype)
+    return ClosedJaxpr(*stage(lambda old, new: [combine(old, new)], [scalar, scalar]))
+
+
+def with_axis(x: Any, size: int, position: int) -> Any:
+    """`x` repeated along a new axis at `position`."""
+    aval: Any = type_of(x)
+    shape = inserted(aval.shape, position, size)
+    return broadcast_in_dim(x, shape, [i + (i >= position) for i in range(aval.ndim)])
+
+
+def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: ScatterParams, fill_value: Any = 0) -> Any:
+    """What `x` holds where the updates of a scatter go; `fill_value` where they are dropped."""
+    numbers = params.dimension_numbers
+    return gather(
+        x, indices, as_gather(numbers), window_sizes(numbers, type_of(x).shape, updates.shape),  # type: ignore[attr-defined]
+        indices_are_sorted=params.indices_are_sorted, unique_indices=params.unique_indices,
+        mode=params.mode, fill_value=fill_value,
+    )  # fmt: skip
+
+
+class LinearScatter(Scatter):
+    """The operand plus, or minus, the updates placed in zeros: linear in both together."""
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+        tx, _, tu = tangents
+        linear = bind1(self, instantiate(tx), primals[1], instantiate(tu), params=params)
+        return [bind1(self, *primals, params=params)], [linear]
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScatterParams
+    ) -> Sequence[Any]:
+        [ct], (x, indices, updates) = cotangents, operands
+        if type(ct) is Zero:
+            return [Zero(o.aval) if is_linear(o) else None for o in operands]
+        taken = gathered_updates(ct, indices, updates.aval, params) if is_linear(updates) else None
+        return [ct if is_linear(x) else None, None, None if taken is None else self.signed(taken)]
+
+    def signed(self, x: Any) -> Any:
+        """`x` with the sign that updates have in the result."""
+        return x
+
+
+class ScatterAdd(LinearScatter):
+    name = "scatter-add"
+    combine = staticmethod(add)
+
+
+scatter_add_p = ScatterAdd()
+
+
+def scatter_add(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with windows of `updates` added where the index vectors `scatter_indices` say.
+
+    Updates at one place are all added. `mode` says what happens to windows outside; by default they are
+    dropped. `indices_are_sorted` and `unique_indices` are promises that may make it faster.
+    Source: StableHLO specification, `scatter`.
+
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter_add(np.zeros(3), np.array([[0], [2], [0]]), np.ones(3), places).tolist()
+    [2.0, 0.0, 1.0]
+    """
+    return scattered(
+        scatter_add_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+
+
+def scattered(
+    primitive: Scatter,
+    operand: Any,
+    indices: Any,
+    updates: Any,
+    numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: str | GatherScatterMode | None,
+) -> Any:
+    """The result of a scatter primitive, called with the arguments of its public function."""
+    params = ScatterParams(
+        with_int_fields(numbers), bool(indices_are_sorted), GatherScatterMode.from_any(mode), bool(unique_indices)
+    )
+    return bind1(primitive, operand, indices, updates, params=params)
+
+
+__all__ = [
+    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
+    "gather", "gather_p", "scatter_add", "scatter_add_p",
+]  # fmt: skip

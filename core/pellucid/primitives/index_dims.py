@@ -1,0 +1,266 @@
+"""The geometry that `gather` and `scatter` share: which axes index vectors, windows and batches are.
+
+Both have an operand, an array of index vectors (its last axis) and an array of windows: gather's result,
+scatter's updates. The axes of the windows' array are *window* axes, which lie in the operand, and *index*
+axes, which lie in the array of indices.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray
+from pellucid.primitives.families import kind_of
+
+Ints = tuple[int, ...]
+Shape = tuple[int, ...]
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to windows that do not lie in the operand as a whole.
+
+    `CLIP` moves them until they fit. `FILL_OR_DROP` gathers a fill value and drops updates.
+    `PROMISE_IN_BOUNDS` says that there are none; if there are, what happens is undefined (derivatives too).
+    `ONE_HOT` gathers zeros and drops updates, as products with one-hot vectors do.
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    def __str__(self) -> str:
+        return f"GatherScatterMode.{self.name}"
+
+    @staticmethod
+    def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
+        """The mode of a name: "clip", "fill" or "drop" (also None), "promise_in_bounds", "one_hot".
+
+        >>> GatherScatterMode.from_any("drop").name
+        'FILL_OR_DROP'
+        """
+        if isinstance(s, GatherScatterMode):
+            return s
+        found = _MODES.get(s)
+        if found is None:
+            names = ", ".join(repr(name) for name in _MODES if name is not None)
+            raise ArgumentValueError(f"unknown gather or scatter mode {s!r}.", do=f"Choose one of {names}.")
+        return found
+
+
+_MODES: dict[str | None, GatherScatterMode] = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which axes play which part in a gather. Source: StableHLO specification, `gather`."""
+
+    offset_dims: Ints
+    """Axes of the result that are axes of the windows, increasing."""
+    collapsed_slice_dims: Ints
+    """Axes of the operand along which windows have size 1 and that the result lacks, increasing."""
+    start_index_map: Ints
+    """For each element of an index vector, the axis of the operand that it indexes."""
+    operand_batching_dims: Ints = ()
+    """Axes of the operand that correspond to axes of the indices, increasing."""
+    start_indices_batching_dims: Ints = ()
+    """Axes of the indices that correspond to `operand_batching_dims`."""
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """Which axes play which part in a scatter. Source: StableHLO specification, `scatter`."""
+
+    update_window_dims: Ints
+    """Axes of the updates that are axes of the windows, increasing."""
+    inserted_window_dims: Ints
+    """Axes of the operand along which windows have size 1 and that the updates lack, increasing."""
+    scatter_dims_to_operand_dims: Ints
+    """For each element of an index vector, the axis of the operand that it indexes."""
+    operand_batching_dims: Ints = ()
+    """Axes of the operand that correspond to axes of the indices, increasing."""
+    scatter_indices_batching_dims: Ints = ()
+    """Axes of the indices that correspond to `operand_batching_dims`."""
+
+
+def as_scatter(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+    """The scatter whose updates lie where the windows of this gather do."""
+    return ScatterDimensionNumbers(*numbers)
+
+
+def as_gather(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """The gather whose windows lie where the updates of this scatter do."""
+    return GatherDimensionNumbers(*numbers)
+
+
+def with_int_fields(numbers: Any) -> Any:
+    """`numbers` with tuples of Python ints, which hash and print alike however they were given."""
+    return type(numbers)(*(tuple(map(int, field)) for field in numbers))
+
+
+def kept_axes(ndim: int, removed: Iterable[int]) -> list[int]:
+    """The axes of an array of `ndim` dimensions that are not in `removed`."""
+    gone = set(removed)
+    return [i for i in range(ndim) if i not in gone]
+
+
+def window_axes(numbers: GatherDimensionNumbers, ndim: int) -> list[int]:
+    """The axes of the operand that the result's `offset_dims` are, in their order."""
+    return kept_axes(ndim, (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims))
+
+
+def window_sizes(numbers: ScatterDimensionNumbers, operand: Shape, updates: Shape) -> Shape:
+    """The size of a scatter's windows along each axis of the operand."""
+    sizes = [min(1, size) for size in operand]
+    for axis, d in zip(window_axes(as_gather(numbers), len(operand)), numbers.update_window_dims, strict=True):
+        sizes[axis] = updates[d]
+    return tuple(sizes)
+
+
+def gathered_shape(numbers: GatherDimensionNumbers, indices: Shape, slice_sizes: Shape) -> Shape:
+    """The shape of a gather's result."""
+    windows = iter([slice_sizes[i] for i in window_axes(numbers, len(slice_sizes))])
+    batches = iter(indices[:-1])
+    ndim = len(indices) - 1 + len(numbers.offset_dims)
+    return tuple([next(windows) if i in numbers.offset_dims else next(batches) for i in range(ndim)])
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+class _Check:
+    """Raises errors about one call of gather or scatter."""
+
+    def __init__(self, name: str, got: Sequence[str]) -> None:
+        self.name = name
+        self.got = got
+
+    def that(self, holds: bool, needs: str) -> None:
+        if not holds:
+            raise ShapeError(f"{self.name} needs {needs}.", got=self.got)
+
+    def axes(self, field: str, axes: Ints, ndim: int, of: str, *, increasing: bool = True) -> None:
+        self.that(all(0 <= a < ndim for a in axes), f"{field} that are axes of {of}")
+        self.that(len(set(axes)) == len(axes), f"{field} without repetition")
+        if increasing:
+            self.that(list(axes) == sorted(axes), f"{field} in increasing order")
+
+    def numbers(self, numbers: Any, operand: ShapedArray, indices: ShapedArray, windows_ndim: int) -> None:
+        """What gather and scatter demand alike; the names of fields are the caller's."""
+        windows, collapsed, index_map, batching, indices_batching = numbers
+        fields = numbers._fields
+        if kind_of(indices.dtype) not in ("signed", "unsigned"):
+            raise DtypeError(f"{self.name} needs integer indices.", got=self.got)
+        self.that(indices.ndim > 0, "indices with at least one axis, the last one of which holds the index vectors")
+        self.axes(fields[0], windows, windows_ndim, "the windows' array")
+        self.axes(fields[1], collapsed, operand.ndim, "the operand")
+        self.axes(fields[2], index_map, operand.ndim, "the operand", increasing=False)
+        self.axes(fields[3], batching, operand.ndim, "the operand")
+        self.axes(fields[4], indices_batching, indices.ndim - 1, "the indices before the last", increasing=False)
+        self.that(not {*collapsed, *index_map} & {*batching}, f"{fields[3]} that are in no other field")
+        self.that(
+            len(windows) + len(collapsed) + len(batching) == operand.ndim,
+            f"each axis of the operand among {fields[1]} or {fields[3]}, or matched by one of {fields[0]}",
+        )
+        self.that(
+            len(index_map) == indices.shape[-1],
+            f"as many {fields[2]} as the index vectors have elements, {indices.shape[-1]}",
+        )
+        self.that(
+            [operand.shape[a] for a in batching] == [indices.shape[a] for a in indices_batching],
+            f"equal sizes along {fields[3]} and {fields[4]}",
+        )
+
+
+def check_gather(
+    operand: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers, slice_sizes: Shape
+) -> None:
+    """Raise ShapeError or DtypeError unless these make a gather."""
+    got = [f"operand: {operand.text()}", f"start_indices: {indices.text()}", f"slice_sizes: {slice_sizes}", str(numbers)]
+    check = _Check("gather", got)
+    check.numbers(numbers, operand, indices, indices.ndim - 1 + len(numbers.offset_dims))
+    check.that(len(slice_sizes) == operand.ndim, "slice_sizes for each axis of the operand")
+    check.that(
+        all(0 <= s <= size for s, size in zip(slice_sizes, operand.shape, strict=True)),
+        "slice_sizes that fit into the operand",
+    )
+    thin = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    check.that(all(slice_sizes[a] <= 1 for a in thin), "slice_sizes of 1 along collapsed and batching axes")
+
+
+def check_scatter(
+    name: str, operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
+) -> None:
+    """Raise ShapeError or DtypeError unless these make a scatter."""
+    got = [f"operand: {operand.text()}", f"scatter_indices: {indices.text()}", f"updates: {updates.text()}", str(numbers)]
+    if operand.dtype != updates.dtype:
+        raise DtypeError(f"{name} needs an operand and updates of one dtype.", got=got)
+    check = _Check(name, got)
+    check.numbers(numbers, operand, indices, updates.ndim)
+    index_axes = kept_axes(updates.ndim, numbers.update_window_dims)
+    check.that(
+        [updates.shape[a] for a in index_axes] == list(indices.shape[:-1]),
+        f"updates of shape {indices.shape[:-1]} along the axes that are not update_window_dims",
+    )
+    sizes = window_sizes(numbers, operand.shape, updates.shape)
+    check.that(
+        all(s <= size for s, size in zip(sizes, operand.shape, strict=True)),
+        "updates whose windows fit into the operand",
+    )
+
+
+# Batching -----------------------------------------------------------------------------------------
+
+
+def with_batched_windows(numbers: Any, ndim: int, windows_ndim: int, dim: int) -> tuple[Any, int]:
+    """`numbers` when the operand has a batch axis at `dim` and the indices none: windows reach over all of it.
+
+    `ndim` and `windows_ndim` are those of one element of the batch. Also the batch axis of the windows' array.
+    """
+    windows, collapsed, index_map, batching, indices_batching = numbers
+    before = sum(a < dim for a in window_axes(numbers if type(numbers) is GatherDimensionNumbers else as_gather(numbers), ndim))
+    position = windows[before] if before < len(windows) else windows_ndim
+    return type(numbers)(
+        (*(d + (d >= position) for d in windows[:before]), position, *(d + 1 for d in windows[before:])),
+        _shifted(collapsed, dim), _shifted(index_map, dim), _shifted(batching, dim), indices_batching,
+    ), position  # fmt: skip
+
+
+def with_batched_indices(numbers: Any, windows_ndim: int, indices_dim: int) -> tuple[Any, int]:
+    """`numbers` when the indices have a batch axis at `indices_dim` and the operand none.
+
+    Also the batch axis of the windows' array.
+    """
+    windows, collapsed, index_map, batching, indices_batching = numbers
+    index_axes = kept_axes(windows_ndim, windows)
+    position = index_axes[indices_dim] if indices_dim < len(index_axes) else windows_ndim
+    return type(numbers)(
+        _shifted(windows, position), collapsed, index_map, batching, _shifted(indices_batching, indices_dim)
+    ), position
+
+
+def with_batched_both(numbers: Any, windows_ndim: int, dim: int, indices_dim: int) -> tuple[Any, int]:
+    """`numbers` when the operand has a batch axis at `dim` and the indices one at `indices_dim`.
+
+    Also the batch axis of the windows' array.
+    """
+    numbers, position = with_batched_indices(numbers, windows_ndim, indices_dim)
+    windows, collapsed, index_map, batching, indices_batching = numbers
+    pairs = sorted([(dim, indices_dim), *zip(_shifted(batching, dim), indices_batching, strict=True)])
+    return type(numbers)(
+        windows, _shifted(collapsed, dim), _shifted(index_map, dim),
+        tuple([a for a, _ in pairs]), tuple([b for _, b in pairs]),
+    ), position  # fmt: skip
+
+
+def _shifted(axes: Ints, dim: int) -> Ints:
+    """Where `axes` are once an axis was put in at `dim`."""
+    return tuple([a + (a >= dim) for a in axes])

@@ -1,0 +1,453 @@
+"""Comparison, choice, and operations on bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
+from pellucid.primitives.families import (
+    ANY,
+    ANY_OR_KEY,
+    BOOL,
+    FLOATING,
+    INTEGER,
+    REAL,
+    Elementwise,
+    boolean,
+    constant_like,
+    kind_of,
+)
+from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.movement import move_axis
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+
+# Comparison ---------------------------------------------------------------------------------------
+
+
+def eq(x: Any, y: Any) -> Any:
+    """Whether `x == y`, element by element; NaN equals nothing.
+
+    Source: StableHLO specification, `compare`.
+
+    >>> eq(np.int32(1), np.int32(1))
+    Array(True, dtype=bool)
+    """
+    return bind1(eq_p, x, y)
+
+
+def ne(x: Any, y: Any) -> Any:
+    """Whether `x != y`, element by element; NaN differs from everything.
+
+    >>> ne(np.int32(1), np.int32(1))
+    Array(False, dtype=bool)
+    """
+    return bind1(ne_p, x, y)
+
+
+def ge(x: Any, y: Any) -> Any:
+    """Whether `x >= y`, element by element; False where either is NaN.
+
+    >>> ge(np.int32(1), np.int32(1))
+    Array(True, dtype=bool)
+    """
+    return bind1(ge_p, x, y)
+
+
+def gt(x: Any, y: Any) -> Any:
+    """Whether `x > y`, element by element; False where either is NaN.
+
+    >>> gt(np.int32(1), np.int32(1))
+    Array(False, dtype=bool)
+    """
+    return bind1(gt_p, x, y)
+
+
+def le(x: Any, y: Any) -> Any:
+    """Whether `x <= y`, element by element; False where either is NaN.
+
+    >>> le(np.int32(1), np.int32(1))
+    Array(True, dtype=bool)
+    """
+    return bind1(le_p, x, y)
+
+
+def lt(x: Any, y: Any) -> Any:
+    """Whether `x < y`, element by element; False where either is NaN.
+
+    >>> lt(np.int32(1), np.int32(1))
+    Array(False, dtype=bool)
+    """
+    return bind1(lt_p, x, y)
+
+
+def _lower_compare(direction: str, *, total_order: bool = False) -> Callable[..., Any]:
+    def lower(ctx: Any, operands: Any, params: Any) -> Any:
+        result, logical = ctx.avals_out[0], ctx.avals_in[0].update(shape=ctx.avals_out[0].shape)
+        aval = physical(logical)
+        same = ctx.compare(*operands, direction, aval, total_order=total_order)
+        if aval.shape == result.shape:
+            return same
+        # Keys are equal if all their words are.
+        words = range(result.ndim, aval.ndim)
+        op, initial = ("stablehlo.and", True) if direction == "EQ" else ("stablehlo.or", False)
+        return ctx.reduce(same, ctx.constant(np.bool_(initial)), words, op, result)
+
+    return lower
+
+
+def _comparison(
+    name: str, direction: str, accepts: frozenset[str], *, total_order: bool = False
+) -> Elementwise:
+    lower = _lower_compare(direction, total_order=total_order)
+    return Elementwise(name, accepts=accepts, hlo=lower, result=boolean, tangents=(None, None))
+
+
+eq_p = _comparison("eq", "EQ", ANY_OR_KEY)
+ne_p = _comparison("ne", "NE", ANY_OR_KEY)
+ge_p = _comparison("ge", "GE", REAL | BOOL)
+gt_p = _comparison("gt", "GT", REAL | BOOL)
+le_p = _comparison("le", "LE", REAL | BOOL)
+lt_p = _comparison("lt", "LT", REAL | BOOL)
+
+# In the total order of IEEE 754-2019, section 5.10, -NaN < -inf < -0 < +0 < inf < NaN.
+eq_to_p = _comparison("eq_to", "EQ", ANY, total_order=True)
+le_to_p = _comparison("le_to", "LE", REAL | BOOL, total_order=True)
+lt_to_p = _comparison("lt_to", "LT", REAL | BOOL, total_order=True)
+
+
+def is_finite(x: Any) -> Any:
+    """Whether `x` is neither infinite nor NaN, element by element.
+
+    Source: StableHLO specification, `is_finite`.
+
+    >>> is_finite(np.float32(np.inf))
+    Array(False, dtype=bool)
+    """
+    return bind1(is_finite_p, x)
+
+
+is_finite_p = Elementwise("is_finite", accepts=FLOATING, hlo="is_finite", result=boolean, tangents=(None,))
+
+
+# Operations on bits -------------------------------------------------------------------------------
+
+
+def bitwise_and(x: Any, y: Any) -> Any:
+    """Bits set in both `x` and `y`, element by element; of bools, whether both are True.
+
+    >>> bitwise_and(np.int32(6), np.int32(3))
+    Array(2, dtype=int32)
+    """
+    return bind1(and_p, x, y)
+
+
+def bitwise_or(x: Any, y: Any) -> Any:
+    """Bits set in `x` or `y`, element by element; of bools, whether either is True.
+
+    >>> bitwise_or(np.int32(6), np.int32(3))
+    Array(7, dtype=int32)
+    """
+    return bind1(or_p, x, y)
+
+
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """Bits set in just one of `x` and `y`, element by element; of bools, whether they differ.
+
+    >>> bitwise_xor(np.int32(6), np.int32(3))
+    Array(5, dtype=int32)
+    """
+    return bind1(xor_p, x, y)
+
+
+def bitwise_not(x: Any) -> Any:
+    """All bits of `x` inverted, element by element; of bools, the opposite.
+
+    >>> bitwise_not(np.int32(6))
+    Array(-7, dtype=int32)
+    """
+    return bind1(not_p, x)
+
+
+and_, or_, xor, not_ = bitwise_and, bitwise_or, bitwise_xor, bitwise_not
+
+and_p = Elementwise("and", accepts=BOOL | INTEGER, hlo="and")
+or_p = Elementwise("or", accepts=BOOL | INTEGER, hlo="or")
+xor_p = Elementwise("xor", accepts=BOOL | INTEGER, hlo="xor")
+not_p = Elementwise("not", accepts=BOOL | INTEGER, hlo="not")
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    """`x` with its bits moved left by `y`, element by element; 0 if `y` is negative or too large.
+
+    Source: StableHLO specification, `shift_left`.
+
+    >>> shift_left(np.int32(3), np.int32(2))
+    Array(12, dtype=int32)
+    """
+    return bind1(shift_left_p, x, y)
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """`x` with its bits moved right by `y`, copies of the sign bit moving in.
+
+    All bits are copies of the sign bit if `y` is negative or too large.
+    Source: StableHLO specification, `shift_right_arithmetic`.
+
+    >>> shift_right_arithmetic(np.int32(-8), np.int32(2))
+    Array(-2, dtype=int32)
+    """
+    return bind1(shift_right_arithmetic_p, x, y)
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    """`x` with its bits moved right by `y`, zeros moving in; 0 if `y` is negative or too large.
+
+    Source: StableHLO specification, `shift_right_logical`.
+
+    >>> shift_right_logical(np.uint8(255), np.uint8(6))
+    Array(3, dtype=uint8)
+    """
+    return bind1(shift_right_logical_p, x, y)
+
+
+def population_count(x: Any) -> Any:
+    """Number of bits set in `x`, element by element.
+
+    Source: StableHLO specification, `popcnt`.
+
+    >>> population_count(np.int32(7))
+    Array(3, dtype=int32)
+    """
+    return bind1(population_count_p, x)
+
+
+def clz(x: Any) -> Any:
+    """Number of zero bits above the highest bit set in `x`, element by element.
+
+    Source: StableHLO specification, `count_leading_zeros`.
+
+    >>> clz(np.int32(7))
+    Array(29, dtype=int32)
+    """
+    return bind1(clz_p, x)
+
+
+shift_left_p = Elementwise("shift_left", accepts=INTEGER, hlo="shift_left")
+shift_right_arithmetic_p = Elementwise(
+    "shift_right_arithmetic", accepts=INTEGER, hlo="shift_right_arithmetic"
+)
+shift_right_logical_p = Elementwise("shift_right_logical", accepts=INTEGER, hlo="shift_right_logical")
+population_count_p = Elementwise("population_count", accepts=INTEGER, hlo="popcnt")
+clz_p = Elementwise("clz", accepts=INTEGER, hlo="count_leading_zeros")
+
+
+# select_n -----------------------------------------------------------------------------------------
+
+
+class SelectN(Primitive[Any]):
+    name = "select_n"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        which, *cases = avals
+        first = cases[0]
+        got = [f"which: {which.text()}", *(f"case {i}: {a.text()}" for i, a in enumerate(cases))]
+        if any(a.shape != first.shape for a in cases) or which.shape not in ((), first.shape):
+            raise ShapeError(
+                "select_n needs cases of one shape, and `which` of that shape or a scalar.",
+                got=got,
+                do="Broadcast them first, or use `jnp.where` or `jnp.select`.",
+            )
+        if any(a.dtype != first.dtype for a in cases):
+            raise DtypeError(
+                "select_n needs cases of one dtype.", got=got,
+                do="Convert one with `lax.convert_element_type`, or use `jnp.where`, which promotes.",
+            )  # fmt: skip
+        if kind_of(which.dtype) not in BOOL | INTEGER:
+            raise DtypeError(
+                "select_n needs a bool or integer `which`.",
+                got=got,
+                do="Compare it with something, or use `.astype(bool)`.",
+            )
+        if which.dtype == np.bool_ and len(cases) > 2:
+            raise ArgumentTypeError(
+                "select_n can't choose among more than two cases by a bool.", got=got, do="Pass an int32 `which`."
+            )
+        return [shaped_array(first.shape, first.dtype, all(a.weak_type for a in cases))]
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+        which, *cases = primals
+        return [select_n(which, *cases)], [select_n(which, *map(instantiate, tangents[1:]))]
+
+    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        [cotangent], (which, *cases) = cotangents, operands
+        if type(cotangent) is Zero:
+            return [None, *(Zero(x.aval) if is_linear(x) else None for x in cases)]
+        zero = zeros(type_of(cotangent))
+        return [None, *(_part(which, i, cotangent, zero) if is_linear(x) else None for i, x in enumerate(cases))]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (which, *cases), (which_dim, *case_dims) = operands, dims
+        shape, target = _batched_shape(axis, cases, case_dims)
+        cases = [_with_axis(x, d, target, shape) for x, d in zip(cases, case_dims, strict=True)]
+        return bind(self, _with_axis_or_scalar(which, which_dim, target, shape), *cases), [target]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        which, *cases = operands
+        aval, result = ctx.avals_in[0], ctx.avals_out[0]
+
+        def chosen(first: int, values: Sequence[Any]) -> Any:
+            """The case among `values`, which are cases `first`, `first + 1`, …"""
+            if len(values) == 1:
+                return values[0]
+            middle = len(values) // 2
+            if aval.dtype == np.bool_:
+                below = ctx.op1("stablehlo.not", aval, [which])
+            else:
+                below = ctx.compare(which, ctx.full(aval, first + middle), "LT", aval)
+            return choice(below, chosen(first, values[:middle]), chosen(first + middle, values[middle:]))
+
+        def choice(condition: Any, if_true: Any, if_false: Any) -> Any:
+            if aval.shape != () and element_shape(result):
+                condition = ctx.broadcast(
+                    condition, range(aval.ndim), shaped_array(physical(result).shape, np.dtype(bool))
+                )
+            return ctx.op1("stablehlo.select", result, [condition, if_true, if_false])
+
+        if aval.dtype == np.bool_ and len(cases) == 2:
+            return [choice(which, cases[1], cases[0])]
+        return [chosen(0, cases)]
+
+
+select_n_p = SelectN()
+
+
+def _part(which: Any, i: int, cotangent: Any, zero: Any) -> Any:
+    """The cotangent of case `i`: the result's where that case was chosen."""
+    if type_of(which).dtype == np.bool_:  # type: ignore[attr-defined]
+        return select_n(which, zero, cotangent) if i else select_n(which, cotangent, zero)
+    return select_n(eq(which, constant_like(which, i)), zero, cotangent)
+
+
+def _batched_shape(
+    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
+) -> tuple[tuple[int, ...], int]:
+    """The shape of `operands`, which is one but for their batch axes, with a batch axis; and where it is."""
+    for x, dim in zip(operands, dims, strict=True):
+        if dim is not None:
+            return type_of(x).shape, dim  # type: ignore[attr-defined]
+    return (axis.size, *type_of(operands[0]).shape), 0  # type: ignore[attr-defined]
+
+
+def _with_axis(x: Any, dim: BatchDim, target: int, shape: tuple[int, ...]) -> Any:
+    """`x` with its batch axis at `target`, repeated to `shape` if it has none."""
+    if dim is not None:
+        return move_axis(x, dim, target)
+    return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != target])
+
+
+def _with_axis_or_scalar(x: Any, dim: BatchDim, target: int, shape: tuple[int, ...]) -> Any:
+    """As `_with_axis` for an `x` that may be a scalar: a batch of scalars is repeated, one scalar is not."""
+    ndim = type_of(x).ndim  # type: ignore[attr-defined]
+    if dim is None and ndim == 0:
+        return x
+    if dim is not None and ndim == 1 < len(shape):
+        return broadcast_in_dim(x, shape, (target,))
+    return _with_axis(x, dim, target, shape)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """Elements chosen among `cases`, which have one shape and dtype: element `i` of case `which[i]`.
+
+    `which` is a bool (False chooses the first of two cases) or an integer array, of the cases' shape or a
+    scalar. What an integer outside the range of cases chooses is not defined.
+
+    >>> select_n(np.array([0, 2]), *np.array([[1, 2], [3, 4], [5, 6]]))
+    Array([1, 6], dtype=int32)
+    """
+    if not cases:
+        raise ArgumentTypeError("select_n needs at least one case.", do="Pass the arrays to choose from.")
+    return bind1(select_n_p, which, *cases)
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """Elements of `on_true` where `pred` is True, of `on_false` elsewhere.
+
+    Source: StableHLO specification, `select`.
+
+    >>> select(np.array([True, False]), np.array([1, 2]), np.array([3, 4]))
+    Array([1, 4], dtype=int32)
+    """
+    return select_n(pred, on_false, on_true)
+
+
+# clamp --------------------------------------------------------------------------------------------
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
+    """`x` moved into the interval from `min` to `max`, element by element; the bounds may be scalars.
+
+    Where `min > max`, the result is `max`. Source: StableHLO specification, `clamp`.
+
+    >>> clamp(np.int32(0), np.array([-1, 1, 5]), np.int32(3))
+    Array([0, 1, 3], dtype=int32)
+    """
+    return bind1(clamp_p, min, x, max)
+
+
+class Clamp(Elementwise):
+    """The reference's `clamp`: the bounds fit the operand, which decides the shape."""
+
+    def _shape(self, avals: tuple[Any, ...]) -> tuple[int, ...]:
+        low, x, high = avals
+        if low.shape not in ((), x.shape) or high.shape not in ((), x.shape):
+            raise ShapeError(
+                "clamp needs bounds that are scalars or have the operand's shape.",
+                got=[f"min: {low.text()}", f"operand: {x.text()}", f"max: {high.text()}"],
+                do="Broadcast them first, or use `jnp.clip`.",
+            )
+        return x.shape
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (low, x, high), (low_dim, dim, high_dim) = operands, dims
+        shape, target = _batched_shape(axis, [x], [dim])
+        low = _with_axis_or_scalar(low, low_dim, target, shape)
+        high = _with_axis_or_scalar(high, high_dim, target, shape)
+        return bind(self, low, _with_axis(x, dim, target, shape), high), [target]
+
+
+def _where(condition: Any, t: Any, x: Any) -> Any:
+    """The tangent `t`, of `x`'s shape or a scalar, where `condition`; else zero."""
+    t = broadcast_to(t, type_of(x).shape)  # type: ignore[attr-defined]
+    return select(condition, t, zeros(type_of(t)))
+
+
+# At the bounds themselves the derivative by the operand is zero, as in the reference.
+clamp_p = Clamp(
+    "clamp", accepts=ANY, hlo="clamp",
+    tangents=(
+        lambda t, y, low, x, high: _where(bitwise_and(gt(low, x), lt(low, high)), t, x),
+        lambda t, y, low, x, high: _where(bitwise_and(gt(x, low), lt(x, high)), t, x),
+        lambda t, y, low, x, high: _where(lt(high, x), t, x),
+    ),
+)  # fmt: skip
+
+__all__ = [
+    "and_", "and_p", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clamp", "clamp_p", "clz", "clz_p",
+    "eq", "eq_p", "eq_to_p", "ge", "ge_p", "gt", "gt_p", "is_finite", "is_finite_p", "le", "le_p", "le_to_p", "lt",
+    "lt_p", "lt_to_p", "ne", "ne_p", "not_", "not_p", "or_", "or_p", "population_count", "population_count_p",
+    "select", "select_n", "select_n_p", "shift_left", "shift_left_p", "shift_right_arithmetic",
+    "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "xor", "xor_p",
+]  # fmt: skip

@@ -1,0 +1,132 @@
+"""Monoids: operations that combine elements in any grouping, each with the element that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.xla.mlir import ir
+
+DType = np.dtype[Any]
+_BOOL = np.dtype(bool)
+
+
+class Monoid(NamedTuple):
+    """An operation on elements, as reductions, windows, scatters and collectives use it."""
+
+    name: str
+    """What the primitives are called after it: `reduce_sum`, `cumsum`, `psum`."""
+    combine: str
+    """Name of the primitive that combines two elements."""
+    hlo: str
+    identity: Callable[[DType], Any]
+    """The element that changes nothing, as a NumPy scalar of the given dtype."""
+
+
+def lowest(dtype: DType) -> Any:
+    """The least value of `dtype`: minus infinity where there is one; of complex dtypes, with imaginary part 0."""
+    return _extreme(dtype, -1)
+
+
+def highest(dtype: DType) -> Any:
+    """The greatest value of `dtype`: infinity where there is one; of complex dtypes, with imaginary part 0."""
+    return _extreme(dtype, 1)
+
+
+def _extreme(dtype: DType, sign: int) -> Any:
+    if dtype == _BOOL:
+        return np.bool_(sign > 0)
+    if not dtypes.is_inexact(dtype):
+        limits = dtypes.iinfo(dtype)
+        return dtype.type(limits.max if sign > 0 else limits.min)
+    if dtypes.supports_inf(dtype):
+        return dtype.type(sign * np.inf)
+    finite = dtypes.finfo(dtype)
+    return dtype.type(finite.max if sign > 0 else finite.min)
+
+
+def _zero(dtype: DType) -> Any:
+    return dtype.type(0)
+
+
+def _one(dtype: DType) -> Any:
+    return dtype.type(1)
+
+
+def _all_bits(dtype: DType) -> Any:
+    """The value whose bits are all ones."""
+    if dtype == _BOOL:
+        return np.bool_(True)
+    return dtype.type(dtypes.iinfo(dtype).max if dtype.name.startswith("uint") else -1)
+
+
+MONOIDS: dict[str, Monoid] = {
+    monoid.name: monoid
+    for monoid in (
+        Monoid("sum", "add", "stablehlo.add", _zero),
+        Monoid("prod", "mul", "stablehlo.multiply", _one),
+        Monoid("max", "max", "stablehlo.maximum", lowest),
+        Monoid("min", "min", "stablehlo.minimum", highest),
+        Monoid("and", "and", "stablehlo.and", _all_bits),
+        Monoid("or", "or", "stablehlo.or", _zero),
+        Monoid("xor", "xor", "stablehlo.xor", _zero),
+    )
+}
+"""The monoids by name."""
+
+_BY_COMBINE = {monoid.combine: monoid for monoid in MONOIDS.values()}
+
+
+def monoid_of(combine: str) -> Monoid | None:
+    """The monoid whose operation is the primitive called `combine`, if there is one."""
+    return _BY_COMBINE.get(combine)
+
+
+# Lowering -----------------------------------------------------------------------------------------
+
+
+def ordered(ctx: Any, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArray) -> ir.Value:
+    """Comparison of two values of type `aval`; complex numbers compare by real, then by imaginary part."""
+    if aval.dtype.kind != "c":
+        return ctx.compare(x, y, direction, aval)
+    part = aval.update(dtype=np.dtype(f"f{aval.dtype.itemsize // 2}"))
+    truth = aval.update(dtype=_BOOL)
+    real_x, real_y = (ctx.op1("stablehlo.real", part, [v]) for v in (x, y))
+    equal = ctx.compare(real_x, real_y, "EQ", part)
+    by_real = ctx.compare(real_x, real_y, direction, part)
+    imag_x, imag_y = (ctx.op1("stablehlo.imag", part, [v]) for v in (x, y))
+    by_imag = ctx.compare(imag_x, imag_y, direction, part)
+    return ctx.op1("stablehlo.select", truth, [equal, by_imag, by_real])
+
+
+_DIRECTIONS = {"max": "GT", "min": "LT"}
+
+
+def combined(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
+    """`x` and `y`, of type `aval`, combined."""
+    if aval.dtype.kind == "c" and monoid.name in _DIRECTIONS:
+        first = ordered(ctx, x, y, _DIRECTIONS[monoid.name], aval)
+        return ctx.op1("stablehlo.select", aval, [first, x, y])
+    return ctx.op1(monoid.hlo, aval, [x, y])
+
+
+def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> None:
+    """Fill `region` with the monoid's operation on scalars of `dtype`."""
+    aval = shaped_array((), dtype)
+    block = ctx.block(region, [aval, aval])
+    with ir.InsertionPoint(block):
+        ctx.op("stablehlo.return", [], [combined(ctx, monoid, *block.arguments, aval)])
+
+
+def lower_reduction(ctx: Any, x: ir.Value, monoid: Monoid, axes: Sequence[int], result: ShapedArray) -> ir.Value:
+    """`x` reduced along `axes`."""
+    initial = ctx.constant(monoid.identity(result.dtype))
+    reduction = ctx.op(
+        "stablehlo.reduce", [ctx.type(result)], [x, initial], {"dimensions": ctx.ints(axes)}, regions=1
+    )
+    monoid_body(ctx, reduction.regions[0], monoid, result.dtype)
+    return reduction.result

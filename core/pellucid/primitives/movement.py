@@ -1,0 +1,270 @@
+"""Movement: the same elements in another arrangement. All are linear, and each is undone by another."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+Shape = tuple[int, ...]
+
+
+def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+    """`axis` as an index from the front; raises ArgumentValueError if an array of `ndim` axes lacks it."""
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise ArgumentValueError(
+            f"{what} {index} is out of bounds for an array with {ndim} dimension{'s' * (ndim != 1)}."
+        )
+    return index + ndim if index < 0 else index
+
+
+class Movement(Primitive[Any]):
+    """A linear primitive of one operand: its tangent moves as the operand does."""
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+        return (
+            [bind1(self, primals[0], params=params)],
+            [bind1(self, tangents[0], params=params)],
+        )
+
+    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        [cotangent], [x] = cotangents, operands
+        if type(cotangent) is Zero:
+            return [Zero(x.aval)]
+        return [self.undo(cotangent, x.aval, params)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
+        """The cotangent of the operand, whose type is `aval`."""
+        raise self.missing("undo")
+
+
+# reshape ------------------------------------------------------------------------------------------
+
+
+class ReshapeParams(NamedTuple):
+    """`dimensions` is kept for the reference's text; it is always None here."""
+
+    dimensions: None
+    new_sizes: Shape
+    sharding: Any
+
+
+class Reshape(Movement):
+    name = "reshape"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ReshapeParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if any(size < 0 for size in params.new_sizes) or math.prod(params.new_sizes) != x.size:
+            raise ShapeError(
+                f"reshape can't turn {x.size} elements into shape {params.new_sizes}.",
+                got=f"operand: {x.text()}",
+                do=f"The new sizes must multiply to {x.size}.",
+            )
+        return [shaped_array(params.new_sizes, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: ReshapeParams) -> Any:
+        return reshape(cotangent, aval.shape)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReshapeParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        x = move_axis(operands[0], dims[0], 0)
+        return [reshape(x, (axis.size, *params.new_sizes))], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ReshapeParams) -> Sequence[Any]:
+        return [ctx.reshape(operands[0], ctx.avals_out[0])]
+
+
+reshape_p = Reshape()
+
+
+def reshape(
+    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Any:
+    """The elements of `operand`, in row-major order, with shape `new_sizes`.
+
+    `dimensions` permutes the axes first. Raises ShapeError unless the sizes multiply to the operand's.
+    Source: StableHLO specification, `reshape`.
+
+    >>> reshape(np.arange(6), (2, 3)).shape
+    (2, 3)
+    """
+    sizes = tuple([operator.index(size) for size in new_sizes])
+    aval = type_of(operand)
+    if dimensions is not None and tuple(dimensions) != tuple(range(aval.ndim)):
+        operand = transpose(operand, dimensions)
+    elif sizes == aval.shape and out_sharding is None:
+        return operand
+    return bind1(reshape_p, operand, params=ReshapeParams(None, sizes, out_sharding))
+
+
+# transpose ----------------------------------------------------------------------------------------
+
+
+class TransposeParams(NamedTuple):
+    permutation: tuple[int, ...]
+
+
+class Transpose(Movement):
+    name = "transpose"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: TransposeParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if sorted(params.permutation) != list(range(x.ndim)):
+            raise ShapeError(
+                f"transpose needs a permutation of {x.ndim} axes, got {params.permutation}.",
+                got=f"operand: {x.text()}",
+            )
+        shape = tuple([x.shape[i] for i in params.permutation])
+        return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: TransposeParams) -> Any:
+        inverse = [0] * len(params.permutation)
+        for i, p in enumerate(params.permutation):
+            inverse[p] = i
+        return transpose(cotangent, inverse)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: TransposeParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        rest = [p + (p >= dim) for p in params.permutation]
+        return [transpose(operands[0], (dim, *rest))], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: TransposeParams) -> Sequence[Any]:
+        return [ctx.transpose(operands[0], params.permutation, ctx.avals_out[0])]
+
+
+transpose_p = Transpose()
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """`operand` with its axes permuted: axis `i` of the result is axis `permutation[i]` of the operand.
+
+    Source: StableHLO specification, `transpose`.
+
+    >>> transpose(np.zeros((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    permutation = tuple([operator.index(i) for i in permutation])
+    if permutation == tuple(range(len(permutation))) and len(permutation) == type_of(operand).ndim:
+        return operand
+    return bind1(transpose_p, operand, params=TransposeParams(permutation))
+
+
+def move_axis(x: Any, source: Any, target: int) -> Any:
+    """`x` with axis `source` moved to `target`; the other axes keep their order."""
+    if source == target:
+        return x
+    order = [i for i in range(type_of(x).ndim) if i != source]
+    order.insert(target, source)
+    return transpose(x, order)
+
+
+# squeeze ------------------------------------------------------------------------------------------
+
+
+class SqueezeParams(NamedTuple):
+    dimensions: tuple[int, ...]
+
+
+class Squeeze(Movement):
+    name = "squeeze"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: SqueezeParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        bad = [d for d in params.dimensions if x.shape[d] != 1]
+        if bad:
+            raise ShapeError(
+                f"squeeze can only remove dimensions of size 1; dimension {bad[0]} has size {x.shape[bad[0]]}.",
+                got=f"operand: {x.text()}",
+            )
+        shape = tuple([s for i, s in enumerate(x.shape) if i not in params.dimensions])
+        return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: SqueezeParams) -> Any:
+        return reshape(cotangent, aval.shape)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SqueezeParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        dimensions = tuple([d + (d >= dim) for d in params.dimensions])
+        out_dim = dim - sum(d < dim for d in dimensions)
+        return [bind1(self, operands[0], params=SqueezeParams(dimensions))], [out_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: SqueezeParams) -> Sequence[Any]:
+        return [ctx.reshape(operands[0], ctx.avals_out[0])]
+
+
+squeeze_p = Squeeze()
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` without its axes `dimensions`, which must have size 1.
+
+    >>> squeeze(np.zeros((1, 3)), (0,)).shape
+    (3,)
+    """
+    aval = type_of(array)
+    axes = tuple(sorted(canonical_axis(d, aval.ndim) for d in dimensions))
+    if len(set(axes)) != len(axes):
+        raise ArgumentValueError(f"squeeze got a dimension twice: {tuple(dimensions)}.")
+    if not axes:
+        return array
+    return bind1(squeeze_p, array, params=SqueezeParams(axes))
+
+
+# rev ----------------------------------------------------------------------------------------------
+
+
+class RevParams(NamedTuple):
+    dimensions: tuple[int, ...]
+
+
+class Rev(Movement):
+    name = "rev"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: RevParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if len(set(params.dimensions)) != len(params.dimensions):
+            raise ArgumentValueError(f"rev got a dimension twice: {params.dimensions}.")
+        for d in params.dimensions:
+            canonical_axis(d, x.ndim, "dimension")
+        return [shaped_array(x.shape, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: RevParams) -> Any:
+        return rev(cotangent, params.dimensions)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: RevParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        return [rev(operands[0], [d + (d >= dim) for d in params.dimensions])], [dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: RevParams) -> Sequence[Any]:
+        dimensions = {"dimensions": ctx.ints(params.dimensions)}
+        return [ctx.op1("stablehlo.reverse", ctx.avals_out[0], operands, dimensions)]
+
+
+rev_p = Rev()
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """`operand` with the order of elements along `dimensions` reversed.
+
+    Source: StableHLO specification, `reverse`.
+
+    >>> rev(np.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
+    return bind1(rev_p, operand, params=RevParams(tuple(map(operator.index, dimensions))))

@@ -1,0 +1,238 @@
+"""Static windows: `slice` cuts one out of an array, `pad` puts an array into one; each undoes the other."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.primitives.arithmetic import sub
+from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
+from pellucid.primitives.linear import JointlyLinear
+from pellucid.primitives.logical import select_n
+from pellucid.primitives.movement import Movement
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+Ints = tuple[int, ...]
+
+# slice --------------------------------------------------------------------------------------------
+
+
+class SliceParams(NamedTuple):
+    limit_indices: Ints
+    start_indices: Ints
+    strides: Ints | None
+
+
+class Slice(Movement):
+    name = "slice"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: SliceParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        limits, starts, strides = params
+        ones = (1,) * x.ndim
+        steps = ones if strides is None else strides
+        if not len(starts) == len(limits) == len(steps) == x.ndim:
+            raise ShapeError(
+                f"slice needs one start, limit and stride for each of the {x.ndim} dimensions.",
+                got=[f"operand: {x.text()}", f"start_indices {starts}, limit_indices {limits}, strides {strides}"],
+            )
+        for i, (start, limit, step, size) in enumerate(zip(starts, limits, steps, x.shape, strict=True)):
+            if not 0 <= start <= limit <= size:
+                raise ShapeError(
+                    f"slice needs 0 <= start <= limit <= size; dimension {i} has start {start}, limit {limit}, "
+                    f"size {size}.",
+                    got=f"operand: {x.text()}",
+                    do="For bounds that may lie outside, use `x[start:limit]`.",
+                )
+            if step < 1:
+                raise ShapeError(
+                    f"slice needs positive strides; dimension {i} has {step}.",
+                    got=f"operand: {x.text()}",
+                    do="To go backwards, slice and then `lax.rev`.",
+                )
+        shape = tuple([
+            -((start - limit) // step) for start, limit, step in zip(starts, limits, steps, strict=True)
+        ])
+        return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
+        limits, starts, strides = params
+        config = []
+        for i, (start, size, taken) in enumerate(
+            zip(starts, aval.shape, type_of(cotangent).shape, strict=True)  # type: ignore[attr-defined]
+        ):
+            step = 1 if strides is None else strides[i]
+            span = (taken - 1) * step + 1 if taken else 0
+            config.append((start, size - start - span, step - 1))
+        return pad(cotangent, np.zeros((), aval.dtype), config)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SliceParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        limits, starts, strides = params
+        dim: Any = dims[0]
+        batched = SliceParams(
+            inserted(limits, dim, axis.size), inserted(starts, dim, 0),
+            None if strides is None else inserted(strides, dim, 1),
+        )  # fmt: skip
+        return [bind1(self, operands[0], params=batched)], [dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: SliceParams) -> Sequence[Any]:
+        limits, starts, strides = params
+        inner = element_shape(ctx.avals_in[0])
+        attributes = {
+            "start_indices": ctx.ints((*starts, *(0 for _ in inner))),
+            "limit_indices": ctx.ints((*limits, *inner)),
+            "strides": ctx.ints((*(strides or (1,) * len(starts)), *(1 for _ in inner))),
+        }
+        return [ctx.op1("stablehlo.slice", ctx.avals_out[0], operands, attributes)]
+
+
+slice_p = Slice()
+
+
+def inserted(values: tuple[Any, ...], position: int, value: Any) -> tuple[Any, ...]:
+    """`values` with `value` at `position`."""
+    return (*values[:position], value, *values[position:])
+
+
+def slice(
+    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Any:
+    """The part of `operand` from `start_indices` up to (not including) `limit_indices`, in steps of `strides`.
+
+    One static integer for each dimension, with 0 <= start <= limit <= size; ShapeError otherwise.
+    Source: StableHLO specification, `slice`.
+
+    >>> slice(np.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
+    """
+    params = SliceParams(
+        tuple(map(operator.index, limit_indices)),
+        tuple(map(operator.index, start_indices)),
+        None if strides is None else tuple(map(operator.index, strides)),
+    )
+    return bind1(slice_p, operand, params=params)
+
+
+# pad ----------------------------------------------------------------------------------------------
+
+
+class PadParams(NamedTuple):
+    padding_config: tuple[tuple[int, int, int], ...]
+
+
+class Pad(JointlyLinear):
+    name = "pad"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PadParams) -> Sequence[ShapedArray]:
+        x, value = avals
+        config = params.padding_config
+        got = [f"operand: {x.text()}", f"padding_value: {value.text()}", f"padding_config: {config}"]
+        if isinstance(x.dtype, dtypes.ExtendedDType):
+            raise DtypeError("pad needs numbers or bools.", got=got)
+        if x.dtype != value.dtype:
+            raise DtypeError(
+                "pad needs an operand and a padding value of one dtype.",
+                got=got,
+                do=f"Pass `np.{x.dtype.name}(value)`, or use `jnp.pad`.",
+            )
+        if value.shape != ():
+            raise ShapeError("pad needs a scalar padding value.", got=got)
+        if len(config) != x.ndim:
+            raise ShapeError(f"pad needs (low, high, interior) for each of the {x.ndim} dimensions.", got=got)
+        if any(interior < 0 for _, _, interior in config):
+            raise ShapeError("pad needs interior padding that is not negative.", got=got)
+        shape = tuple([
+            low + size + max(size - 1, 0) * interior + high
+            for size, (low, high, interior) in zip(x.shape, config, strict=True)
+        ])
+        if any(size < 0 for size in shape):
+            raise ShapeError(f"pad can't remove more than there is: the result would have shape {shape}.", got=got)
+        return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: PadParams
+    ) -> Sequence[Any]:
+        [ct], (x, value) = cotangents, operands
+        if type(ct) is Zero:
+            return [Zero(o.aval) if is_linear(o) else None for o in operands]
+        taken = self._unpadded(ct, params) if is_linear(x) or is_linear(value) else None
+        return [
+            taken if is_linear(x) else None,
+            sub(_total(ct), _total(taken)) if is_linear(value) else None,
+        ]
+
+    def _unpadded(self, cotangent: Any, params: PadParams) -> Any:
+        """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
+        config = params.padding_config
+        zero = np.zeros((), type_of(cotangent).dtype)  # type: ignore[attr-defined]
+        cut = pad(cotangent, zero, [(-low, -high, 0) for low, high, _ in config])
+        strides = [interior + 1 for _, _, interior in config]
+        shape = type_of(cut).shape  # type: ignore[attr-defined]
+        return cut if set(strides) <= {1} else slice(cut, (0,) * len(shape), shape, strides)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: PadParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (x, value), (x_dim, value_dim) = operands, dims
+        config = params.padding_config
+        if value_dim is None:
+            return [pad(x, value, inserted(config, x_dim, (0, 0, 0)))], [x_dim]  # type: ignore[arg-type]
+        aval: Any = type_of(x)
+        if x_dim is None:
+            x_dim = 0
+            x = broadcast_in_dim(x, (axis.size, *aval.shape), range(1, aval.ndim + 1))
+            aval = type_of(x)
+        config = inserted(config, x_dim, (0, 0, 0))
+        padded = pad(x, np.zeros((), aval.dtype), config)
+        shape = type_of(padded).shape  # type: ignore[attr-defined]
+        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)  # noqa: FBT003
+        values = broadcast_in_dim(value, shape, (x_dim,))
+        return [select_n(kept, values, padded)], [x_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PadParams) -> Sequence[Any]:
+        config = params.padding_config
+        attributes = {
+            "edge_padding_low": ctx.ints([low for low, _, _ in config]),
+            "edge_padding_high": ctx.ints([high for _, high, _ in config]),
+            "interior_padding": ctx.ints([interior for _, _, interior in config]),
+        }
+        return [ctx.op1("stablehlo.pad", ctx.avals_out[0], operands, attributes)]
+
+
+pad_p = Pad()
+
+
+def _total(x: Any) -> Any:
+    """The sum of all elements of `x`."""
+    return reduce_sum(x, range(type_of(x).ndim))  # type: ignore[attr-defined]
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """`operand` with `padding_value` before, after and between its elements.
+
+    `padding_config` has (low, high, interior) for each dimension; a negative low or high removes elements,
+    after the interior padding was put in. Operand and value have one dtype, the value is a scalar.
+    Source: StableHLO specification, `pad`.
+
+    >>> pad(np.arange(1, 4), 0, [(1, 0, 1)])
+    Array([0, 1, 0, 2, 0, 3], dtype=int32)
+    """
+    config = tuple([tuple(map(operator.index, entry)) for entry in padding_config])
+    if any(len(entry) != 3 for entry in config):
+        raise ArgumentValueError(
+            "pad needs (low, high, interior) for each dimension.", got=f"padding_config: {config}"
+        )
+    return bind1(pad_p, operand, padding_value, params=PadParams(config))  # type: ignore[arg-type]
+
+
+__all__ = ["pad", "pad_p", "slice", "slice_p"]

@@ -1,0 +1,317 @@
+"""Reductions: all elements along some axes become one."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.arithmetic import div, mul
+from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_shape
+from pellucid.primitives.contraction import converted
+from pellucid.primitives.families import ANY, BOOL, INTEGER, NUMBER, add_any_p, kind_of
+from pellucid.primitives.logical import eq
+from pellucid.primitives.monoids import MONOIDS, highest, lower_reduction, lowest, ordered
+from pellucid.primitives.movement import reshape, squeeze, transpose
+from pellucid.primitives.padding import pad
+from pellucid.primitives.slicing import slice_in_dim
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+from pellucid.xla.mlir import ir
+
+
+class ReduceParams(NamedTuple):
+    axes: tuple[int, ...]
+
+
+class Reduction(Primitive[ReduceParams]):
+    """A reduction by a monoid; `accepts` are the kinds of elements that it takes."""
+
+    def __init__(self, monoid: str, accepts: frozenset[str]) -> None:
+        super().__init__(f"reduce_{monoid}")
+        self.monoid = MONOIDS[monoid]
+        self.accepts = accepts
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        if kind_of(x.dtype) not in self.accepts:
+            raise DtypeError(
+                f"{self.name} does not accept {dtypes.short_name(x.dtype)} elements.",
+                got=f"operand: {x.text()}",
+                do=f"It accepts {', '.join(sorted(self.accepts))} elements.",
+            )
+        return [shaped_array(reduced_shape(x.shape, params.axes, self.name), x.dtype, x.weak_type)]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
+        return [bind1(self, operands[0], params=ReduceParams(axes))], [out_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
+        return [lower_reduction(ctx, operands[0], self.monoid, params.axes, ctx.avals_out[0])]
+
+
+class ReduceExtreme(Reduction):
+    """Maximum or minimum. Equal extremes share the derivative."""
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
+    ) -> tuple[Any, Any]:
+        [x], [t] = primals, tangents
+        aval: Any = type_of(x)
+        y = bind1(self, x, params=params)
+        if aval.size == 0:
+            return [y], [Zero(type_of(y).tangent())]
+        kept = tuple([1 if i in params.axes else size for i, size in enumerate(aval.shape)])
+        chosen = converted(eq(x, reshape(y, kept)), aval.dtype)
+        count = reduce_sum(chosen, params.axes)
+        return [y], [div(reduce_sum(mul(t, chosen), params.axes), count)]
+
+
+class ReduceProd(Reduction):
+    """Product. Its derivative is that of a tree of products, which has no division and so no trouble with zeros."""
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
+    ) -> tuple[Any, Any]:
+        [x], [t] = primals, tangents
+        aval: Any = type_of(x)
+        kept = [i for i in range(aval.ndim) if i not in params.axes]
+        rest = tuple([aval.shape[i] for i in kept])
+        if aval.size == 0:
+            y = bind1(self, x, params=params)
+            return [y], [Zero(type_of(y).tangent())]
+        count = math.prod([aval.shape[i] for i in params.axes])
+
+        def in_front(value: Any) -> Any:
+            return reshape(transpose(value, (*params.axes, *kept)), (count, *rest))
+
+        x, t = in_front(x), in_front(t)
+        while count > 1:
+            half = -(-count // 2)
+            x_low, x_high = slice_in_dim(x, 0, half), slice_in_dim(x, half, count)
+            t_low, t_high = slice_in_dim(t, 0, half), slice_in_dim(t, half, count)
+            if count % 2:
+                last = ((0, 1, 0), *((0, 0, 0) for _ in rest))
+                x_high = pad(x_high, np.ones((), aval.dtype), last)
+                t_high = pad(t_high, np.zeros((), aval.dtype), last)
+            x = mul(x_low, x_high)
+            t = bind1(add_any_p, mul(t_low, x_high), mul(x_low, t_high))
+            count = half
+        return [squeeze(x, (0,))], [squeeze(t, (0,))]
+
+
+def _reduce(primitive: Reduction, operand: Any, axes: Sequence[int]) -> Any:
+    return bind1(primitive, operand, params=ReduceParams(tuple([operator.index(a) for a in axes])))
+
+
+reduce_max_p = ReduceExtreme("max", ANY)
+
+
+def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+    """Greatest of the elements along `axes`, which disappear; NaN if one is NaN.
+
+    Complex numbers compare by real, then by imaginary part. Of no elements, it is the least value of the dtype.
+    Source: StableHLO specification, `reduce` with `maximum`.
+
+    >>> reduce_max(np.array([[1.0, 4.0], [3.0, 2.0]]), (1,))
+    Array([4., 3.], dtype=float32)
+    """
+    return _reduce(reduce_max_p, operand, axes)
+
+
+reduce_min_p = ReduceExtreme("min", ANY)
+
+
+def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+    """Least of the elements along `axes`, which disappear; NaN if one is NaN.
+
+    Complex numbers compare by real, then by imaginary part. Of no elements, it is the greatest value of the dtype.
+    Source: StableHLO specification, `reduce` with `minimum`.
+
+    >>> reduce_min(np.array([[1.0, 4.0], [3.0, 2.0]]), (1,))
+    Array([1., 2.], dtype=float32)
+    """
+    return _reduce(reduce_min_p, operand, axes)
+
+
+reduce_prod_p = ReduceProd("prod", NUMBER)
+
+
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+    """Product of the elements along `axes`, which disappear; 1 for no elements.
+
+    Source: StableHLO specification, `reduce` with `multiply`.
+
+    >>> reduce_prod(np.array([[1, 4], [3, 2]]), (1,))
+    Array([4, 6], dtype=int32)
+    """
+    return _reduce(reduce_prod_p, operand, axes)
+
+
+reduce_and_p = Reduction("and", BOOL | INTEGER)
+
+
+def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+    """Bitwise and of the elements along `axes`, which disappear; all bits for no elements.
+
+    >>> reduce_and(np.array([6, 3]), (0,))
+    Array(2, dtype=int32)
+    """
+    return _reduce(reduce_and_p, operand, axes)
+
+
+reduce_or_p = Reduction("or", BOOL | INTEGER)
+
+
+def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+    """Bitwise or of the elements along `axes`, which disappear.
+
+    >>> reduce_or(np.array([6, 3]), (0,))
+    Array(7, dtype=int32)
+    """
+    return _reduce(reduce_or_p, operand, axes)
+
+
+reduce_xor_p = Reduction("xor", BOOL | INTEGER)
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+    """Bitwise exclusive or of the elements along `axes`, which disappear.
+
+    >>> reduce_xor(np.array([6, 3]), (0,))
+    Array(5, dtype=int32)
+    """
+    return _reduce(reduce_xor_p, operand, axes)
+
+
+# argmax and argmin --------------------------------------------------------------------------------
+
+
+class ArgExtremeParams(NamedTuple):
+    axes: tuple[int]
+    index_dtype: Any
+
+
+class ArgExtreme(Primitive[ArgExtremeParams]):
+    """Index of the first extreme element, or of the first NaN."""
+
+    def __init__(self, name: str, direction: str) -> None:
+        super().__init__(name)
+        self.direction = direction
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ArgExtremeParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        [axis] = params.axes
+        if kind_of(x.dtype) not in ANY:
+            raise DtypeError(
+                f"{self.name} needs numbers or bools.", got=f"operand: {x.text()}"
+            )
+        if not 0 <= axis < x.ndim:
+            raise ArgumentValueError(
+                f"{self.name}: axis {axis} is out of bounds for shape {x.shape}.", got=f"operand: {x.text()}"
+            )
+        if x.shape[axis] == 0:
+            raise ArgumentValueError(
+                f"{self.name} of no elements has no value.", got=f"operand: {x.text()}, axis {axis}"
+            )
+        return [shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), params.index_dtype)]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ArgExtremeParams
+    ) -> tuple[Any, Any]:
+        y = bind1(self, primals[0], params=params)
+        return [y], [Zero(type_of(y).tangent())]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ArgExtremeParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
+        return [bind1(self, operands[0], params=params._replace(axes=axes))], [out_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ArgExtremeParams) -> Sequence[Any]:
+        x, result = ctx.avals_in[0], ctx.avals_out[0]
+        [axis] = params.axes
+        indices = shaped_array(x.shape, params.index_dtype)
+        places = ctx.op1("stablehlo.iota", indices, [], {"iota_dimension": ctx.integer(axis)})
+        worst = (lowest if self.direction == "GT" else highest)(x.dtype)
+        reduction = ctx.op(
+            "stablehlo.reduce", ctx.types([result.update(dtype=x.dtype), result]),
+            [operands[0], places, ctx.constant(worst), ctx.constant(params.index_dtype.type(0))],
+            {"dimensions": ctx.ints([axis])}, regions=1,
+        )  # fmt: skip
+        self.fill(ctx, reduction.regions[0], shaped_array((), x.dtype), shaped_array((), params.index_dtype))
+        return [reduction.results[1]]
+
+    def fill(self, ctx: Any, region: ir.Region, value: ShapedArray, index: ShapedArray) -> None:
+        """The choice between two (value, index) pairs: a NaN wins, then the better value, then the smaller index."""
+        truth = shaped_array((), np.dtype(bool))
+        block = ctx.block(region, [value, index, value, index])
+        x, i, y, j = block.arguments
+        with ir.InsertionPoint(block):
+            better = ordered(ctx, x, y, self.direction, value)
+            is_nan = ctx.compare(x, x, "NE", value)
+            keep = ctx.op1("stablehlo.or", truth, [better, is_nan])
+            tie = ctx.op1(
+                "stablehlo.and", truth, [ctx.compare(x, y, "EQ", value), ctx.compare(i, j, "LT", index)]
+            )
+            keep_index = ctx.op1("stablehlo.or", truth, [keep, tie])
+            chosen = [
+                ctx.op1("stablehlo.select", value, [keep, x, y]),
+                ctx.op1("stablehlo.select", index, [keep_index, i, j]),
+            ]
+            ctx.op("stablehlo.return", [], chosen)
+
+
+def _arg_extreme(primitive: ArgExtreme, operand: Any, axis: int, index_dtype: Any) -> Any:
+    index_dtype = dtypes.check_user_dtype(index_dtype, primitive.name)
+    if kind_of(index_dtype) not in INTEGER:
+        raise ArgumentTypeError(
+            f"{primitive.name}: index_dtype must be an integer dtype.",
+            got=f"index_dtype: {dtypes.short_name(index_dtype)}",
+        )
+    return bind1(primitive, operand, params=ArgExtremeParams((operator.index(axis),), index_dtype))
+
+
+argmax_p = ArgExtreme("argmax", "GT")
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Index, along `axis`, of the first of the greatest elements, or of the first NaN.
+
+    Raises ArgumentValueError if there are no elements along `axis`.
+
+    >>> argmax(np.array([1.0, 4.0, 4.0]), 0, np.int32)
+    Array(1, dtype=int32)
+    """
+    return _arg_extreme(argmax_p, operand, axis, index_dtype)
+
+
+argmin_p = ArgExtreme("argmin", "LT")
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Index, along `axis`, of the first of the least elements, or of the first NaN.
+
+    Raises ArgumentValueError if there are no elements along `axis`.
+
+    >>> argmin(np.array([4.0, 1.0, 1.0]), 0, np.int32)
+    Array(1, dtype=int32)
+    """
+    return _arg_extreme(argmin_p, operand, axis, index_dtype)
+
+
+__all__ = [
+    "argmax", "argmax_p", "argmin", "argmin_p", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p",
+    "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_prod", "reduce_prod_p", "reduce_xor",
+    "reduce_xor_p",
+]  # fmt: skip

@@ -1,0 +1,283 @@
+"""Scatters that replace, subtract, multiply, or take the lesser or the greater; `scatter_add` is beside `gather`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pellucid.base.errors import MissingRule
+from pellucid.ir.rules import Zero, is_linear
+from pellucid.primitives.arithmetic import add, div, max, min, mul, neg, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import iota
+from pellucid.primitives.families import add_any_p
+from pellucid.primitives.gather import (
+    LinearScatter,
+    Scatter,
+    ScatterParams,
+    gathered_updates,
+    scatter_add_p,
+    scattered,
+)
+from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers, kept_axes
+from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
+from pellucid.primitives.movement import reshape
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+_IDS = np.dtype(np.uint32)
+
+# scatter ------------------------------------------------------------------------------------------
+
+
+class ScatterReplace(Scatter):
+    name = "scatter"
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+        x, indices, updates = primals
+        tx, tu = instantiate(tangents[0]), instantiate(tangents[2])
+        if params.unique_indices:
+            return (
+                [bind1(self, *primals, params=params)],
+                [bind1(self, tx, indices, tu, params=params)],
+            )
+        # Which one of several updates for one place remains is up to the platform, so values and tangents are
+        # taken by one and the same choice: each update has a number, and those whose number remains are added
+        # to the operand, emptied where some number was written.
+        aval: Any = type_of(updates)
+        numbers = _numbered(aval.shape, params.dimension_numbers)
+        blank = np.zeros((), _IDS)
+        written = bind1(self, broadcast_in_dim(blank, type_of(x).shape, ()), indices, numbers, params=params)  # type: ignore[attr-defined]
+        remains = eq(numbers, gathered_updates(written, indices, aval, params))
+        untouched = eq(written, broadcast_in_dim(blank, type_of(x).shape, ()))  # type: ignore[attr-defined]
+
+        def chosen(old: Any, new: Any) -> Any:
+            return bind1(
+                scatter_add_p,
+                select_n(untouched, zeros(type_of(old)), old),
+                indices,
+                select_n(remains, zeros(type_of(new)), new),
+                params=params,
+            )
+
+        return [chosen(x, updates)], [chosen(tx, tu)]
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScatterParams
+    ) -> Sequence[Any]:
+        [ct], (x, indices, updates) = cotangents, operands
+        if type(ct) is Zero:
+            return [Zero(o.aval) if is_linear(o) else None for o in operands]
+        if not params.unique_indices:
+            raise MissingRule(
+                "scatter can be transposed only if no place is written twice.",
+                do="Pass `unique_indices=True` if that is so; derivatives work in any case.",
+            )
+        updates_aval = updates.aval if is_linear(updates) else type_of(updates)
+        return [
+            bind1(self, ct, indices, zeros(updates_aval), params=params) if is_linear(x) else None,
+            None,
+            gathered_updates(ct, indices, updates_aval, params) if is_linear(updates) else None,
+        ]
+
+
+def _numbered(updates: tuple[int, ...], numbers: ScatterDimensionNumbers) -> Any:
+    """An array of shape `updates` that holds, from 1 on, the number of the index vector of each element."""
+    index_axes = kept_axes(len(updates), numbers.update_window_dims)
+    sizes = tuple([updates[a] for a in index_axes])
+    count = int(np.prod(sizes, dtype=np.int64))
+    order = add(iota(_IDS, count), np.ones((), _IDS))
+    return broadcast_in_dim(reshape(order, sizes), updates, index_axes)
+
+
+scatter_p = ScatterReplace()
+
+
+def scatter(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with windows replaced by `updates` where the index vectors `scatter_indices` say.
+
+    Which of several updates for one place remains is undefined. `mode` says what happens to windows outside;
+    by default they are dropped. `indices_are_sorted` and `unique_indices` are promises that may make it faster.
+    Source: StableHLO specification, `scatter`.
+
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter(np.zeros(3), np.array([[2], [0]]), np.array([5.0, 7.0]), places).tolist()
+    [7.0, 0.0, 5.0]
+    """
+    return scattered(
+        scatter_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+
+
+# scatter_sub, scatter_mul -------------------------------------------------------------------------
+
+
+class ScatterSub(LinearScatter):
+    name = "scatter-sub"
+    combine = staticmethod(sub)
+
+    def signed(self, x: Any) -> Any:
+        return neg(x)
+
+
+scatter_sub_p = ScatterSub()
+
+
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with windows of `updates` subtracted where `scatter_indices` say; otherwise as `scatter_add`."""
+    return scattered(
+        scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+
+
+class ScatterMul(Scatter):
+    """Linear in the operand; also in the updates, if no place gets two of them."""
+
+    name = "scatter-mul"
+    combine = staticmethod(mul)
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        total = None if type(tx) is Zero else bind1(self, tx, indices, updates, params=params)
+        if type(tu) is not Zero:
+            if not params.unique_indices:
+                raise MissingRule(
+                    "scatter_mul has no derivative with respect to updates of which several may go to one place.",
+                    do="Pass `unique_indices=True` if none do.",
+                )
+            weighted = mul(gathered_updates(x, indices, type_of(updates), params), tu)  # type: ignore[arg-type]
+            term = bind1(scatter_add_p, zeros(type_of(x)), indices, weighted, params=params)
+            total = term if total is None else bind1(add_any_p, total, term)
+        return [bind1(self, *primals, params=params)], [total]
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScatterParams
+    ) -> Sequence[Any]:
+        [ct], (x, indices, updates) = cotangents, operands
+        if is_linear(updates):
+            raise MissingRule("scatter_mul can be transposed only with respect to its operand.")
+        return [Zero(x.aval) if type(ct) is Zero else bind1(self, ct, indices, updates, params=params), None, None]
+
+
+scatter_mul_p = ScatterMul()
+
+
+def scatter_mul(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with windows multiplied by `updates` where `scatter_indices` say; otherwise as `scatter_add`.
+
+    Its derivative with respect to the updates needs `unique_indices=True`.
+    """
+    return scattered(
+        scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+
+
+# scatter_min, scatter_max -------------------------------------------------------------------------
+
+
+class ScatterExtremum(Scatter):
+    """Takes the extremum of the old element and of all updates for it.
+
+    Where several of these are equal to the result, they share its derivative equally.
+    """
+
+    def __init__(self, name: str, combine: Any) -> None:
+        self.combine = combine  # type: ignore[misc]
+        super().__init__(name)
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        result = bind1(self, *primals, params=params)
+        aval, updates_aval = type_of(x), type_of(updates)
+        dtype = aval.dtype  # type: ignore[attr-defined]
+
+        def gathered(values: Any) -> Any:
+            return gathered_updates(values, indices, updates_aval, params)  # type: ignore[arg-type]
+
+        wins = convert_element_type(eq(updates, gathered(result)), dtype)
+        stays = convert_element_type(bitwise_or(eq(x, result), ne(x, x)), dtype)
+        shares = add(bind1(scatter_add_p, zeros(aval), indices, wins, params=params), stays)
+        terms = []
+        if type(tx) is not Zero:
+            terms.append(mul(tx, div(stays, max(shares, dtype.type(1)))))
+        if type(tu) is not Zero:
+            weighted = mul(tu, div(wins, max(gathered(shares), dtype.type(1))))
+            terms.append(bind1(scatter_add_p, zeros(aval), indices, weighted, params=params))
+        return [result], [terms[0] if len(terms) == 1 else bind1(add_any_p, *terms)]
+
+
+scatter_min_p = ScatterExtremum("scatter-min", min)
+
+
+def scatter_min(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with the lesser of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`."""
+    return scattered(
+        scatter_min_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+
+
+scatter_max_p = ScatterExtremum("scatter-max", max)
+
+
+def scatter_max(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with the greater of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`."""
+    return scattered(
+        scatter_max_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+
+
+__all__ = [
+    "scatter", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p",
+    "scatter_p", "scatter_sub", "scatter_sub_p",
+]  # fmt: skip

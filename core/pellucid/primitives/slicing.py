@@ -1,0 +1,401 @@
+"""Slices by name of the axis, and windows whose place is known only when the program runs.
+
+A window that would reach over an edge is moved until it fits; no error is raised for it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentValueError, DtypeError, IndexingError, ShapeError
+from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.primitive import NoParams, Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.primitives.arithmetic import add
+from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
+from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.families import kind_of
+from pellucid.primitives.gather import GatherParams, ScatterParams, gather_p
+from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.logical import lt, select_n
+from pellucid.primitives.movement import canonical_axis, squeeze
+from pellucid.primitives.padding import inserted, slice
+from pellucid.primitives.scatter import scatter_p
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+Shape = tuple[int, ...]
+
+# Static slices along one axis ---------------------------------------------------------------------
+
+
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Any:
+    """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
+
+    >>> slice_in_dim(np.arange(5), 1, -1)
+    Array([1, 2, 3], dtype=int32)
+    """
+    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    axis = canonical_axis(axis, len(shape))
+    size = shape[axis]
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = 0 if start_index is None else _from_front(start_index, size)
+    limits[axis] = size if limit_index is None else _from_front(limit_index, size)
+    strides[axis] = stride
+    return slice(operand, starts, limits, strides)
+
+
+def _from_front(index: Any, size: int) -> int:
+    index = operator.index(index)
+    return index + size if index < 0 else index
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
+
+    >>> index_in_dim(np.arange(5), -1, keepdims=False)
+    Array(4, dtype=int32)
+    """
+    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    axis = canonical_axis(axis, len(shape))
+    index, size = operator.index(index), shape[axis]
+    if not -size <= index < size:
+        raise IndexingError(
+            f"index_in_dim: index {index} is out of bounds for axis {axis} of size {size}.",
+            got=f"operand: {type_of(operand)!r}",
+        )
+    index = _from_front(index, size)
+    window = slice_in_dim(operand, index, index + 1, axis=axis)
+    return window if keepdims else squeeze(window, (axis,))
+
+
+# Where a window begins ----------------------------------------------------------------------------
+
+
+def start_scalars(
+    name: str, shape: Shape, start_indices: Any, allow_negative_indices: bool | Sequence[bool]
+) -> list[Any]:
+    """One scalar for each dimension of `shape`, all of one dtype; negative ones count from the end if allowed.
+
+    What is known now is computed now, so that it stands in the program as a literal.
+    """
+    starts = _listed_starts(name, start_indices)
+    wraps = (
+        [bool(allow_negative_indices)] * len(starts)
+        if isinstance(allow_negative_indices, (bool, np.bool_))
+        else list(allow_negative_indices)
+    )
+    if not len(starts) == len(wraps) == len(shape):
+        raise ShapeError(
+            f"{name} needs a start index for each of the {len(shape)} dimensions of its operand.",
+            got=[f"{len(starts)} start indices", f"allow_negative_indices={allow_negative_indices}"],
+        )
+    avals: list[Any] = [type_of(s) for s in starts]
+    given = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
+    dtype = given.pop() if given else type_of(0).dtype  # type: ignore[attr-defined]
+    if given or kind_of(dtype) not in ("signed", "unsigned") or any(a.shape for a in avals):
+        raise DtypeError(
+            f"{name} needs integer scalars of one dtype as start indices.",
+            got=[f"start {i}: {a.text()}" for i, a in enumerate(avals)],
+        )
+    if any(size > np.iinfo(dtype).max for size in shape):
+        dtype = np.dtype(np.int32)
+        starts = [s if type(s) is int else convert_element_type(s, dtype) for s in starts]
+    return [
+        start_scalar(s, size, dtype, wrap) for s, size, wrap in zip(starts, shape, wraps, strict=True)
+    ]
+
+
+def _listed_starts(name: str, start_indices: Any) -> list[Any]:
+    if isinstance(start_indices, (list, tuple)):
+        return list(start_indices)
+    aval: Any = type_of(start_indices)
+    if aval.ndim != 1:
+        raise ShapeError(f"{name} needs a sequence of start indices.", got=f"got {aval.text()}")
+    return [index_in_dim(start_indices, i, keepdims=False) for i in range(aval.shape[0])]
+
+
+def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
+    """A start index of `dtype`, along a dimension of `size` from whose end it counts if it may and is negative."""
+    if isinstance(index, (int, np.generic, np.ndarray)):
+        value = int(index)
+        if value < 0 and not wrap:
+            raise ArgumentValueError(
+                f"start index {value} is negative, which `allow_negative_indices=False` rules out."
+            )
+        value += size if value < 0 else 0
+        limits = np.iinfo(dtype)
+        return dtype.type(min(max(value, limits.min), limits.max))
+    return wrapped(index, size) if wrap else index
+
+
+def wrapped(index: Any, size: int) -> Any:
+    """`index`, an array of integers, with `size` added where it is negative."""
+    dtype = type_of(index).dtype  # type: ignore[attr-defined]
+    if kind_of(dtype) == "unsigned":
+        return index
+    if size > np.iinfo(dtype).max:
+        dtype = np.dtype(np.int32)
+        index = convert_element_type(index, dtype)
+    return select_n(lt(index, dtype.type(0)), index, add(index, dtype.type(size)))
+
+
+def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window: Shape) -> None:
+    """Raise ShapeError or DtypeError unless `starts` and `window` make a window of `operand`."""
+    got = [f"operand: {operand.text()}", f"window: {window}", *(f"start {i}: {s.text()}" for i, s in enumerate(starts))]
+    if len(starts) != operand.ndim or any(s.shape != () for s in starts):
+        raise ShapeError(f"{name} needs one scalar start index for each dimension of its operand.", got=got)
+    if len(window) != operand.ndim:
+        raise ShapeError(f"{name} needs a window with as many dimensions as its operand.", got=got)
+    if not all(0 <= w <= size for w, size in zip(window, operand.shape, strict=True)):
+        raise ShapeError(f"{name} needs a window that fits into its operand.", got=got)
+    if any(kind_of(s.dtype) not in ("signed", "unsigned") or s.dtype != starts[0].dtype for s in starts):
+        raise DtypeError(f"{name} needs integer start indices of one dtype.", got=got)
+
+
+def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[Any, BatchDim]:
+    """The start indices as one array, whose last axis goes over them, and its batch axis."""
+    columns = [
+        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,)) for s, d in zip(starts, dims, strict=True)
+    ]
+    return concatenate(columns, 1), 0
+
+
+def _first(starts: Sequence[Any]) -> Any:
+    """The start index 0, of the dtype of `starts`."""
+    return type_of(starts[0]).dtype.type(0)  # type: ignore[attr-defined]
+
+
+# dynamic_slice ------------------------------------------------------------------------------------
+
+
+class DynamicSliceParams(NamedTuple):
+    slice_sizes: Shape
+
+
+class DynamicSlice(Primitive[DynamicSliceParams]):
+    name = "dynamic_slice"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: DynamicSliceParams) -> Sequence[ShapedArray]:
+        x, *starts = avals
+        _check_window(self.name, x, starts, params.slice_sizes)
+        return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DynamicSliceParams
+    ) -> tuple[Any, Any]:
+        starts = primals[1:]
+        return [bind1(self, *primals, params=params)], [bind1(self, tangents[0], *starts, params=params)]
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: DynamicSliceParams
+    ) -> Sequence[Any]:
+        [ct], (x, *starts) = cotangents, operands
+        placed = ct if type(ct) is Zero else bind1(dynamic_update_slice_p, zeros(x.aval), ct, *starts)
+        return [Zero(x.aval) if type(ct) is Zero else placed, *(None for _ in starts)]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: DynamicSliceParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (x, *starts), (dim, *start_dims) = operands, dims
+        sizes = params.slice_sizes
+        if all(d is None for d in start_dims):
+            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))  # type: ignore[arg-type]
+            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))  # type: ignore[arg-type]
+            return [bind1(self, x, *everywhere, params=batched)], [dim]
+        indices, indices_dim = _index_vectors(axis, starts, start_dims)
+        axes = tuple(range(len(sizes)))
+        windows = GatherDimensionNumbers(offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes)
+        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)  # noqa: FBT003
+        return gather_p.batch(axis, (x, indices), (dim, indices_dim), gathered)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: DynamicSliceParams) -> Sequence[Any]:
+        x, *starts = operands
+        inner = element_shape(ctx.avals_in[0])
+        sizes = {"slice_sizes": ctx.ints((*params.slice_sizes, *inner))}
+        return [ctx.op1("stablehlo.dynamic_slice", ctx.avals_out[0], [x, *starts, *_zeros(ctx, 1, inner)], sizes)]
+
+
+dynamic_slice_p = DynamicSlice()
+
+
+def _zeros(ctx: Any, n_arrays: int, axes: Sequence[int]) -> list[Any]:
+    """Start indices 0 for further axes, as values of the module; the indices follow `n_arrays` operands."""
+    dtype = ctx.avals_in[n_arrays].dtype if len(ctx.avals_in) > n_arrays else np.dtype(np.int32)
+    return [ctx.constant(np.zeros((), dtype)) for _ in axes]
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """The window of `operand` with static `slice_sizes` that begins at `start_indices`.
+
+    `start_indices` are integer scalars, one for each dimension, or an array of them. Negative ones count from
+    the end, if `allow_negative_indices` (for all dimensions, or one by one). A window that reaches over an edge
+    is moved until it fits. Source: StableHLO specification, `dynamic_slice`.
+
+    >>> dynamic_slice(np.arange(5), (4,), (2,))
+    Array([3, 4], dtype=int32)
+    """
+    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    starts = start_scalars("dynamic_slice", shape, start_indices, allow_negative_indices)
+    params = DynamicSliceParams(tuple(map(operator.index, slice_sizes)))
+    return bind1(dynamic_slice_p, operand, *starts, params=params)
+
+
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
+    """The window of `operand` along `axis` with static `slice_size` that begins at `start_index`.
+
+    >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
+    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    axis = canonical_axis(axis, len(shape))
+    sizes = list(shape)
+    sizes[axis] = operator.index(slice_size)
+    starts, wraps = _along(axis, len(shape), start_index, allow_negative_indices)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=wraps)
+
+
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
+    """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
+
+    >>> dynamic_index_in_dim(np.arange(5), -1, keepdims=False)
+    Array(4, dtype=int32)
+    """
+    window = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return window if keepdims else squeeze(window, (axis,))
+
+
+def _along(axis: int, ndim: int, index: Any, wrap: bool) -> tuple[list[Any], list[bool]]:
+    """Start indices that are 0 but along `axis`, and which of them may be negative."""
+    starts: list[Any] = [0] * ndim
+    starts[axis] = index
+    return starts, [wrap and i == axis for i in range(ndim)]
+
+
+# dynamic_update_slice -----------------------------------------------------------------------------
+
+
+class DynamicUpdateSlice(Primitive[NoParams]):
+    name = "dynamic_update_slice"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[ShapedArray]:
+        x, update, *starts = avals
+        if x.dtype != update.dtype:
+            raise DtypeError(
+                "dynamic_update_slice needs an operand and an update of one dtype.",
+                got=[f"operand: {x.text()}", f"update: {update.text()}"],
+                do="Convert one with `lax.convert_element_type`.",
+            )
+        _check_window(self.name, x, starts, update.shape)
+        return [shaped_array(x.shape, x.dtype)]
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams) -> tuple[Any, Any]:
+        starts = primals[2:]
+        given = [instantiate(t) for t in tangents[:2]]
+        return [bind1(self, *primals)], [bind1(self, *given, *starts)]
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: NoParams
+    ) -> Sequence[Any]:
+        [ct], (x, update, *starts) = cotangents, operands
+        found: list[Any] = [None, None]
+        aval = update.aval if is_linear(update) else type_of(update)
+        if is_linear(x):
+            found[0] = Zero(x.aval) if type(ct) is Zero else bind1(self, ct, zeros(aval), *starts)
+        if is_linear(update):
+            window = DynamicSliceParams(aval.shape)
+            found[1] = Zero(aval) if type(ct) is Zero else bind1(dynamic_slice_p, ct, *starts, params=window)
+        return [*found, *(None for _ in starts)]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: NoParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (x, update, *starts), (dim, update_dim, *start_dims) = operands, dims
+        if all(d is None for d in start_dims):
+            (x, update), out_dim = aligned_at_one_dim(axis, (x, update), (dim, update_dim))
+            everywhere = inserted(tuple(starts), out_dim, _first(starts) if starts else np.int32(0))
+            return [bind1(self, x, update, *everywhere)], [out_dim]
+        indices, indices_dim = _index_vectors(axis, starts, start_dims)
+        axes = tuple(range(len(starts)))
+        windows = ScatterDimensionNumbers(axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes)
+        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)  # noqa: FBT003
+        return scatter_p.batch(axis, (x, indices, update), (dim, indices_dim, update_dim), scattered)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: NoParams) -> Sequence[Any]:
+        inner = element_shape(ctx.avals_in[0])
+        starts = _zeros(ctx, 2, inner)
+        return [ctx.op1("stablehlo.dynamic_update_slice", ctx.avals_out[0], [*operands, *starts])]
+
+
+dynamic_update_slice_p = DynamicUpdateSlice()
+
+
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
+    """`operand` with the window that begins at `start_indices` replaced by `update`, of the same rank.
+
+    Start indices are as for `dynamic_slice`: a window that reaches over an edge is moved until it fits.
+    Source: StableHLO specification, `dynamic_update_slice`.
+
+    >>> dynamic_update_slice(np.zeros(4, np.int32), np.array([1, 2], np.int32), (3,))
+    Array([0, 0, 1, 2], dtype=int32)
+    """
+    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    starts = start_scalars("dynamic_update_slice", shape, start_indices, allow_negative_indices)
+    return bind1(dynamic_update_slice_p, operand, update, *starts)
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """`operand` with the window along `axis` that begins at `start_index` replaced by `update`.
+
+    >>> dynamic_update_slice_in_dim(np.zeros(4, np.int32), np.array([1, 2], np.int32), 1, 0)
+    Array([0, 1, 2, 0], dtype=int32)
+    """
+    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    starts, wraps = _along(canonical_axis(axis, ndim), ndim, start_index, allow_negative_indices)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=wraps)
+
+
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """`operand` with the part at `index` along `axis` replaced by `update`, which may lack that axis.
+
+    >>> dynamic_update_index_in_dim(np.zeros(3, np.int32), np.int32(1), -1, 0)
+    Array([0, 0, 1], dtype=int32)
+    """
+    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    axis = canonical_axis(axis, ndim)
+    if type_of(update).ndim != ndim:  # type: ignore[attr-defined]
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )
+
+
+__all__ = [
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
+    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p",
+    "index_in_dim", "slice_in_dim",
+]  # fmt: skip

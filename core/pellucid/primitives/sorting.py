@@ -1,0 +1,385 @@
+"""Sorting, and the greatest elements: exactly, or most of them quickly."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.broadcasting import expand_dims
+from pellucid.primitives.complex_parts import imag, real
+from pellucid.primitives.concatenation import aligned_at_one_dim
+from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.families import kind_of
+from pellucid.primitives.gather import gather
+from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
+from pellucid.primitives.logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing.staging import stage
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+from pellucid.xla.compile import approx_top_k_sizes
+
+_INT32 = np.dtype(np.int32)
+
+
+def taken_along(x: Any, indices: Any, axis: int) -> Any:
+    """The elements of `x` at `indices`, which are positions along `axis`; the other axes go side by side."""
+    ndim = type_of(x).ndim  # type: ignore[attr-defined]
+    others = tuple([i for i in range(ndim) if i != axis])
+    numbers = GatherDimensionNumbers(
+        offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
+        operand_batching_dims=others, start_indices_batching_dims=others,
+    )  # fmt: skip
+    sizes = [min(1, size) for size in type_of(x).shape]  # type: ignore[attr-defined]
+    return gather(
+        x, expand_dims(indices, (ndim,)), numbers, sizes, mode=GatherScatterMode.PROMISE_IN_BOUNDS
+    )
+
+
+# sort ---------------------------------------------------------------------------------------------
+
+
+class SortParams(NamedTuple):
+    dimension: int
+    is_stable: bool
+    num_keys: int
+
+
+class Sort(Primitive[SortParams]):
+    name = "sort"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: SortParams) -> Sequence[ShapedArray]:
+        got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+        if any(a.shape != avals[0].shape for a in avals):
+            raise ShapeError("sort needs operands of one shape.", got=got)
+        if any(kind_of(a.dtype) == "key" for a in avals[: params.num_keys]):
+            raise DtypeError("sort can't order random keys.", got=got)
+        return [shaped_array(a.shape, a.dtype, a.weak_type) for a in avals]
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams) -> tuple[Any, Any]:
+        dimension = params.dimension
+        positions = broadcasted_iota(np.dtype(np.uint32), type_of(primals[0]).shape, dimension)  # type: ignore[attr-defined]
+        *results, order = bind(self, *primals, positions, params=params)
+        return results, [
+            t if type(t) is Zero else taken_along(t, order, dimension) for t in tangents
+        ]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SortParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        aligned, dim = aligned_at_one_dim(axis, operands, dims)
+        batched = params._replace(dimension=params.dimension + (dim <= params.dimension))
+        return bind(self, *aligned, params=batched), [dim] * len(operands)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: SortParams) -> Sequence[Any]:
+        attributes = {"dimension": ctx.integer(params.dimension), "is_stable": ctx.boolean(params.is_stable)}
+        op = ctx.op("stablehlo.sort", ctx.types(ctx.avals_out), operands, attributes, regions=1)
+        comparator = _comparator(tuple([a.dtype for a in ctx.avals_in]), params.num_keys)
+        ctx.jaxpr_body(op.regions[0], comparator.jaxpr)
+        return list(op.results)
+
+
+sort_p = Sort()
+
+
+@functools.lru_cache(maxsize=256)
+def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
+    """The program that tells, of two elements of each operand, whether the first ones come first."""
+
+    def comes_first(*scalars: Any) -> list[Any]:
+        pairs = list(zip(scalars[::2], scalars[1::2], strict=True))[:num_keys]
+        keys = [key for x, y in pairs for key in zip(_ordered_parts(x), _ordered_parts(y), strict=True)]
+        result: Any = None
+        for x, y in reversed(keys):
+            floating = kind_of(type_of(x).dtype) == "floating"  # type: ignore[attr-defined]
+            less = bind1(lt_to_p, x, y) if floating else lt(x, y)
+            if result is not None:
+                equal = bind1(eq_to_p, x, y) if floating else eq(x, y)
+                less = bitwise_or(less, bitwise_and(equal, result))
+            result = less
+        return [result]
+
+    avals = [shaped_array((), dtype) for dtype in dtypes for _ in range(2)]
+    return ClosedJaxpr(*stage(comes_first, avals))
+
+
+def _ordered_parts(x: Any) -> list[Any]:
+    """Real numbers, with one zero and one NaN only, by whose total order `x` is ordered."""
+    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    match kind_of(dtype):
+        case "complex":
+            return [*_ordered_parts(real(x)), *_ordered_parts(imag(x))]
+        case "floating":
+            # XLA recognizes exactly this pattern and sorts by radix where it can.
+            one_zero = select_n(eq(x, dtype.type(0)), x, dtype.type(0))
+            return [select_n(ne(x, x), one_zero, dtype.type(np.nan))]
+    return [x]
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """`operand` in increasing order along `dimension`; of a sequence of arrays, all in the order of the first.
+
+    The first `num_keys` arrays are compared, one after the other. NaNs come last; 0.0 and -0.0 are equal, as are
+    all NaNs; complex numbers are ordered by their real, then their imaginary parts. A stable sort keeps the order
+    of equal elements. Gives a tuple if `operand` is a sequence.
+    Source: StableHLO specification, `sort`.
+
+    >>> sort(np.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    if not isinstance(operand, (list, tuple)):
+        return sort((operand,), dimension, is_stable, num_keys)[0]
+    if not operand:
+        raise ArgumentValueError("sort needs at least one array.")
+    if not 1 <= num_keys <= len(operand):
+        raise ArgumentValueError(
+            f"sort needs between 1 and {len(operand)} keys, the number of arrays, got num_keys={num_keys}."
+        )
+    dimension = canonical_axis(dimension, type_of(operand[0]).ndim)  # type: ignore[attr-defined]
+    return tuple(bind(sort_p, *operand, params=SortParams(dimension, bool(is_stable), num_keys)))
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """`keys` in increasing order along `dimension`, and `values` in the same order.
+
+    >>> sort_key_val(np.array([3, 1, 2]), np.array([30, 10, 20]))[1]
+    Array([10, 20, 30], dtype=int32)
+    """
+    k, v = sort((keys, values), dimension, is_stable)
+    return k, v
+
+
+# top_k --------------------------------------------------------------------------------------------
+
+
+class Greatest(Primitive[Any]):
+    """A primitive that gives some elements along an axis and their positions."""
+
+    def axis_of(self, params: Any, ndim: int) -> int:
+        """The axis along which elements are compared."""
+        raise self.missing("axis_of")
+
+    def with_axis(self, params: Any, axis: int) -> Any:
+        """Params with another axis."""
+        raise self.missing("with_axis")
+
+    def results(self, x: ShapedArray, axis: int, size: int) -> Sequence[ShapedArray]:
+        """Types of the elements and of their positions."""
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        return [shaped_array(shape, x.dtype, x.weak_type), shaped_array(shape, _INT32, x.weak_type)]
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+        axis = self.axis_of(params, type_of(primals[0]).ndim)  # type: ignore[attr-defined]
+        values, positions = bind(self, *primals, params=params)
+        zero = Zero(type_of(positions).tangent())
+        return [values, positions], [taken_along(tangents[0], positions, axis), zero]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        compared = self.axis_of(params, type_of(operands[0]).ndim - 1)  # type: ignore[attr-defined]
+        batched = self.with_axis(params, compared + (dim <= compared))
+        return bind(self, *operands, params=batched), [dim, dim]
+
+
+class TopKParams(NamedTuple):
+    axis: int
+    k: int
+
+
+class TopK(Greatest):
+    name = "top_k"
+
+    def axis_of(self, params: TopKParams, ndim: int) -> int:
+        return params.axis
+
+    def with_axis(self, params: TopKParams, axis: int) -> TopKParams:
+        return TopKParams(axis, params.k)
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: TopKParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        axis, k = params
+        if kind_of(x.dtype) in ("complex", "key"):
+            raise DtypeError("top_k needs real numbers.", got=f"operand: {x.text()}")
+        if not 0 <= k <= x.shape[axis]:
+            raise ShapeError(
+                f"top_k needs 0 <= k <= {x.shape[axis]}, the size of axis {axis}, got k={k}.",
+                got=f"operand: {x.text()}",
+            )
+        return self.results(x, axis, k)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: TopKParams) -> Sequence[Any]:
+        [x], [aval], results = operands, ctx.avals_in, ctx.avals_out
+        axis, k = params
+        last = aval.ndim - 1
+        if axis == last:
+            return self._along_last(ctx, x, results, k)
+        order = [*(i for i in range(aval.ndim) if i != axis), axis]
+        back = [order.index(i) for i in range(aval.ndim)]
+        rows = ctx.transpose(x, order, aval.update(shape=tuple([aval.shape[i] for i in order])))
+        moved = [r.update(shape=tuple([r.shape[i] for i in order])) for r in results]
+        found = self._along_last(ctx, rows, moved, k)
+        return [ctx.transpose(v, back, r) for v, r in zip(found, results, strict=True)]
+
+    def _along_last(self, ctx: Any, x: Any, results: Sequence[ShapedArray], k: int) -> Sequence[Any]:
+        return list(ctx.op("chlo.top_k", ctx.types(results), [x], {"k": ctx.integer(k)}).results)
+
+
+top_k_p = TopK()
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The `k` greatest elements along `axis` in decreasing order, and their positions (int32).
+
+    Of equal elements the first ones come first; NaNs are greatest. Needs real numbers.
+    Source: CHLO, `top_k`.
+
+    >>> top_k(np.array([1, 3, 2]), 2)
+    (Array([3, 2], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    params = TopKParams(canonical_axis(axis, ndim), operator.index(k))
+    values, positions = bind(top_k_p, operand, params=params)
+    return values, positions
+
+
+# approx_top_k -------------------------------------------------------------------------------------
+
+
+class ApproxTopKParams(NamedTuple):
+    k: int
+    reduction_dimension: int
+    recall_target: float
+    is_max_k: bool
+    reduction_input_size_override: int
+    aggregate_to_topk: bool
+
+
+class ApproxTopK(Greatest):
+    name = "approx_top_k"
+
+    def axis_of(self, params: ApproxTopKParams, ndim: int) -> int:
+        return canonical_axis(params.reduction_dimension, ndim, "reduction_dimension")
+
+    def with_axis(self, params: ApproxTopKParams, axis: int) -> ApproxTopKParams:
+        return params._replace(reduction_dimension=axis)
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ApproxTopKParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        axis, k = self.axis_of(params, x.ndim), params.k
+        if kind_of(x.dtype) != "floating":
+            raise DtypeError("approx_max_k and approx_min_k need floating numbers.", got=f"operand: {x.text()}")
+        if not 0 < k <= x.shape[axis]:
+            raise ShapeError(
+                f"approx_max_k and approx_min_k need 0 < k <= {x.shape[axis]}, the size of axis {axis}, got k={k}.",
+                got=f"operand: {x.text()}",
+            )
+        if params.aggregate_to_topk:
+            return self.results(x, axis, k)
+        size = approx_top_k_sizes(
+            x.shape[axis], x.ndim, k, params.recall_target, False, params.reduction_input_size_override  # noqa: FBT003
+        )[0]
+        return self.results(x, axis, size)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ApproxTopKParams) -> Sequence[Any]:
+        [x] = ctx.avals_in
+        axis = self.axis_of(params, x.ndim)
+        positions_aval = shaped_array(x.shape, _INT32)
+        positions = ctx.op1("stablehlo.iota", positions_aval, [], {"iota_dimension": ctx.integer(axis)})
+        worst = -np.inf if params.is_max_k else np.inf
+        initial = [ctx.constant(np.asarray(worst, x.dtype)), ctx.constant(np.int32(-1))]
+        comparator = ctx.symbol(_better(x.dtype, params.is_max_k).jaxpr, "better")
+        config = {
+            "aggregate_to_topk": _text(params.aggregate_to_topk),
+            "is_fallback": _text(ctx.platform != "tpu"),
+            "recall_target": f"{params.recall_target!r} : f32",
+            "reduction_dim": f"{axis} : i64",
+            "reduction_input_size_override": f"{params.reduction_input_size_override} : i64",
+            "top_k": f"{params.k} : i64",
+        }
+        attributes = {
+            "call_target_name": ctx.string("ApproxTopK"),
+            "called_computations": ctx.attribute(f"[{comparator}]"),
+            "mhlo.backend_config": ctx.attribute("{" + ", ".join(f"{k} = {v}" for k, v in config.items()) + "}"),
+        }
+        operands = [operands[0], positions, *initial]
+        return list(ctx.op("stablehlo.custom_call", ctx.types(ctx.avals_out), operands, attributes).results)
+
+
+approx_top_k_p = ApproxTopK()
+
+
+def _text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+@functools.lru_cache(maxsize=64)
+def _better(dtype: Any, greater: bool) -> ClosedJaxpr:
+    """The program that compares two elements; their positions come along unused."""
+    element, position = shaped_array((), dtype), shaped_array((), _INT32)
+    compare = gt if greater else lt
+    return ClosedJaxpr(*stage(lambda x, y, i, j: [compare(x, y)], [element, element, position, position]))
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """About the `k` greatest elements along `reduction_dimension` in decreasing order, and their positions.
+
+    `recall_target` is the share of the true ones that is expected among them. Platforms without the
+    approximation give the exact ones. Without `aggregate_to_topk` there are more than `k`, unsorted, as many as
+    the partial reduction leaves; `reduction_input_size_override` is the size on which its recall is computed.
+    Source: Chern et al., TPU-KNN (2022).
+
+    >>> approx_max_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
+    Array([3., 2.], dtype=float32)
+    """
+    return _approx(operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk)  # noqa: FBT003
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """About the `k` least elements along `reduction_dimension` in increasing order, and their positions.
+
+    Otherwise as `approx_max_k`.
+
+    >>> approx_min_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
+    Array([1., 2.], dtype=float32)
+    """
+    return _approx(operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk)  # noqa: FBT003
+
+
+def _approx(
+    operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
+) -> tuple[Any, Any]:
+    params = ApproxTopKParams(
+        operator.index(k), operator.index(axis), float(recall), is_max_k, operator.index(override), bool(aggregate)
+    )
+    values, positions = bind(approx_top_k_p, operand, params=params)
+    return values, positions
+
+
+__all__ = [
+    "approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p",
+]  # fmt: skip

@@ -1,0 +1,342 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pellucid.ir.avals import shaped_array
+from pellucid.primitives.accuracy import AccuracyParams, accuracy_attributes, accuracy_params, with_accuracy
+from pellucid.primitives.arithmetic import add, div, integer_pow, log, log_p, mul, neg, rsqrt, square, sub
+from pellucid.primitives.complex_parts import real_dtype
+from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
+from pellucid.tracing.trace import bind1
+
+INEXACT = FLOATING | COMPLEX
+
+# Exponentials and logarithms ----------------------------------------------------------------------
+
+
+def exp(x: Any, *, accuracy: Any = None) -> Any:
+    """Exponential of `x`, element by element.
+
+    Source: StableHLO specification, `exponential`.
+
+    >>> exp(np.float32(0))
+    Array(1., dtype=float32)
+    """
+    return bind1(exp_p, x, params=accuracy_params(accuracy))
+
+
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
+    """2 to the power `x`, element by element.
+
+    >>> exp2(np.float32(3))
+    Array(8., dtype=float32)
+    """
+    return bind1(exp2_p, x, params=accuracy_params(accuracy))
+
+
+def expm1(x: Any, *, accuracy: Any = None) -> Any:
+    """`exp(x) - 1`, element by element, accurate for small `x`.
+
+    Source: StableHLO specification, `exponential_minus_one`.
+
+    >>> expm1(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(expm1_p, x, params=accuracy_params(accuracy))
+
+
+def log1p(x: Any, *, accuracy: Any = None) -> Any:
+    """`log(1 + x)`, element by element, accurate for small `x`.
+
+    Source: StableHLO specification, `log_plus_one`.
+
+    >>> log1p(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(log1p_p, x, params=accuracy_params(accuracy))
+
+
+def logistic(x: Any, *, accuracy: Any = None) -> Any:
+    """`1 / (1 + exp(-x))`, the logistic function (sigmoid) of `x`, element by element.
+
+    >>> logistic(np.float32(0))
+    Array(0.5, dtype=float32)
+    """
+    return bind1(logistic_p, x, params=accuracy_params(accuracy))
+
+
+def _lower_exp2(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
+    [result] = ctx.avals_out
+    exponent = ctx.op1("stablehlo.multiply", result, [ctx.full(result, math.log(2)), *operands])
+    return ctx.op1("stablehlo.exponential", result, [exponent], accuracy_attributes(ctx, params))
+
+
+def _lower_logistic(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
+    [result] = ctx.avals_out
+    one = ctx.full(result, 1)
+    power = ctx.op1("stablehlo.exponential", result, [ctx.op1("stablehlo.negate", result, operands)])
+    return ctx.op1("stablehlo.divide", result, [one, ctx.op1("stablehlo.add", result, [one, power])])
+
+
+exp_p: Elementwise = Elementwise(
+    "exp", accepts=INEXACT, hlo=with_accuracy("exponential"), tangents=(lambda t, y, x: mul(t, y),)
+)
+exp2_p: Elementwise = Elementwise(
+    "exp2", accepts=INEXACT, hlo=_lower_exp2,
+    tangents=(lambda t, y, x: mul(log(constant_like(x, 2)), mul(t, y)),),
+)  # fmt: skip
+expm1_p: Elementwise = Elementwise(
+    "expm1", accepts=INEXACT, hlo=with_accuracy("exponential_minus_one"),
+    tangents=(lambda t, y, x: mul(t, add(y, constant_like(y, 1))),),
+)  # fmt: skip
+log1p_p: Elementwise = Elementwise(
+    "log1p", accepts=INEXACT, hlo=with_accuracy("log_plus_one"),
+    tangents=(lambda t, y, x: div(t, add(x, constant_like(x, 1))),),
+)  # fmt: skip
+logistic_p: Elementwise = Elementwise(
+    "logistic", accepts=INEXACT, hlo=_lower_logistic,
+    tangents=(lambda t, y, x: mul(t, mul(y, sub(constant_like(y, 1), y))),),
+)  # fmt: skip
+
+
+# Trigonometric functions --------------------------------------------------------------------------
+
+
+def sin(x: Any, *, accuracy: Any = None) -> Any:
+    """Sine of `x`, an angle in radians, element by element.
+
+    Source: StableHLO specification, `sine`.
+
+    >>> sin(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(sin_p, x, params=accuracy_params(accuracy))
+
+
+def cos(x: Any, *, accuracy: Any = None) -> Any:
+    """Cosine of `x`, an angle in radians, element by element.
+
+    Source: StableHLO specification, `cosine`.
+
+    >>> cos(np.float32(0))
+    Array(1., dtype=float32)
+    """
+    return bind1(cos_p, x, params=accuracy_params(accuracy))
+
+
+def tan(x: Any, *, accuracy: Any = None) -> Any:
+    """Tangent of `x`, an angle in radians, element by element.
+
+    Source: StableHLO specification, `tan`.
+
+    >>> tan(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(tan_p, x, params=accuracy_params(accuracy))
+
+
+def asin(x: Any) -> Any:
+    """The angle in radians whose sine is `x`, element by element; between -π/2 and π/2, NaN if there is none.
+
+    >>> asin(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(asin_p, x)
+
+
+def acos(x: Any) -> Any:
+    """The angle in radians whose cosine is `x`, element by element; between 0 and π, NaN if there is none.
+
+    >>> acos(np.float32(1))
+    Array(0., dtype=float32)
+    """
+    return bind1(acos_p, x)
+
+
+def atan(x: Any) -> Any:
+    """The angle in radians whose tangent is `x`, element by element; between -π/2 and π/2.
+
+    >>> atan(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(atan_p, x)
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """The angle in radians of the point at height `x` and distance `y`, element by element; from -π to π.
+
+    Source: StableHLO specification, `atan2`.
+
+    >>> atan2(np.float32(0), np.float32(1))
+    Array(0., dtype=float32)
+    """
+    return bind1(atan2_p, x, y)
+
+
+def _complex_circular(function: str) -> Any:
+    """Lowering of sine or cosine: for complex x + iy by sin and cos of x, sinh and cosh of y.
+
+    Both hyperbolic functions come from exp(±y) - 1, which keeps sinh accurate for small y. On the
+    imaginary axis the part that must vanish is an exact zero, also where the other one is infinite.
+    """
+
+    def lower(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
+        [result], [z] = ctx.avals_out, operands
+        if kind_of(result.dtype) != "complex":
+            name = {"sin": "stablehlo.sine", "cos": "stablehlo.cosine"}[function]
+            return ctx.op1(name, result, operands, accuracy_attributes(ctx, params))
+        part = shaped_array(result.shape, real_dtype(result.dtype))
+
+        def op(name: str, *xs: Any) -> Any:
+            return ctx.op1(f"stablehlo.{name}", part, xs)
+
+        x, y = op("real", z), op("imag", z)
+        zero, two = ctx.full(part, 0), ctx.full(part, 2)
+        up, down = op("exponential_minus_one", y), op("exponential_minus_one", op("negate", y))
+        sinh = op("divide", op("subtract", up, down), two)
+        cosh = op("divide", op("add", op("add", up, down), two), two)
+        sine, cosine = op("sine", x), op("cosine", x)
+        if function == "sin":
+            parts = op("multiply", sine, cosh), op("multiply", cosine, sinh)
+            on_axis = zero, parts[1]
+        else:
+            parts = op("multiply", cosine, cosh), op("multiply", op("negate", sine), sinh)
+            on_axis = parts[0], zero
+        whole, axis = (ctx.op1("stablehlo.complex", result, pair) for pair in (parts, on_axis))
+        return ctx.op1("stablehlo.select", result, [ctx.compare(x, zero, "EQ", part), axis, whole])
+
+    return lower
+
+
+def _one_minus_square(x: Any) -> Any:
+    return sub(constant_like(x, 1), square(x))
+
+
+def _sum_of_squares(x: Any, y: Any) -> Any:
+    return add(square(x), square(y))
+
+
+sin_p: Elementwise = Elementwise(
+    "sin", accepts=INEXACT, hlo=_complex_circular("sin"), tangents=(lambda t, y, x: mul(t, cos(x)),)
+)
+cos_p: Elementwise = Elementwise(
+    "cos", accepts=INEXACT, hlo=_complex_circular("cos"), tangents=(lambda t, y, x: neg(mul(t, sin(x))),)
+)
+tan_p: Elementwise = Elementwise(
+    "tan", accepts=INEXACT, hlo=with_accuracy("tan"),
+    tangents=(lambda t, y, x: mul(t, add(constant_like(x, 1), square(y))),),
+)  # fmt: skip
+asin_p: Elementwise = Elementwise(
+    "asin", accepts=INEXACT, hlo="chlo.asin", tangents=(lambda t, y, x: mul(t, rsqrt(_one_minus_square(x))),)
+)
+acos_p: Elementwise = Elementwise(
+    "acos", accepts=INEXACT, hlo="chlo.acos",
+    tangents=(lambda t, y, x: mul(t, neg(rsqrt(_one_minus_square(x)))),),
+)  # fmt: skip
+atan_p: Elementwise = Elementwise(
+    "atan", accepts=INEXACT, hlo="chlo.atan",
+    tangents=(lambda t, y, x: div(t, add(constant_like(x, 1), square(x))),),
+)  # fmt: skip
+atan2_p: Elementwise = Elementwise(
+    "atan2", accepts=INEXACT, hlo="atan2",
+    tangents=(
+        lambda t, z, x, y: mul(t, div(y, _sum_of_squares(x, y))),
+        lambda t, z, x, y: mul(t, div(neg(x), _sum_of_squares(x, y))),
+    ),
+)  # fmt: skip
+
+
+# Hyperbolic functions -----------------------------------------------------------------------------
+
+
+def sinh(x: Any) -> Any:
+    """Hyperbolic sine of `x`, element by element.
+
+    >>> sinh(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(sinh_p, x)
+
+
+def cosh(x: Any) -> Any:
+    """Hyperbolic cosine of `x`, element by element.
+
+    >>> cosh(np.float32(0))
+    Array(1., dtype=float32)
+    """
+    return bind1(cosh_p, x)
+
+
+def tanh(x: Any, *, accuracy: Any = None) -> Any:
+    """Hyperbolic tangent of `x`, element by element.
+
+    Source: StableHLO specification, `tanh`.
+
+    >>> tanh(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(tanh_p, x, params=accuracy_params(accuracy))
+
+
+def asinh(x: Any) -> Any:
+    """The number whose hyperbolic sine is `x`, element by element.
+
+    >>> asinh(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(asinh_p, x)
+
+
+def acosh(x: Any) -> Any:
+    """The number of at least 0 whose hyperbolic cosine is `x`, element by element; NaN if there is none.
+
+    >>> acosh(np.float32(1))
+    Array(0., dtype=float32)
+    """
+    return bind1(acosh_p, x)
+
+
+def atanh(x: Any) -> Any:
+    """The number whose hyperbolic tangent is `x`, element by element; NaN if there is none.
+
+    >>> atanh(np.float32(0))
+    Array(0., dtype=float32)
+    """
+    return bind1(atanh_p, x)
+
+
+def _atanh_tangent(t: Any, y: Any, x: Any) -> Any:
+    one = constant_like(x, 1)
+    return mul(integer_pow(add(one, x), -1), div(t, sub(one, x)))
+
+
+sinh_p: Elementwise = Elementwise(
+    "sinh", accepts=INEXACT, hlo="chlo.sinh", tangents=(lambda t, y, x: mul(t, cosh(x)),)
+)
+cosh_p: Elementwise = Elementwise(
+    "cosh", accepts=INEXACT, hlo="chlo.cosh", tangents=(lambda t, y, x: mul(t, sinh(x)),)
+)
+# 1 - y² as (1 + y)(1 - y), which is accurate where |y| is almost 1.
+tanh_p: Elementwise = Elementwise(
+    "tanh", accepts=INEXACT, hlo=with_accuracy("tanh"),
+    tangents=(lambda t, y, x: mul(add(t, mul(t, y)), sub(constant_like(y, 1), y)),),
+)  # fmt: skip
+asinh_p: Elementwise = Elementwise(
+    "asinh", accepts=INEXACT, hlo="chlo.asinh",
+    tangents=(lambda t, y, x: mul(t, rsqrt(add(square(x), constant_like(x, 1)))),),
+)  # fmt: skip
+acosh_p: Elementwise = Elementwise(
+    "acosh", accepts=INEXACT, hlo="chlo.acosh",
+    tangents=(lambda t, y, x: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),),
+)  # fmt: skip
+atanh_p: Elementwise = Elementwise("atanh", accepts=INEXACT, hlo="chlo.atanh", tangents=(_atanh_tangent,))
+
+__all__ = [
+    "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2", "atan2_p", "atan_p",
+    "atanh", "atanh_p", "cos", "cos_p", "cosh", "cosh_p", "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p",
+    "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "sin", "sin_p", "sinh", "sinh_p", "tan", "tan_p",
+    "tanh", "tanh_p",
+]  # fmt: skip

@@ -1,0 +1,116 @@
+"""Sizes of windows that slide over an array: dilation, padding, how many there are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+
+Shape = tuple[int, ...]
+Pads = tuple[tuple[int, int], ...]
+PADDING_NAMES = ("VALID", "SAME", "SAME_LOWER")
+
+
+def dilated_size(size: int, dilation: int) -> int:
+    """Length of `size` elements with `dilation - 1` holes between neighbours."""
+    return 0 if size == 0 else (size - 1) * dilation + 1
+
+
+def window_count(size: int, window: int, stride: int) -> int:
+    """How many windows of length `window`, `stride` apart, fit into `size` elements."""
+    return 0 if size < window else (size - window) // stride + 1
+
+
+def same_padding(size: int, window: int, stride: int, more_at_start: bool = False) -> tuple[int, int]:
+    """Padding that makes as many windows as there are strides in `size`; an odd one goes to the end."""
+    total = max((-(-size // stride) - 1) * stride + window - size, 0)
+    return (total - total // 2, total // 2) if more_at_start else (total // 2, total - total // 2)
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
+) -> list[tuple[int, int]]:
+    """Padding before and after each axis that `padding` means: 'VALID', 'SAME' or 'SAME_LOWER'.
+
+    'VALID' pads nothing; 'SAME' makes ceil(size / stride) windows and puts an odd element of padding after the
+    array, 'SAME_LOWER' before it. Raises ArgumentValueError for another name.
+
+    >>> padtype_to_pads((10, 10), (3, 3), (2, 2), "SAME")
+    [(0, 1), (0, 1)]
+    """
+    name = getattr(padding, "name", padding)
+    name = name.upper() if isinstance(name, str) else name
+    if name not in PADDING_NAMES:
+        raise ArgumentValueError(
+            "this is no padding.", got=f"padding: {padding!r}", do="Use 'VALID', 'SAME' or 'SAME_LOWER'."
+        )
+    if name == "VALID":
+        return [(0, 0)] * len(in_shape)
+    return [
+        same_padding(size, window, stride, name == "SAME_LOWER")
+        for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True)
+    ]
+
+
+def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
+    """`values` as a tuple of `count` positive integers; None means ones."""
+    if values is None:
+        return (1,) * count
+    found = integers(values, name, caller)
+    if len(found) != count:
+        raise ShapeError(
+            f"{caller} needs one of {name} for each of {count} window axes, got {len(found)}.",
+            got=f"{name}: {found}",
+        )
+    if any(v < 1 for v in found):
+        raise ArgumentValueError(f"{caller} needs positive {name}.", got=f"{name}: {found}")
+    return found
+
+
+def integers(values: Any, name: str, caller: str) -> Shape:
+    """`values` as a tuple of integers; raises ArgumentTypeError for anything else."""
+    try:
+        return tuple([operator.index(v) for v in values])
+    except TypeError:
+        raise ArgumentTypeError(f"{caller} needs integers as {name}.", got=f"{name}: {values!r}") from None
+
+
+def explicit_pads(padding: Any, count: int, caller: str) -> Pads:
+    """`padding` as `count` pairs (before, after); raises for another form."""
+    try:
+        pads = tuple([(operator.index(low), operator.index(high)) for low, high in padding])
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"{caller} needs padding by name, or as pairs (before, after).", got=f"padding: {padding!r}"
+        ) from None
+    if len(pads) != count:
+        raise ShapeError(f"{caller} needs {count} pairs of padding, got {len(pads)}.", got=f"padding: {pads}")
+    return pads
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Shape:
+    """Shape of an array reduced over sliding windows.
+
+    >>> reduce_window_shape_tuple((10,), (3,), (2,), ((0, 1),))
+    (5,)
+    """
+    ndim = len(operand_shape)
+    return tuple([
+        window_count(dilated_size(size, base) + low + high, dilated_size(window, dilation), stride)
+        for size, window, stride, (low, high), base, dilation in zip(
+            operand_shape, window_dimensions, window_strides, padding,
+            base_dilation or (1,) * ndim, window_dilation or (1,) * ndim, strict=True,
+        )  # fmt: skip
+    ])
+
+
+__all__ = ["padtype_to_pads", "reduce_window_shape_tuple"]

@@ -1,0 +1,251 @@
+"""`Array`: values on devices. jaxlib's class, given its Python attributes here and in `host` and `interchange`.
+
+Operators and NumPy's methods are installed by `wiring`; they are the NumPy API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentValueError, DeletedArrayError
+from pellucid.base.source import describe
+from pellucid.runtime import platforms
+from pellucid.runtime.donation import donors_of
+from pellucid.runtime.failures import runtime_error
+from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.xla import arrays
+from pellucid.xla.arrays import Array, ArrayImpl
+from pellucid.xla.compile import JaxRuntimeError
+
+__all__ = ["Array", "ArrayImpl", "Shard", "attribute", "method"]
+
+
+def attribute(name: str) -> Callable[[Callable[[Any], Any]], Any]:
+    """Install a function as the property `name` of arrays."""
+
+    def install(function: Callable[[Any], Any]) -> Any:
+        setattr(ArrayImpl, name, property(function))
+        return function
+
+    return install
+
+
+def method(name: str) -> Callable[[Callable[..., Any]], Any]:
+    """Install a function as the method `name` of arrays."""
+
+    def install(function: Callable[..., Any]) -> Any:
+        setattr(ArrayImpl, name, function)
+        return function
+
+    return install
+
+
+def default_sharding() -> Any:
+    """Where a new array goes if nobody says: one device, uncommitted."""
+    return make_single_device_sharding(platforms.default_device())
+
+
+# Type ---------------------------------------------------------------------------------------------
+
+for _name in ("shape", "dtype", "ndim", "size", "weak_type"):
+    # One C-level getter on top of another: no Python frame for the attributes that are read most.
+    def _getter(array: Any, _name: str = _name) -> Any:
+        return getattr(array.aval, _name)
+
+    setattr(ArrayImpl, _name, property(_getter))
+
+
+@attribute("itemsize")
+def _itemsize(array: Any) -> int:
+    """Bytes of one element."""
+    return np.dtype(array.dtype).itemsize
+
+
+@attribute("nbytes")
+def _nbytes(array: Any) -> int:
+    """Bytes of all elements, wherever they lie."""
+    return array.aval.nbytes
+
+
+@method("__len__")
+def _len(array: Any) -> int:
+    return len(array.aval)
+
+
+ArrayImpl.__hash__ = None
+ArrayImpl.__array_priority__ = 100
+
+
+# Place --------------------------------------------------------------------------------------------
+
+
+@attribute("sharding")
+def _sharding(array: Any) -> Any:
+    """Which device holds which part, in which memory."""
+    return array._sharding
+
+
+@attribute("committed")
+def _committed(array: Any) -> bool:
+    """Whether the user chose the array's devices, so that computations on it must run there."""
+    return array._committed
+
+
+@attribute("device")
+def _device(array: Any) -> Any:
+    """The array's device; its sharding if it has several."""
+    check_not_deleted(array)
+    devices = array._sharding._internal_device_list
+    return devices[0] if len(devices) == 1 else array._sharding
+
+
+@method("devices")
+def _devices(array: Any) -> set[Any]:
+    """The devices that hold the array's shards."""
+    check_not_deleted(array)
+    return set(array._sharding.device_set)
+
+
+@attribute("is_fully_addressable")
+def _is_fully_addressable(array: Any) -> bool:
+    """Whether all parts lie on this process's devices."""
+    return array._sharding.is_fully_addressable
+
+
+@attribute("is_fully_replicated")
+def _is_fully_replicated(array: Any) -> bool:
+    """Whether each device holds the whole array."""
+    return array._sharding.is_fully_replicated
+
+
+@attribute("format")
+def _format(array: Any) -> Format:
+    """The array's layout in memory, and its sharding."""
+    check_not_deleted(array)
+    return Format(Layout.from_pjrt_layout(array._pjrt_layout), array._sharding)
+
+
+class Shard:
+    """One device's part of an array: where it is, which part it is, and its data.
+
+    `replica_id` numbers the devices that hold the same part; `data` is an array on the device, None where
+    the device belongs to another process.
+    """
+
+    __slots__ = ("device", "index", "replica_id", "data")
+
+    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any) -> None:
+        self.device = device
+        self.index = index
+        self.replica_id = replica_id
+        self.data = data
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
+
+
+def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
+    """The shards of `array` in the order of its devices."""
+    check_not_deleted(array)
+    sharding = array._sharding
+    local = {
+        shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)
+    }
+    seen: dict[tuple[Any, ...], int] = {}
+    shards = []
+    for device, index in sharding.devices_indices_map(array.shape).items():
+        key = tuple((s.start, s.stop) for s in index)
+        replica_id = seen.get(key, 0)
+        seen[key] = replica_id + 1
+        if device in local or not addressable_only:
+            shards.append(Shard(device, index, replica_id, local.get(device)))
+    return shards
+
+
+@attribute("addressable_shards")
+def _addressable_shards(array: Any) -> list[Shard]:
+    """The parts on this process's devices."""
+    return shards_of(array, addressable_only=True)
+
+
+@attribute("global_shards")
+def _global_shards(array: Any) -> list[Shard]:
+    """The parts on all devices; those of other processes have no data here."""
+    return shards_of(array, addressable_only=False)
+
+
+@method("addressable_data")
+def _addressable_data(array: Any, index: int) -> Any:
+    """The data of this process's shard number `index`, as an array on one device."""
+    check_not_deleted(array)
+    shards = arrays.shards_of(array)
+    if not -len(shards) <= index < len(shards):
+        raise ArgumentValueError(
+            f"there is no shard {index}.", got=f"{array.aval.text()} has {len(shards)} shards here"
+        )
+    return shards[index]
+
+
+# Deletion -----------------------------------------------------------------------------------------
+
+
+def check_not_deleted(array: Any) -> None:
+    """Raise DeletedArrayError, naming the calls that may have taken its memory, if `array` is gone."""
+    if not array.is_deleted():
+        return
+    donors = donors_of(array.aval)
+    raise DeletedArrayError(
+        f"an array of type {array.aval.text()} was deleted, or donated to a call that reused its memory.",
+        got=[f"`{d.function}` donates arrays of this type: its argument {d.argument}" for d in donors[:3]],
+        where=describe(donors[0].source) if donors else None,
+        do="Use the function's result instead, or don't donate this argument."
+        if donors
+        else "Copy it before deleting it, with `jnp.copy`.",
+    )
+
+
+def _checked(name: str) -> None:
+    """Let the C++ method `name` raise our errors; some of them end the process on a deleted array."""
+    unchecked = getattr(ArrayImpl, name)
+
+    def checked(array: Any) -> Any:
+        check_not_deleted(array)
+        try:
+            return unchecked(array)
+        except JaxRuntimeError as error:
+            raise runtime_error(f"Array.{name}", error) from None
+
+    checked.__name__ = name
+    checked.__doc__ = _CHECKED[name]
+    setattr(ArrayImpl, name, checked)
+
+
+_CHECKED = {
+    "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",
+    "is_ready": "Whether the array is computed.",
+    "platform": "Name of the platform that holds the array.",
+    "clone": "Another array over the same memory.",
+    "on_device_size_in_bytes": "Bytes that the array takes on this process's devices.",
+    "unsafe_buffer_pointer": "Address of the array's memory on its device.",
+    "_fully_replicated_shard": "One device's copy of an array that each device holds whole.",
+}
+for _name in _CHECKED:
+    _checked(_name)
+
+
+def _gone(name: str, instead: str) -> None:
+    def getter(array: Any) -> Any:
+        raise AttributeError(f"arrays have no `{name}`; use `{instead}`.")
+
+    setattr(ArrayImpl, name, property(getter))
+
+
+_gone("device_buffer", "addressable_data(0)")
+_gone("device_buffers", "[shard.data for shard in array.addressable_shards]")

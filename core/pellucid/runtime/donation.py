@@ -1,0 +1,49 @@
+"""Which calls donate arrays: so that the error about a donated array can name them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Donor(NamedTuple):
+    """A compiled function that takes the memory of one argument."""
+
+    function: str
+    argument: str
+    source: Any
+
+
+_donors: dict[Any, list[Donor]] = {}
+_KEPT = 256
+_KEPT_FOR_ONE_TYPE = 16
+
+
+def note(spec: Any, call: Any, source: Any) -> None:
+    """Remember which arguments of a call of `spec` are donated, by type.
+
+    The C++ call path can't tell which call took an array's memory, so the error lists the functions that
+    donate arrays of its type.
+    """
+    paths = spec.debug_info(call).argument_names
+    for path, aval, donated in zip(paths, call.avals, spec.donated(call), strict=True):
+        if donated:
+            _add(aval, Donor(spec.name, path, source))
+
+
+def note_put(aval: Any, source: Any) -> None:
+    """Remember that `device_put` took the memory of an array of type `aval`."""
+    _add(aval, Donor("device_put", "x", source))
+
+
+def _add(aval: Any, donor: Donor) -> None:
+    donors = _donors.setdefault(aval, [])
+    if donor not in donors:
+        donors.append(donor)
+        del donors[:-_KEPT_FOR_ONE_TYPE]
+    while len(_donors) > _KEPT:
+        _donors.pop(next(iter(_donors)))
+
+
+def donors_of(aval: Any) -> list[Donor]:
+    """Functions of this process that donate arrays of type `aval`."""
+    return _donors.get(aval, [])

@@ -1,0 +1,140 @@
+"""A loaded executable: arguments to shards, run, shards to results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.ir.effects import Effect
+from pellucid.runtime.failures import runtime_error
+from pellucid.runtime.tokens import tokens
+from pellucid.runtime.transfer import shard_argument
+from pellucid.xla import arrays
+from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
+from pellucid.xla.compile import JaxRuntimeError, allocated_bytes, result_handler
+
+
+_LARGE_BYTES = 64 << 20
+"""Programs that allocate this much run for so long that the detour over Python (4 us) does not show."""
+
+
+class Executable:
+    """A compiled program on its devices.
+
+    Arguments are flat arrays in the order of the program; `kept` tells which of them the compiled program
+    still takes; `consts` are arrays it takes in front of them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        loaded: Any,
+        *,
+        in_avals: Sequence[Any],
+        out_avals: Sequence[Any],
+        in_shardings: Sequence[Any],
+        out_shardings: Sequence[Any],
+        kept: Sequence[bool],
+        consts: Sequence[Any],
+        committed: bool,
+        effects: Sequence[Effect] = (),
+        has_side_effects: bool = False,
+        calls_host: bool = False,
+        keep_alive: Any = None,
+    ) -> None:
+        self.name = name
+        self.loaded = loaded
+        self.in_avals = tuple(in_avals)
+        self.out_avals = tuple(out_avals)
+        self.in_shardings = list(in_shardings)
+        self.out_shardings = list(out_shardings)
+        self.kept = list(kept)
+        self.committed = committed
+        self.effects = tuple(effects)
+        self.has_side_effects = has_side_effects
+        self.keep_alive = keep_alive
+        self.calls_host = calls_host
+        self._allocated_bytes: int | None = None
+        self.const_sharding = self.in_shardings[: len(consts)]
+        self.consts = [
+            shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
+        ]
+        self.argument_shardings = self.in_shardings[len(consts) :]
+        self.handlers = [
+            result_handler(aval, sharding, committed)
+            for aval, sharding in zip(self.out_avals, self.out_shardings, strict=True)
+        ]
+        kept_shardings = [s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k]
+        self._kept_shardings = kept_shardings
+
+    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+        """Results of the program on flat `arguments`."""
+        kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        placed = [shard_argument(x, s) for x, s in zip(kept, self._kept_shardings, strict=True)]
+        try:
+            if self.effects or self.has_side_effects:
+                return self._run_with_tokens([*self.consts, *placed])
+            results = self.loaded.execute_sharded([*self.consts, *placed])
+            return results.consume_with_handlers(self.handlers)
+        except (JaxRuntimeError, ValueError) as error:
+            raise runtime_error(self.name, error) from None
+
+    def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
+        device = self.in_devices[0]
+        incoming = [tokens.ordered(effect, device) for effect in self.effects]
+        results = self.loaded.execute_sharded([*incoming, *arguments], with_tokens=True)
+        n = len(self.effects)
+        token_handlers = [tokens.handler(device)] * n
+        outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
+        for effect, token in zip(self.effects, outgoing, strict=False):
+            tokens.set_ordered(effect, device, token)
+        tokens.add_runtime_token(device, results.consume_token())
+        return outgoing[n:]
+
+    @property
+    def in_devices(self) -> list[Any]:
+        """The devices that run the program, in order."""
+        return list(self.loaded.local_devices())
+
+    def fast_path(self, out_tree: Any, arguments: Sequence[Any]) -> FastPath | None:
+        """What the C++ call path needs to run this program alone on arguments like these.
+
+        None for programs that must come through Python: those with effects or host callbacks, and those
+        large enough to run out of memory, whose errors C++ would raise as a bare ValueError.
+        """
+        if self.effects or self.has_side_effects or self.calls_host or self._is_large():
+            return None
+        n_consts = len(self.consts)
+        kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        return FastPath(
+            xla_executable=self.loaded,
+            out_pytree_def=out_tree,
+            in_shardings=[*self.const_sharding, *self._kept_shardings],
+            out_shardings=self.out_shardings,
+            out_avals=self.out_avals,
+            out_committed=[self.committed] * len(self.out_avals),
+            kept_var_bitvec=[*[True] * n_consts, *self.kept],
+            in_device_local_layouts=[*[None] * n_consts, *map(_layout_of_argument, kept)],
+            const_args=self.consts,
+        )
+
+    def _is_large(self) -> bool:
+        if self._allocated_bytes is None:
+            self._allocated_bytes = allocated_bytes(self.loaded)
+        return self._allocated_bytes >= _LARGE_BYTES
+
+    def block_until_ready(self, results: Sequence[Any]) -> None:
+        """Wait for `results`."""
+        arrays.batched_block_until_ready(list(results))
+
+
+def _layout_of_argument(argument: Any) -> Any:
+    """What C++ is told of an argument's layout: None if it may take the argument as it is.
+
+    C++ would read a NumPy array's memory while the program runs, and show what is written to it meanwhile.
+    An argument that has a layout comes to `shard_argument` instead, which copies it. C++ keeps one entry for
+    all host values of a type, so only Python numbers, which have types of their own, are left to it.
+    """
+    if type(argument) is arrays.ArrayImpl or type(argument) in (int, float, complex):
+        return None
+    return COPIED_BY_PYTHON

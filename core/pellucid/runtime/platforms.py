@@ -1,0 +1,263 @@
+"""Platforms and their devices: which are started, in what order, and which is the default."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.base import config
+from pellucid.base.errors import DeviceError, PlatformError
+from pellucid.base.events import logger
+from pellucid.ir.avals import shaped_array
+from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.xla import client as xla_client, plugins
+
+_ALIASES = {
+    "cpu": ("cpu",),
+    "gpu": ("cuda", "rocm"),
+    "cuda": ("cuda",),
+    "rocm": ("rocm",),
+    "tpu": ("tpu",),
+}
+_lock = threading.RLock()
+_clients: dict[str, Any] = {}
+_failures: dict[str, str] = {}
+_default: list[str] = []
+_distributed_options: dict[str, Any] = {}
+
+
+def _make_cpu() -> Any:
+    n_devices = xla_client.cpu_device_count(config.num_cpu_devices.value)
+    return xla_client.make_cpu_client(n_devices, **_distributed_options)
+
+
+def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
+    return make_single_device_sharding(device, memory_kind=memory_kind)
+
+
+def _make_cuda() -> Any:
+    return plugins.make_cuda_client(_gpu_distribution(), _distributed_options.get("distributed_client"))
+
+
+def _gpu_distribution() -> dict[str, Any]:
+    names = ("node_id", "num_nodes")
+    return {name: _distributed_options[name] for name in names if name in _distributed_options}
+
+
+_makers: dict[str, Callable[[], Any]] = {
+    "cpu": _make_cpu,
+    "cuda": _make_cuda,
+    "tpu": plugins.make_tpu_client,
+}
+
+
+def register_platform(name: str, make: Callable[[], Any]) -> None:
+    """Add a platform; `make()` starts it and gives its client."""
+    _makers[name] = make
+    _ALIASES[name] = (name,)
+
+
+def _add_named_plugins() -> None:
+    for name in plugins.named_plugins():
+        if name not in _makers:
+            register_platform(name, lambda name=name: plugins.make_named_client(name))
+
+
+def _installed() -> list[str]:
+    """Platforms that have a plugin, best first: TPU, CUDA, others; the CPU comes last."""
+    found = []
+    if plugins.tpu_library() is not None:
+        found.append("tpu")
+    if plugins.cuda_plugin() is not None:
+        found.append("cuda")
+    found += [name for name in _makers if name not in ("cpu", "cuda", "tpu")]
+    return [*found, "cpu"]
+
+
+def _start_all() -> None:
+    if _default:
+        return
+    with _lock:
+        if _default:
+            return
+        _add_named_plugins()
+        text = config.platforms.value
+        asked = [name.strip() for name in text.split(",") if name.strip()] if text else []
+        for name in asked or _installed():
+            problems = _start(name)
+            if problems and asked:
+                raise PlatformError(
+                    f"platform {name!r} could not be started.",
+                    got=problems,
+                    do="Set the option `platforms` to one that can, for example 'cpu'.",
+                )
+            if problems:
+                logger.warning(
+                    "a plugin for %s is installed but could not be started (%s); using the next platform",
+                    name, "; ".join(problems),
+                )  # fmt: skip
+        if not _clients:
+            raise PlatformError(
+                "no platform could be started.", got=[f"{k}: {v}" for k, v in _failures.items()]
+            )
+        first = next(iter(_clients))
+        xla_client.answer_lookups(_clients.get("cpu", _clients[first]), shaped_array, _sharding_of)
+        _default.append(first)
+
+
+def _start(wanted: str) -> list[str]:
+    """Start the first platform that `wanted` stands for; if none starts, what each of them said."""
+    names = _ALIASES.get(wanted)
+    if names is None:
+        raise PlatformError(
+            f"there is no platform {wanted!r}.",
+            do=f"Known platforms: {', '.join(sorted(_ALIASES))}.",
+        )
+    problems = []
+    for name in names:
+        if name in _clients:
+            return []
+        try:
+            if name not in _makers:
+                raise plugins.PluginMissingError(f"no plugin for {name} is installed")
+            _clients[name] = _makers[name]()
+        except (xla_client.JaxRuntimeError, OSError) as error:
+            _failures[name] = str(error)
+            problems.append(f"{name}: {error}")
+        else:
+            return []
+    return problems
+
+
+def client(platform: str | None = None) -> Any:
+    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one."""
+    _start_all()
+    if platform is None:
+        return _clients[default_platform()]
+    for name in _ALIASES.get(platform, (platform,)):
+        if name in _clients:
+            return _clients[name]
+    raise DeviceError(
+        f"platform {platform!r} is not available.",
+        got=[f"started: {', '.join(_clients)}", *[f"{k}: {v}" for k, v in _failures.items()]],
+        do="Use one of the started platforms, or set the option `platforms` before any device is used.",
+    )
+
+
+def default_platform() -> str:
+    """Name of the platform used where none is stated."""
+    _start_all()
+    name = config.platform_name.value
+    if name:
+        for candidate in _ALIASES.get(name, (name,)):
+            if candidate in _clients:
+                return candidate
+    return _default[0]
+
+
+def default_backend() -> str:
+    """'cpu', 'gpu' or 'tpu': the kind of the default platform."""
+    name = default_platform()
+    return "gpu" if name in ("cuda", "rocm") else name
+
+
+def devices(backend: str | None = None) -> list[Any]:
+    """All devices of `backend` (by default, of the best platform), in order of id."""
+    return list(client(backend).devices())
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Any]:
+    """Devices of this process, or of process `process_index`."""
+    index = host_id if process_index is None else process_index
+    chosen = client(backend)
+    if index is None or index == chosen.process_index():
+        return list(chosen.local_devices())
+    if index not in process_indices(backend):
+        raise DeviceError(f"there is no process {index}.", got=f"processes: {process_indices(backend)}")
+    return [d for d in chosen.devices() if d.process_index == index]
+
+
+def device_count(backend: str | None = None) -> int:
+    """Number of devices, of all processes."""
+    return int(client(backend).device_count())
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """Number of this process's devices."""
+    return int(client(backend).local_device_count())
+
+
+def process_index(backend: str | None = None) -> int:
+    """Index of this process among those that share the devices."""
+    return int(client(backend).process_index())
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """Indices of all processes."""
+    return sorted({d.process_index for d in client(backend).devices()})
+
+
+def process_count(backend: str | None = None) -> int:
+    """Number of processes."""
+    return max(d.process_index for d in client(backend).devices()) + 1
+
+
+def default_device() -> Any:
+    """The device of new arrays in this thread: the option `default_device`, else the first local one."""
+    chosen = config.default_device.value
+    if chosen is None:
+        return _first_device()
+    if isinstance(chosen, str):
+        return client(chosen).local_devices()[0]
+    return chosen
+
+
+_first: list[Any] = []
+
+
+def _first_device() -> Any:
+    if config.platform_name.value:
+        return client().local_devices()[0]
+    if not _first:
+        _first.append(client().local_devices()[0])
+    return _first[0]
+
+
+def started_clients() -> list[Any]:
+    """Clients of the platforms that are running; starts none."""
+    return list(_clients.values())
+
+
+def set_distributed_options(options: dict[str, Any]) -> None:
+    """Give the clients what they need to join other processes; only before they start."""
+    if _clients:
+        raise PlatformError(
+            "devices were already used, so this process can't join others any more.",
+            do="Call `distributed.initialize()` before anything that touches a device.",
+        )
+    _distributed_options.update(options)
+
+
+def stop_all() -> None:
+    """Forget all clients, so that the next use starts them anew (arrays on them stay usable)."""
+    with _lock:
+        _clients.clear()
+        _failures.clear()
+        _default.clear()
+        _first.clear()
+
+
+def platform_of(chosen: Any) -> str:
+    """'cpu', 'cuda', 'rocm' or 'tpu': the platform of a client, by our name for it."""
+    for name, known in _clients.items():
+        if known is chosen:
+            return name
+    return str(chosen.platform)
+
+
+def client_of(device: Any) -> Any:
+    """The client that owns `device`."""
+    return device.client

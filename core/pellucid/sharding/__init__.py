@@ -1,0 +1,33 @@
+"""Where values are: meshes of devices, PartitionSpecs over their axes, and shardings made of both."""
+
+from pellucid.sharding.current_mesh import (
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+    use_abstract_mesh,
+    use_mesh,
+)
+from pellucid.sharding.manual_axis_type import ManualAxisType
+from pellucid.sharding.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.placement import Sharding
+from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "ManualAxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_single_device_sharding",
+    "set_mesh",
+    "use_abstract_mesh",
+    "use_mesh",
+]

@@ -1,0 +1,57 @@
+"""What can be wrong with a mesh, a PartitionSpec, a placement, or an explicitly sharded type."""
+
+from __future__ import annotations
+
+from pellucid.base.errors import PellucidError
+
+
+class ShardingError(PellucidError, ValueError):
+    """A description of placement that can't be right."""
+
+
+class MeshError(ShardingError):
+    """Devices, names, sizes and types of mesh axes that do not fit together."""
+
+
+class PartitionSpecError(ShardingError):
+    """A PartitionSpec that does not fit its mesh or the value it is applied to."""
+
+
+class DuplicateAxisError(PartitionSpecError):
+    """A PartitionSpec that uses one mesh axis twice."""
+
+
+class IndivisibleError(ShardingError):
+    """A dimension that the mesh axes assigned to it do not divide evenly."""
+
+
+class MemoryKindError(ShardingError):
+    """A kind of memory that the devices do not have."""
+
+
+class LayoutError(ShardingError):
+    """A layout that does not fit the value or the devices."""
+
+
+class ShardingArgumentError(ShardingError, TypeError):
+    """An argument that is no mesh, no PartitionSpec, no device or no sharding."""
+
+
+class AbstractPlacementError(ShardingError):
+    """A question about devices asked of a sharding over an AbstractMesh, which has none."""
+
+
+def indivisible_error(
+    got: str, shape: tuple[int, ...], dim: int, count: int, over: str
+) -> IndivisibleError:
+    """The error for dimension `dim` of `shape`, which `count` parts over the mesh axes `over` do not divide."""
+    parts = f"{count} parts over {over}" if over else f"{count} parts"
+    return IndivisibleError(
+        f"dimension {dim} of size {shape[dim]} can't be split evenly into {parts}.",
+        got=got,
+        do=f"Pad it to {-(-shape[dim] // count) * count}, or shard another dimension.",
+    )
+
+
+class ShardingTypeError(PellucidError, TypeError):
+    """Explicitly sharded operands whose result has no unambiguous sharding."""

@@ -1,0 +1,219 @@
+"""Sharded types: shapes whose dimensions say over which Explicit mesh axes they are sharded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.sharding.errors import (
+    PartitionSpecError,
+    ShardingArgumentError,
+    ShardingTypeError,
+    indivisible_error,
+)
+from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
+from pellucid.sharding.named_sharding import NamedSharding, check_spec
+from pellucid.sharding.partition_spec import (
+    NO_AXES,
+    Entry,
+    PartitionSpec,
+    axes_text,
+    rank_error,
+    repeated_axes,
+)
+
+Shape = tuple[int, ...]
+
+
+class Operand(NamedTuple):
+    """A sharded type as the rules see it: a shape and a spec with one entry for each dimension."""
+
+    shape: Shape
+    spec: PartitionSpec
+    dtype: str = ""
+
+    @property
+    def axes_per_dim(self) -> tuple[tuple[AxisName, ...], ...]:
+        """For each dimension the mesh axes that shard it."""
+        return self.spec.axes_per_dim
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every device holds all of it."""
+        return not (self.spec.axis_names or self.spec.unreduced)
+
+    def __str__(self) -> str:
+        return type_text(self.dtype, self.shape, self.spec)
+
+
+def operand_of(aval: Any) -> Operand:
+    """The sharded type of `aval`, which has a shape, a dtype and a sharding or None."""
+    sharding = aval.sharding
+    spec = PartitionSpec() if sharding is None else sharding.spec
+    return Operand(aval.shape, spec.padded(len(aval.shape)), str(aval.dtype))
+
+
+def type_text(dtype: str, shape: Iterable[object], spec: PartitionSpec | None) -> str:
+    """A sharded type as programs show it.
+
+    >>> type_text("float32", (8, 4), PartitionSpec(("x", "y"), None))
+    'float32[8@(x,y),4]'
+    >>> type_text("float32", (8,), PartitionSpec("x", unreduced={"z"}))
+    'float32[8@x]{U:z}'
+    """
+    dims = list(map(str, shape))
+    if spec is None:
+        return f"{dtype}[{','.join(dims)}]"
+    for i, axes in enumerate(spec.axes_per_dim):
+        if axes:
+            names = ",".join(map(str, axes))
+            dims[i] += f"@({names})" if len(axes) > 1 else f"@{names}"
+    marks = [
+        f"{letter}:{','.join(sorted(map(str, axes)))}"
+        for letter, axes in (("U", spec.unreduced), ("R", spec.reduced))
+        if axes
+    ]
+    return f"{dtype}[{','.join(dims)}]" + ("{" + ",".join(marks) + "}" if marks else "")
+
+
+def in_words(operand: Operand, mesh: AbstractMesh) -> str:
+    """How `operand` is laid out over `mesh`, for messages.
+
+    >>> in_words(Operand((8, 4), PartitionSpec("x", None)), AbstractMesh((2,), ("x",)))
+    "dimension 0 is sharded over 'x' (2 parts)"
+    """
+    parts = [
+        f"dimension {dim} is sharded over {axes_text(axes)} ({parts_of(axes, mesh)} parts)"
+        for dim, axes in enumerate(operand.axes_per_dim)
+        if axes
+    ]
+    if operand.spec.unreduced:
+        parts.append(f"devices along {axes_text(operand.spec.unreduced)} hold addends")
+    if operand.spec.reduced:
+        parts.append(f"reduced over {axes_text(operand.spec.reduced)}")
+    return "; ".join(parts) or "every device has all of it"
+
+
+def sorted_axes(axes: Iterable[AxisName]) -> list[AxisName]:
+    """Mesh axes of a set in an order that does not change from run to run."""
+    return sorted(axes, key=repr)
+
+
+def parts_of(axes: Iterable[AxisName], mesh: Mesh | AbstractMesh) -> int:
+    """Into how many parts `axes` together split a dimension."""
+    return math.prod(mesh.shape[axis] for axis in axes)
+
+
+def sharding_type_error(
+    name: str,
+    what: str,
+    operands: Sequence[Operand],
+    mesh: AbstractMesh,
+    do: str | None = None,
+) -> ShardingTypeError:
+    """The error for operation `name` on `operands`, with the layout of each in words."""
+    got = [
+        f"operand {i}: {operand}: {in_words(operand, mesh)}" for i, operand in enumerate(operands)
+    ]
+    return ShardingTypeError(f"{name}: {what}", got=got, do=do)
+
+
+def result_spec(
+    name: str,
+    operands: Sequence[Operand],
+    mesh: AbstractMesh,
+    entries: Sequence[Entry],
+    *,
+    unreduced: frozenset[AxisName] = NO_AXES,
+    reduced: frozenset[AxisName] = NO_AXES,
+) -> PartitionSpec:
+    """The spec of a result, unless one mesh axis would have two roles in it.
+
+    Raises: ShardingTypeError then.
+    """
+    plain = PartitionSpec(*entries)
+    twice = repeated_axes(plain) or sorted_axes(plain.axis_names & unreduced)
+    if twice:
+        raise sharding_type_error(
+            name,
+            f"mesh axis {twice[0]!r} would have two places in the result {plain!r}.",
+            operands,
+            mesh,
+            f"Free {twice[0]!r} in one operand first: reshard(operand, PartitionSpec(...)).",
+        )
+    return plain.update(unreduced=unreduced, reduced=reduced)
+
+
+def check_divisible(shape: Shape, spec: PartitionSpec, mesh: Mesh | AbstractMesh) -> None:
+    """Raise IndivisibleError if the mesh axes of a dimension do not divide its size."""
+    for dim, (size, axes) in enumerate(zip(shape, spec.axes_per_dim, strict=False)):
+        count = parts_of(axes, mesh)
+        if size % count:
+            got = f"{type_text('', shape, spec)} over {mesh}"
+            raise indivisible_error(got, shape, dim, count, axes_text(axes))
+
+
+def checked_out_spec(
+    name: str, out_sharding: PartitionSpec | NamedSharding, shape: Shape, mesh: AbstractMesh
+) -> PartitionSpec:
+    """The spec that `out_sharding` asks for, with one entry for each dimension of the result's `shape`.
+
+    Raises: PartitionSpecError where it does not fit the shape, or names an axis that is not Explicit;
+    IndivisibleError where it does not split evenly; ShardingArgumentError where it is neither a spec nor a
+    NamedSharding, or over another mesh.
+    """
+    if isinstance(out_sharding, NamedSharding):
+        if out_sharding.mesh.shape_tuple != mesh.shape_tuple:
+            raise ShardingArgumentError(
+                f"{name}: `out_sharding` is over another mesh than the operands.",
+                got=[f"out_sharding: {out_sharding.mesh}", f"operands: {mesh}"],
+            )
+        spec = out_sharding.spec
+    elif isinstance(out_sharding, PartitionSpec):
+        spec = out_sharding
+    else:
+        raise ShardingArgumentError(
+            f"{name}: `out_sharding` is a PartitionSpec or a NamedSharding.",
+            got=f"out_sharding: {type(out_sharding).__name__}",
+        )
+    if len(spec) > len(shape):
+        raise rank_error(spec, len(shape))
+    check_spec(mesh, spec)
+    for axis in sorted_axes(spec.axis_names):
+        if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
+            raise PartitionSpecError(
+                f"{name}: `out_sharding` names Explicit mesh axes; {axis!r} is "
+                f"{mesh.axis_type_by_name[axis]!r}.",
+                got=[f"out_sharding: {spec!r}", str(mesh)],
+                do=f"Use with_sharding_constraint for {axis!r}.",
+            )
+    check_divisible(shape, spec, mesh)
+    return spec.padded(len(shape))
+
+
+def explicit_part(spec: PartitionSpec, mesh: Mesh | AbstractMesh, ndim: int) -> PartitionSpec:
+    """What a type shows of `spec`: one entry for each dimension, with the Explicit axes alone.
+
+    >>> mesh = AbstractMesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    >>> explicit_part(PartitionSpec(("x", "y")), mesh, 2)
+    P('x', None)
+    """
+    padded = spec.padded(ndim)
+    explicit = frozenset(mesh.explicit_axes)
+    if explicit >= padded.axis_names and PartitionSpec.UNCONSTRAINED not in padded.partitions:
+        return padded
+    return padded.update(
+        partitions=[tuple(a for a in axes if a in explicit) for axes in padded.axes_per_dim]
+    )
+
+
+def type_sharding(sharding: Any, ndim: int) -> NamedSharding | None:
+    """The sharding in the type of a value of `ndim` dimensions that is placed by `sharding`.
+
+    None where the placement is not by a mesh, or its mesh has no Explicit axis: then the type says nothing.
+    """
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+        return None
+    mesh = sharding.mesh.abstract_mesh
+    return NamedSharding(mesh, explicit_part(sharding.spec, mesh, ndim))

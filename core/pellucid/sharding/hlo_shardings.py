@@ -1,0 +1,185 @@
+"""From mesh axes to HLO shardings and back, and what an HLO sharding says about shards."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.sharding.errors import PartitionSpecError, ShardingError
+from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
+from pellucid.sharding.partition_spec import PartitionSpec, rank_error
+from pellucid.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding, OpSharding
+
+
+def hlo_sharding_of_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int) -> HloSharding:
+    """The tile assignment that `spec` over `mesh` means for a value of `ndim` dimensions.
+
+    Manual axes become a manual subgroup whatever the spec says about the other axes; unconstrained
+    dimensions count as not sharded.
+
+    Raises: PartitionSpecError if the spec has more than `ndim` entries or names a Manual axis.
+    """
+    if len(spec) > ndim:
+        raise rank_error(spec, ndim)
+    manual = set(mesh.manual_axes)
+    if manual & spec.axis_names:
+        axis = next(axis for axis in mesh.axis_names if axis in manual & spec.axis_names)
+        raise PartitionSpecError(
+            f"{spec!r} shards over mesh axis {axis!r}, which is Manual here.",
+            got=str(mesh),
+            do=f"Inside shard_map values are already the parts along {axis!r}: leave it out.",
+        )
+    sizes = mesh.shape
+    used = [axis for axes in spec.axes_per_dim for axis in axes]
+    groups = _subgroups(mesh, spec)
+    dims = [math.prod(sizes[axis] for axis in axes) for axes in spec.axes_per_dim]
+    if math.prod(dims) == 1 and len(groups) <= 1:
+        kind = groups[0].kind if groups else REPLICATED
+        return _ALIKE_ON_ALL_DEVICES[kind]()
+
+    dims += [1] * (ndim - len(dims)) + [group.size for group in groups]
+    order = used + [axis for group in groups for axis in group.axes]
+    order += [axis for axis in mesh.axis_names if axis not in order]  # those of size 1
+    position = {name: i for i, name in enumerate(mesh.axis_names)}
+    return HloSharding.iota_tile(
+        dims, mesh.axis_sizes, [position[axis] for axis in order], [group.kind for group in groups]
+    )
+
+
+class _Subgroup(NamedTuple):
+    """Mesh axes along which devices hold the same tile, and how they share it."""
+
+    axes: list[AxisName]
+    kind: OpSharding.Type
+    size: int
+
+
+_ALIKE_ON_ALL_DEVICES = {
+    REPLICATED: HloSharding.replicate,
+    MANUAL: HloSharding.manual,
+    UNREDUCED: HloSharding.unreduced,
+}
+
+
+def _subgroups(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[_Subgroup]:
+    """The axes that shard no dimension, by kind, in the order of the compiler; none of size 1."""
+    kinds: dict[OpSharding.Type, list[AxisName]] = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
+    for axis, axis_type in mesh.axis_type_by_name.items():
+        if axis in spec.axis_names:
+            continue
+        if axis_type is AxisType.Manual:
+            kinds[MANUAL].append(axis)
+        else:
+            kinds[UNREDUCED if axis in spec.unreduced else REPLICATED].append(axis)
+    groups = [
+        _Subgroup(axes, kind, math.prod(mesh.shape[axis] for axis in axes))
+        for kind, axes in kinds.items()
+    ]
+    return [group for group in groups if group.size > 1]
+
+
+class Tiles(NamedTuple):
+    """What an HLO sharding says about a value of some rank."""
+
+    counts: tuple[int, ...]
+    """Into how many tiles each dimension is split."""
+    positions: np.ndarray[Any, np.dtype[np.int64]]
+    """[device, dimension]: which tile along each dimension each device holds."""
+    addends: np.ndarray[Any, np.dtype[np.int64]]
+    """[device]: which addend of its tile each device holds; all 0 where the tiles are whole."""
+    programs: np.ndarray[Any, np.dtype[np.int64]]
+    """[device]: position of each device along the Manual axes; all 0 where there are none."""
+
+
+@functools.lru_cache(maxsize=4096)
+def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
+    """Tile counts and positions that `sharding` gives a value of `ndim` dimensions.
+
+    Raises: ShardingError if it splits more dimensions than there are, or puts the value on one device only.
+    """
+    sharding = sharding.v3_to_v2_sharding()
+    if sharding.to_proto().type is MAXIMAL and num_devices > 1:
+        raise ShardingError(
+            f"the sharding puts the value on one of {num_devices} devices.",
+            got=str(sharding),
+            do="Use SingleDeviceSharding(device).",
+        )
+    if not sharding.is_tiled():
+        same, each = np.zeros(num_devices, np.int64), np.arange(num_devices)
+        return Tiles(
+            (1,) * ndim,
+            np.zeros((num_devices, ndim), np.int64),
+            each if sharding.is_unreduced() else same,
+            each if sharding.is_manual() else same,
+        )
+    dims = sharding.tile_assignment_dimensions()
+    kinds = sharding.subgroup_types() or [REPLICATED] * sharding.replicate_on_last_tile_dim()
+    counts = dims[: len(dims) - len(kinds)]
+    if len(counts) > ndim:
+        raise ShardingError(
+            f"the sharding is for values of {len(counts)} dimensions, but the value has {ndim}.",
+            got=str(sharding),
+        )
+    devices = np.array(sharding.tile_assignment_devices(), np.int64)
+    by_device = np.empty((len(devices), len(dims)), np.int64)
+    by_device[devices] = np.stack(np.unravel_index(np.arange(len(devices)), dims), axis=1)
+    padding = ndim - len(counts)
+    same = np.zeros(len(devices), np.int64)
+    group: dict[OpSharding.Type, np.ndarray[Any, np.dtype[np.int64]]] = {}
+    for i, kind in enumerate(kinds, start=len(counts)):
+        group[kind] = group.get(kind, same) * dims[i] + by_device[:, i]
+    return Tiles(
+        (*counts, *(1,) * padding),
+        np.pad(by_device[:, : len(counts)], ((0, 0), (0, padding))),
+        group.get(UNREDUCED, same),
+        group.get(MANUAL, same),
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) -> bool:
+    """Whether two HLO shardings put the same part of a value of `ndim` dimensions on each device."""
+    if a == b:
+        return True
+    tiles_a, tiles_b = tiles_of(a, ndim, num_devices), tiles_of(b, ndim, num_devices)
+    return all(map(np.array_equal, tiles_a[1:], tiles_b[1:]))
+
+
+def spec_of_hlo_sharding(
+    sharding: HloSharding, mesh: Mesh | AbstractMesh, ndim: int
+) -> PartitionSpec | None:
+    """The PartitionSpec over `mesh` with the meaning of `sharding`, or None if there is none.
+
+    There is none where a dimension is sharded by a part of a mesh axis, or in an order of devices that is
+    not the mesh's.
+
+    Each device's coordinates in the mesh determine its tile. A mesh axis belongs to the dimension in
+    which the tile changes along it, and of the axes of one dimension the one with the longest stride is
+    the major one. Addends and manual programs are treated as two more dimensions.
+    """
+    tiles = tiles_of(sharding, ndim, mesh.size)
+    columns = np.column_stack([tiles.positions, tiles.addends, tiles.programs])
+    if len(columns) != mesh.size:
+        return None
+    by_coordinates = columns.reshape(*mesh.axis_sizes, ndim + 2)
+    strides: list[list[tuple[int, AxisName]]] = [[] for _ in range(ndim + 2)]
+    for i, (axis, size) in enumerate(mesh.shape_tuple):
+        neighbour = tuple(int(i == j) for j in range(len(mesh.axis_sizes)))
+        moved = np.flatnonzero(by_coordinates[neighbour]) if size > 1 else ()
+        if len(moved) > 1:
+            return None
+        for column in moved:
+            strides[column].append((int(by_coordinates[neighbour][column]), axis))
+    coordinates = dict(zip(mesh.axis_names, np.indices(mesh.axis_sizes), strict=True))
+    expected = np.zeros_like(by_coordinates)
+    for column, of_column in enumerate(strides):
+        of_column.sort(key=lambda stride: stride[0], reverse=True)
+        for stride, axis in of_column:
+            expected[..., column] += stride * coordinates[axis]
+    if not np.array_equal(expected, by_coordinates):
+        return None
+    *of_dims, of_addends, _ = [tuple(axis for _, axis in of_column) for of_column in strides]
+    return PartitionSpec(*of_dims, unreduced=frozenset(of_addends))

@@ -1,0 +1,32 @@
+"""Kinds of memory that programs speak of, whatever a platform calls its own."""
+
+from __future__ import annotations
+
+import enum
+
+
+class MemorySpace(enum.Enum):
+    """Where a value lies: in its device's memory, or in memory of the host that the device can reach."""
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    @property
+    def memory_kind(self) -> str | None:
+        """What platforms call this memory; None for any."""
+        return _KINDS[self]
+
+
+_KINDS = {MemorySpace.Device: "device", MemorySpace.Host: "pinned_host", MemorySpace.Any: None}
+
+
+def space_of_kind(memory_kind: str | None) -> MemorySpace | None:
+    """The space of a memory kind, as types show it; None for the device's own memory."""
+    return MemorySpace.Host if memory_kind in ("pinned_host", "unpinned_host") else None

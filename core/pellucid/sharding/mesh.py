@@ -1,0 +1,513 @@
+"""Mesh and AbstractMesh: devices (or only their number) in an array with named axes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from pellucid.sharding import mesh_context
+from pellucid.sharding.errors import (
+    AbstractPlacementError,
+    MeshError,
+    ShardingArgumentError,
+    ShardingError,
+)
+from pellucid.sharding.interning import InternTable
+from pellucid.xla.shardings import Device, DeviceList
+
+AxisName = Hashable
+
+
+class AxisType(enum.Enum):
+    """Who decides how values are laid out over a mesh axis."""
+
+    Auto = enum.auto()
+    """The compiler."""
+    Explicit = enum.auto()
+    """The types: each value's type says how it is laid out."""
+    Manual = enum.auto()
+    """The user's code, which runs once for each position along the axis (`shard_map`)."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AbstractDevice:
+    """What kind of devices a mesh is made of, without saying which.
+
+    >>> AbstractDevice("NVIDIA H100", None, "gpu")
+    AbstractDevice(device_kind=NVIDIA H100, num_cores=None, platform=gpu)
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return (
+            f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "
+            f"platform={self.platform})"
+        )
+
+
+class _NamedAxes:
+    """What a mesh and an abstract mesh share: named, sized and typed axes.
+
+    Meshes are interned: equal meshes are one object, so they compare and hash by identity.
+    """
+
+    axis_names: tuple[AxisName, ...]
+    """Names of the axes, major first."""
+    axis_sizes: tuple[int, ...]
+    """Number of devices along each axis."""
+    axis_types: tuple[AxisType, ...]
+    """Who decides layouts over each axis."""
+    size: int
+    """Number of devices."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no devices."""
+        return self.size == 0
+
+    @functools.cached_property
+    def shape(self) -> OrderedDict[AxisName, int]:
+        """Sizes of the axes by name."""
+        return OrderedDict(self.shape_tuple)
+
+    @functools.cached_property
+    def shape_tuple(self) -> tuple[tuple[AxisName, int], ...]:
+        """(name, size) of each axis."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @functools.cached_property
+    def axis_type_by_name(self) -> dict[AxisName, AxisType]:
+        """Types of the axes by name."""
+        return dict(zip(self.axis_names, self.axis_types, strict=True))
+
+    def _axes_of_type(self, axis_type: AxisType) -> tuple[AxisName, ...]:
+        return tuple(n for n, t in self.axis_type_by_name.items() if t is axis_type)
+
+    @functools.cached_property
+    def auto_axes(self) -> tuple[AxisName, ...]:
+        """Names of the axes of type Auto."""
+        return self._axes_of_type(AxisType.Auto)
+
+    @functools.cached_property
+    def explicit_axes(self) -> tuple[AxisName, ...]:
+        """Names of the axes of type Explicit."""
+        return self._axes_of_type(AxisType.Explicit)
+
+    @functools.cached_property
+    def manual_axes(self) -> tuple[AxisName, ...]:
+        """Names of the axes of type Manual."""
+        return self._axes_of_type(AxisType.Manual)
+
+    def _all_axes_are(self, axis_type: AxisType) -> bool:
+        return not self.empty and all(t is axis_type for t in self.axis_types)
+
+    @functools.cached_property
+    def are_all_axes_auto(self) -> bool:
+        """Whether the compiler decides over every axis."""
+        return self._all_axes_are(AxisType.Auto)
+
+    @functools.cached_property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether types decide over every axis."""
+        return self._all_axes_are(AxisType.Explicit)
+
+    @functools.cached_property
+    def are_all_axes_manual(self) -> bool:
+        """Whether the user's code decides over every axis."""
+        return self._all_axes_are(AxisType.Manual)
+
+    def _axes_text(self) -> str:
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        return f"{axes or '()'}, axis_types={self.axis_types}"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+
+class AbstractMesh(_NamedAxes):
+    """A mesh of which only names, sizes and types of the axes are known, not the devices.
+
+    Enough for types, tracing and lowering; a program traced under it fits every mesh of that shape.
+
+    Raises: MeshError where names, sizes and types do not fit together.
+
+    >>> AbstractMesh((4, 2), ("x", "y"))
+    AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
+    """
+
+    abstract_device: AbstractDevice | None
+    """The kind of device, where it is known."""
+
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
+        cls,
+        axis_sizes: Sequence[int],
+        axis_names: str | Sequence[AxisName],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ) -> AbstractMesh:
+        names = _canonical_names("AbstractMesh", axis_names)
+        sizes = tuple(int(size) for size in axis_sizes)
+        types = _canonical_types("AbstractMesh", axis_types, names)
+        key = (sizes, names, types, abstract_device)
+        mesh = _abstract_meshes.get(key)
+        if mesh is not None:
+            return mesh
+        if len(sizes) != len(names):
+            raise MeshError(
+                "AbstractMesh: each axis needs one size and one name.",
+                got=f"{len(sizes)} sizes {sizes}, {len(names)} names {names}",
+            )
+        if any(size < 1 for size in sizes):
+            raise MeshError("AbstractMesh: sizes of axes are at least 1.", got=f"sizes {sizes}")
+        mesh = object.__new__(cls)
+        mesh.axis_sizes = sizes
+        mesh.axis_names = names
+        mesh.axis_types = types
+        mesh.abstract_device = abstract_device
+        mesh.size = math.prod(sizes) if sizes else 0
+        return _abstract_meshes.add(key, mesh)
+
+    def __repr__(self) -> str:
+        device = self.abstract_device
+        kind = "" if device is None else ", " + repr(device)[len("AbstractDevice(") : -1]
+        return f"AbstractMesh({self._axes_text()}{kind})"
+
+    def __reduce__(self) -> Any:
+        return _abstract_mesh_of_parts, (
+            self.axis_sizes,
+            self.axis_names,
+            self.axis_types,
+            self.abstract_device,
+        )
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """This mesh."""
+        return self
+
+    def update(
+        self,
+        axis_sizes: Sequence[int] | None = None,
+        axis_names: Sequence[AxisName] | None = None,
+        axis_types: Sequence[AxisType] | None = None,
+        **changes: AbstractDevice | None,
+    ) -> AbstractMesh:
+        """This mesh with some parts replaced; `abstract_device` may be among `changes`."""
+        unknown = changes.keys() - {"abstract_device"}
+        if unknown:
+            raise ShardingArgumentError(
+                f"AbstractMesh.update takes no argument {min(unknown)!r}.",
+                do="It takes axis_sizes, axis_names, axis_types and abstract_device.",
+            )
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            abstract_device=changes.get("abstract_device", self.abstract_device),
+        )
+
+    def update_axis_types(self, name_to_type: Mapping[AxisName, AxisType]) -> AbstractMesh:
+        """This mesh with other types for the axes named.
+
+        >>> AbstractMesh((4, 2), ("x", "y")).update_axis_types({"x": AxisType.Manual})
+        AbstractMesh('x': 4, 'y': 2, axis_types=(Manual, Auto))
+        """
+        for name in name_to_type:
+            if name not in self.axis_type_by_name:
+                raise axis_not_in_mesh_error("AbstractMesh.update_axis_types", name, self)
+        return self.update(
+            axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()]
+        )
+
+    def _no_devices(self, asked: str) -> AbstractPlacementError:
+        return AbstractPlacementError(
+            f"an AbstractMesh has no {asked}: it stands for any mesh of its shape.",
+            got=repr(self),
+            do=f"Ask the Mesh of devices for `{asked}`.",
+        )
+
+    @property
+    def devices(self) -> np.ndarray[Any, Any]:
+        raise self._no_devices("devices")
+
+    @property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        raise self._no_devices("device_ids")
+
+    @property
+    def local_devices(self) -> list[Device]:
+        raise self._no_devices("local_devices")
+
+    @property
+    def local_mesh(self) -> Mesh:
+        raise self._no_devices("local_mesh")
+
+    @property
+    def is_multi_process(self) -> bool:
+        raise self._no_devices("is_multi_process")
+
+    @property
+    def _internal_device_list(self) -> DeviceList | None:
+        return None
+
+    def __enter__(self) -> NoReturn:
+        raise self._not_entered()
+
+    def __exit__(self, *exception: object) -> NoReturn:
+        raise self._not_entered()
+
+    def _not_entered(self) -> MeshError:
+        return MeshError(
+            "an AbstractMesh can't be entered itself.", do="Write `with use_abstract_mesh(mesh):`."
+        )
+
+
+class Mesh(_NamedAxes, contextlib.ContextDecorator):
+    """Devices in an array with named axes; programs speak of the axes, the mesh says which devices.
+
+    `devices` is an array (or nested lists) of devices with one dimension for each name, `axis_types`
+    says who decides layouts over each axis (default: the compiler, `AxisType.Auto`). As a context manager
+    a mesh resolves bare PartitionSpecs; `set_mesh` does more and is what new code should use.
+
+    Raises: MeshError where devices, names and types do not fit together.
+    """
+
+    devices: np.ndarray[Any, np.dtype[Any]]
+    """The devices, one dimension for each axis; read-only."""
+
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
+        cls,
+        devices: np.ndarray[Any, Any] | Sequence[Any] | Device,
+        axis_names: str | Sequence[AxisName],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> Mesh:
+        array = np.array(devices, dtype=object)
+        names = _canonical_names("Mesh", axis_names)
+        if array.ndim != len(names):
+            raise MeshError(
+                "Mesh: `devices` needs one dimension for each axis name.",
+                got=f"devices of shape {array.shape}, {len(names)} names {names}",
+                do="Reshape: np.reshape(devices, sizes), with one size for each name.",
+            )
+        flat = tuple(array.flat)
+        if not flat or flat == (None,):
+            return empty_mesh
+        types = _canonical_types("Mesh", axis_types, names)
+        key = (flat, array.shape, names, types)
+        mesh = _meshes.get(key)
+        if mesh is not None:
+            return mesh
+        if len(set(flat)) != len(flat):
+            twice = next(device for i, device in enumerate(flat) if device in flat[:i])
+            raise MeshError(
+                "Mesh: a device may have only one place in a mesh.",
+                got=f"{twice!r} {flat.count(twice)} times among {len(flat)} devices",
+            )
+        mesh = _new_mesh(cls, array, names, types)
+        return _meshes.add(key, mesh)
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types={self.axis_types})"
+        )
+
+    def __str__(self) -> str:
+        return "Mesh()" if self.empty else f"Mesh({self._axes_text()})"
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def update(
+        self,
+        devices: np.ndarray[Any, Any] | Sequence[Any] | None = None,
+        axis_names: str | Sequence[AxisName] | None = None,
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> Mesh:
+        """This mesh with some parts replaced."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is one device without axes."""
+        return self.devices.ndim == 0 and not self.empty
+
+    @functools.cached_property
+    def device_ids(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Numbers of the devices, in the shape of the mesh."""
+        ids = [device.id for device in self.devices.flat] if not self.empty else []
+        return np.array(ids, dtype=np.int64).reshape(self.devices.shape if ids else (0,))
+
+    @functools.cached_property
+    def _internal_device_list(self) -> DeviceList | None:
+        """The devices in order, as C++ wants them; None for the empty mesh."""
+        return None if self.empty else DeviceList(tuple(self.devices.flat))
+
+    @functools.cached_property
+    def local_devices(self) -> list[Device]:
+        """The devices that belong to this process, in order."""
+        if self.empty:
+            return []
+        return [d for d in self.devices.flat if d.process_index == d.client.process_index()]
+
+    @functools.cached_property
+    def is_multi_process(self) -> bool:
+        """Whether some devices belong to other processes."""
+        return len(self.local_devices) != self.size
+
+    @functools.cached_property
+    def local_mesh(self) -> Mesh:
+        """The part of this mesh whose devices belong to this process.
+
+        Raises: MeshError if those devices do not fill a box of the mesh.
+        """
+        if not self.is_multi_process:
+            return self
+        local = set(self.local_devices)
+        is_local = np.vectorize(local.__contains__, otypes=[bool])(self.devices)
+        positions = np.nonzero(is_local)
+        box = self.devices[np.ix_(*map(np.unique, positions))]
+        if box.size != len(local):
+            raise MeshError(
+                "Mesh.local_mesh: this process's devices do not fill a box of the mesh.",
+                got=f"{len(local)} local devices in a box of shape {box.shape} of {self}",
+                do="Order the devices so that each process has a box; make_mesh does.",
+            )
+        return Mesh(box, self.axis_names, self.axis_types)
+
+    @functools.cached_property
+    def abstract_mesh(self) -> AbstractMesh:
+        """This mesh without its devices."""
+        if self.empty:
+            return empty_abstract_mesh
+        return AbstractMesh(
+            self.axis_sizes,
+            self.axis_names,
+            self.axis_types,
+            abstract_device=_abstract_device_of(self.devices.flat[0]),
+        )
+
+    def __enter__(self) -> Self:
+        mesh_context.enter(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        mesh_context.leave()
+
+
+_abstract_meshes: InternTable[AbstractMesh] = InternTable()
+_meshes: InternTable[Mesh] = InternTable()
+
+
+def _new_mesh(
+    cls: type[Mesh],
+    devices: np.ndarray[Any, np.dtype[Any]],
+    names: tuple[AxisName, ...],
+    types: tuple[AxisType, ...],
+) -> Mesh:
+    devices.flags.writeable = False
+    mesh = object.__new__(cls)
+    mesh.devices = devices
+    mesh.axis_names = names
+    mesh.axis_sizes = devices.shape
+    mesh.axis_types = types
+    mesh.size = 0 if devices.ndim == 0 and devices.item() is None else devices.size
+    return mesh
+
+
+def _abstract_mesh_of_parts(
+    sizes: tuple[int, ...],
+    names: tuple[AxisName, ...],
+    types: tuple[AxisType, ...],
+    device: AbstractDevice | None,
+) -> AbstractMesh:
+    return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+def _abstract_device_of(device: Device) -> AbstractDevice:
+    return AbstractDevice(device.device_kind, getattr(device, "num_cores", None), device.platform)
+
+
+def _canonical_names(caller: str, names: Any) -> tuple[AxisName, ...]:
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Iterable):
+        raise ShardingArgumentError(
+            f"{caller}: `axis_names` is a sequence of names.",
+            got=f"axis_names: {type(names).__name__}",
+        )
+    names = tuple(names)
+    if None in names:
+        raise MeshError(f"{caller}: None can't name an axis.", got=f"axis_names={names}")
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise MeshError(
+                f"{caller}: two axes are called {name!r}.",
+                got=f"axis_names={names}",
+                do="Give each axis its own name.",
+            )
+    return names
+
+
+def _canonical_types(caller: str, types: Any, names: tuple[AxisName, ...]) -> tuple[AxisType, ...]:
+    if types is None:
+        return (AxisType.Auto,) * len(names)
+    types = (types,) if isinstance(types, AxisType) else tuple(types)
+    wrong = [t for t in types if not isinstance(t, AxisType)]
+    if wrong:
+        raise ShardingArgumentError(
+            f"{caller}: `axis_types` holds members of AxisType.",
+            got=f"{wrong[0]!r} of type {type(wrong[0]).__name__}",
+            do="Use AxisType.Auto, AxisType.Explicit or AxisType.Manual.",
+        )
+    if len(types) != len(names):
+        raise MeshError(
+            f"{caller}: each axis has one type.",
+            got=f"{len(names)} names {names}, {len(types)} types {types}",
+        )
+    return types
+
+
+def axis_not_in_mesh_error(
+    what: str,
+    axis: AxisName,
+    mesh: Mesh | AbstractMesh,
+    error: type[ShardingError] = MeshError,
+) -> ShardingError:
+    """The error for `what` naming an axis that `mesh` does not have."""
+    axes = ", ".join(f"{name!r} ({size})" for name, size in mesh.shape_tuple) or "none"
+    return error(
+        f"{what} names axis {axis!r}, which the mesh does not have.",
+        got=f"axes of the mesh: {axes}",
+        do=f"Name one of these, or add {axis!r} to the mesh.",
+    )
+
+
+empty_mesh = _new_mesh(Mesh, np.array(None, dtype=object), (), ())
+"""The mesh without devices: what is current when no mesh is set."""
+empty_abstract_mesh = AbstractMesh((), ())
+"""The abstract mesh without devices."""

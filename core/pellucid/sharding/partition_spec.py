@@ -1,0 +1,331 @@
+"""PartitionSpec: which mesh axes shard which dimension of a value."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, ClassVar, overload
+
+from pellucid.sharding.errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
+from pellucid.sharding.interning import InternTable
+
+AxisName = Hashable
+NO_AXES: frozenset[AxisName] = frozenset()
+
+
+class Unconstrained:
+    """The type of `PartitionSpec.UNCONSTRAINED`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = Unconstrained()
+
+Entry = Any
+"""None, `UNCONSTRAINED`, an axis name, or a tuple of axis names, major first."""
+
+
+class PartitionSpec:
+    """For each dimension, the mesh axes that shard it; dimensions not mentioned are not sharded.
+
+    An entry is None (not sharded), an axis name, a tuple of axis names (major first), or
+    `PartitionSpec.UNCONSTRAINED` (the compiler decides). `unreduced` names mesh axes over which devices hold
+    addends whose sum is the value; `reduced` names axes over which the cotangent will be unreduced.
+    A spec is no tuple, though it has the length, items and iteration of one. Equal specs are one object.
+
+    Raises: PartitionSpecError where the three parts contradict each other.
+
+    >>> PartitionSpec("x", None, ("y", "z"))
+    P('x', None, ('y', 'z'))
+    >>> PartitionSpec(("x",)) == PartitionSpec("x")
+    True
+    """
+
+    __slots__ = ("_partitions", "unreduced", "reduced", "axes_per_dim", "axis_names", "__weakref__")
+
+    UNCONSTRAINED: ClassVar[Unconstrained] = UNCONSTRAINED
+
+    _partitions: tuple[Entry, ...]
+    unreduced: frozenset[AxisName]
+    """Mesh axes over which devices hold addends of the value."""
+    reduced: frozenset[AxisName]
+    """Mesh axes over which the value's cotangent is unreduced."""
+    axes_per_dim: tuple[tuple[AxisName, ...], ...]
+    """For each entry the mesh axes in it, major first; nothing for None and UNCONSTRAINED."""
+    axis_names: frozenset[AxisName]
+    """All mesh axes that shard some dimension."""
+
+    def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
+        cls,
+        *partitions: Entry,
+        unreduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
+        reduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
+    ) -> PartitionSpec:
+        written = (partitions, unreduced, reduced)
+        try:
+            spec = _specs.get(written)
+        except TypeError:  # lists and sets have no hash
+            written = None
+        else:
+            if spec is not None:
+                return spec
+        entries = tuple(map(_canonical_entry, partitions))
+        unreduced = _checked_axis_set("unreduced", unreduced)
+        reduced = _checked_axis_set("reduced", reduced)
+        key = (entries, unreduced, reduced)
+        try:
+            spec = _specs.get(key)
+        except TypeError:
+            raise _unhashable_entry_error(entries) from None
+        if spec is None:
+            spec = _specs.add(key, _new_spec(cls, entries, unreduced, reduced))
+        # What was written is found at once the next time, also where it was not the canonical form.
+        return spec if written is None else _specs.add(written, spec)
+
+    @property
+    def partitions(self) -> tuple[Entry, ...]:
+        """The entries as a plain tuple."""
+        return self._partitions
+
+    def __repr__(self) -> str:
+        parts = [repr(entry) for entry in self._partitions]
+        named = {"unreduced": self.unreduced, "reduced": self.reduced}
+        sets = [f"{name}={{{axes_text(axes)}}}" for name, axes in named.items() if axes]
+        text = ", ".join(parts + sets)
+        return f"P({text},)" if len(parts) == 1 and not sets else f"P({text})"
+
+    def __reduce__(self) -> Any:
+        return _spec_of_parts, (self._partitions, self.unreduced, self.reduced)
+
+    def __copy__(self) -> PartitionSpec:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> PartitionSpec:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    @overload
+    def __getitem__(self, i: int) -> Entry: ...
+    @overload
+    def __getitem__(self, i: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, i: int | slice) -> Entry:
+        return self._partitions[i]
+
+    def __iter__(self) -> Iterator[Entry]:
+        if self.unreduced or self.reduced:
+            raise PartitionSpecError(
+                f"{self!r} can't be unpacked: its items alone lose `unreduced` and `reduced`.",
+                do="Iterate over `spec.partitions` if that is what you want.",
+            )
+        return iter(self._partitions)
+
+    def __contains__(self, entry: Entry) -> bool:
+        return _canonical_entry(entry) in self._partitions
+
+    def __add__(self, other: PartitionSpec | tuple[Entry, ...]) -> PartitionSpec:
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(
+                *self._partitions,
+                *other._partitions,
+                unreduced=self.unreduced | other.unreduced,
+                reduced=self.reduced | other.reduced,
+            )
+        if isinstance(other, tuple):
+            return self.update(partitions=self._partitions + other)
+        return NotImplemented
+
+    def __radd__(self, other: tuple[Entry, ...]) -> PartitionSpec:
+        if isinstance(other, tuple):
+            return self.update(partitions=other + self._partitions)
+        return NotImplemented
+
+    def index(self, value: Entry) -> int:
+        """Position of the first entry equal to `value`; raises ValueError if there is none."""
+        return self._partitions.index(_canonical_entry(value))
+
+    def count(self, value: Entry) -> int:
+        """How many entries equal `value`."""
+        return self._partitions.count(_canonical_entry(value))
+
+    def update(
+        self,
+        partitions: Iterable[Entry] | None = None,
+        unreduced: frozenset[AxisName] | set[AxisName] | None = None,
+        reduced: frozenset[AxisName] | set[AxisName] | None = None,
+    ) -> PartitionSpec:
+        """This spec with some of its three parts replaced.
+
+        >>> PartitionSpec("x").update(unreduced={"y"})
+        P('x', unreduced={'y'})
+        """
+        return PartitionSpec(
+            *(self._partitions if partitions is None else partitions),
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
+        )
+
+    def padded(self, ndim: int) -> PartitionSpec:
+        """This spec with exactly `ndim` entries, None where it says nothing.
+
+        Raises: PartitionSpecError if it has more than `ndim` entries.
+
+        >>> PartitionSpec("x").padded(3)
+        P('x', None, None)
+        """
+        missing = ndim - len(self._partitions)
+        if missing == 0:
+            return self
+        if missing < 0:
+            raise rank_error(self, ndim)
+        return self.update(partitions=self._partitions + (None,) * missing)
+
+    def to_tangent_spec(self) -> PartitionSpec:
+        """The spec of tangents of a value with this one: the same."""
+        return self
+
+    def to_ct_spec(self) -> PartitionSpec:
+        """The spec of cotangents of a value with this one: `unreduced` and `reduced` change places.
+
+        Summing over an axis is the transpose of copying to it.
+
+        >>> PartitionSpec("x", reduced={"y"}).to_ct_spec()
+        P('x', unreduced={'y'})
+        """
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
+    def to_lo(self) -> list[PartitionSpec]:
+        """The specs of the arrays that represent a value with this one: itself alone."""
+        return [self]
+
+
+P = PartitionSpec
+
+_specs: InternTable[PartitionSpec] = InternTable()
+
+
+def _new_spec(
+    cls: type[PartitionSpec],
+    entries: tuple[Entry, ...],
+    unreduced: frozenset[AxisName],
+    reduced: frozenset[AxisName],
+) -> PartitionSpec:
+    spec = object.__new__(cls)
+    spec._partitions = entries
+    spec.unreduced = unreduced
+    spec.reduced = reduced
+    spec.axes_per_dim = tuple(map(_axes_of_entry, entries))
+    spec.axis_names = frozenset(axis for axes in spec.axes_per_dim for axis in axes)
+    for name, axes, other in (
+        ("unreduced", unreduced, reduced),
+        ("unreduced", unreduced, spec.axis_names),
+    ):
+        both = axes & other
+        if both:
+            role = "reduced" if other is reduced else "used to shard a dimension"
+            raise PartitionSpecError(
+                f"PartitionSpec: mesh axis {axes_text(both)} can't be {name} and {role} at once.",
+                got=f"{spec!r}",
+                do=f"Leave {axes_text(both)} out of one of them.",
+            )
+    return spec
+
+
+def _spec_of_parts(
+    entries: tuple[Entry, ...], unreduced: frozenset[AxisName], reduced: frozenset[AxisName]
+) -> PartitionSpec:
+    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
+
+
+def _canonical_entry(entry: Entry) -> Entry:
+    """One spelling for one meaning: a group of no axis is None, a group of one is that axis."""
+    if isinstance(entry, (tuple, list)):
+        if not entry:
+            return None
+        return entry[0] if len(entry) == 1 else tuple(entry)
+    if isinstance(entry, PartitionSpec):
+        raise ShardingArgumentError(
+            "PartitionSpec: an entry names mesh axes; it can't be another PartitionSpec.",
+            got=f"entry {entry!r}",
+            do="Join specs with `+`, or unpack one: PartitionSpec(*spec, ...).",
+        )
+    return entry
+
+
+def _unhashable_entry_error(entries: tuple[Entry, ...]) -> ShardingArgumentError:
+    return ShardingArgumentError(
+        "PartitionSpec: an entry is None, UNCONSTRAINED, an axis name, or a tuple of axis names.",
+        got=[f"entry {i}: {type(entry).__name__}" for i, entry in enumerate(entries)],
+    )
+
+
+def _axes_of_entry(entry: Entry) -> tuple[AxisName, ...]:
+    if entry is None or entry is UNCONSTRAINED:
+        return ()
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+def _checked_axis_set(name: str, axes: Any) -> frozenset[AxisName]:
+    if not isinstance(axes, (set, frozenset)):
+        raise ShardingArgumentError(
+            f"PartitionSpec: `{name}` is a set of mesh axes.",
+            got=f"{name}: {type(axes).__name__}",
+            do=f"Write {name}={{{axes!r}}}." if isinstance(axes, str) else None,
+        )
+    if None in axes:
+        raise PartitionSpecError(
+            f"PartitionSpec: `{name}` names mesh axes, and None is no axis.", got=f"{name}={axes}"
+        )
+    return frozenset(axes)
+
+
+def rank_error(spec: PartitionSpec, ndim: int) -> PartitionSpecError:
+    """The error for a spec with more entries than the value has dimensions."""
+    return PartitionSpecError(
+        f"{spec!r} is for values of rank {len(spec)} or more, but this one has rank {ndim}.",
+        do="Use `PartitionSpec()` for a scalar."
+        if ndim == 0
+        else "Leave the last entries out; dimensions not mentioned are not sharded.",
+    )
+
+
+def repeated_axes(spec: PartitionSpec) -> list[AxisName]:
+    """Mesh axes that `spec` uses more than once, in order of appearance."""
+    seen: set[AxisName] = set()
+    repeated: list[AxisName] = []
+    for axes in spec.axes_per_dim:
+        for axis in axes:
+            if axis in seen and axis not in repeated:
+                repeated.append(axis)
+            seen.add(axis)
+    return repeated
+
+
+def check_axes_are_used_once(spec: PartitionSpec) -> None:
+    """Raise DuplicateAxisError if `spec` uses one mesh axis twice: a device has one place along it."""
+    repeated = repeated_axes(spec)
+    if repeated:
+        axis = repeated[0]
+        places = [str(i) for i, axes in enumerate(spec.axes_per_dim) if axis in axes]
+        where = (
+            f"dimensions {' and '.join(places)}"
+            if len(places) > 1
+            else f"dimension {places[0]} twice"
+        )
+        raise DuplicateAxisError(
+            f"{spec!r} uses mesh axis {axis!r} more than once.",
+            got=f"{axis!r} shards {where}",
+            do=f"Keep {axis!r} in one place.",
+        )
+
+
+def axes_text(axes: Iterable[AxisName]) -> str:
+    """Mesh axes in a sentence; those of a set in an order that does not change from run to run."""
+    texts = map(repr, axes)
+    return ", ".join(sorted(texts) if isinstance(axes, (set, frozenset)) else texts)

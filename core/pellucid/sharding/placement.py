@@ -1,0 +1,235 @@
+"""Sharding: what every placement of a value on devices can be asked.
+
+The classes are C++; the methods here are added to their common root, so that shardings made by C++ answer
+as well. A placement is determined by three facts, which a subclass supplies: `_internal_device_list` (the
+devices in order), `_to_xla_hlo_sharding(ndim)` (which part each one holds) and `memory_kind`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pellucid.sharding.errors import (
+    AbstractPlacementError,
+    MemoryKindError,
+    ShardingError,
+    indivisible_error,
+)
+from pellucid.sharding.hlo_shardings import Tiles, means_the_same, tiles_of
+from pellucid.xla import shardings
+from pellucid.xla.shardings import Device, DeviceList, HloSharding
+
+Shape = tuple[int, ...]
+Index = tuple[slice, ...]
+
+
+class _Placement(shardings.Sharding if TYPE_CHECKING else object):
+    """Methods of `Sharding`."""
+
+    @property
+    def _internal_device_list(self) -> DeviceList | None:
+        raise self._not_supplied("_internal_device_list")
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory that holds the value, for example "device" or "pinned_host"."""
+        return self._memory_kind
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
+        raise self._not_supplied("_to_xla_hlo_sharding(ndim)")
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        """The same placement in memory of another kind.
+
+        Raises: MemoryKindError if the devices have no such memory.
+        """
+        raise self._not_supplied("with_memory_kind(kind)")
+
+    def _not_supplied(self, name: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__} does not define {name}")
+
+    def _devices_for(self, asked: str) -> DeviceList:
+        devices = self._internal_device_list
+        if devices is None:
+            raise AbstractPlacementError(
+                f"`{asked}` is about devices, and this sharding's mesh is abstract.",
+                got=repr(self),
+                do="Give the sharding a Mesh: sharding.update(mesh=mesh).",
+            )
+        return devices
+
+    def _axes_text(self, dim: int) -> str:
+        """The mesh axes over which dimension `dim` is sharded, for messages; nothing without a mesh."""
+        return ""
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold a part of the value."""
+        return len(self._devices_for("num_devices"))
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return tuple(self._devices_for("_device_assignment"))
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that hold a part of the value."""
+        return set(self._devices_for("device_set"))
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """Those of `device_set` that belong to this process."""
+        return set(self._devices_for("addressable_devices").addressable_device_list)
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some of the devices belong to this process."""
+        return len(self._devices_for("has_addressable_devices").addressable_device_list) > 0
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all of the devices belong to this process."""
+        return self._devices_for("is_fully_addressable").is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole value."""
+        return self._to_xla_hlo_sharding(0).is_replicated()
+
+    def devices_indices_map(self, global_shape: Shape) -> Mapping[Device, Index]:
+        """For each device the part of a value of `global_shape` that it holds, as slices.
+
+        Raises: IndivisibleError if a dimension is not split evenly; ShardingError where devices hold
+        addends, which are no parts.
+        """
+        return dict(_devices_indices(self, tuple(global_shape)))
+
+    def addressable_devices_indices_map(self, global_shape: Shape) -> Mapping[Device, Index]:
+        """`devices_indices_map` for the devices of this process."""
+        indices = _devices_indices(self, tuple(global_shape))
+        local = self._devices_for("addressable_devices_indices_map").addressable_device_list
+        return {device: indices[device] for device in local}
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        """Shape of the part of a value of `global_shape` that each device holds.
+
+        Raises: IndivisibleError if a dimension is not split evenly.
+        """
+        return _shard_shape(self, tuple(global_shape))
+
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
+        """Raise ShardingError if a value of this shape has too few dimensions to be placed so."""
+        tiles(self, len(aval_shape))
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether both put the same parts of a value of `ndim` dimensions on the same devices.
+
+        The devices must be in the same order and the memory of the same kind.
+        """
+        if self is other:
+            return True
+        if not isinstance(other, Sharding):
+            return False
+        devices = self._devices_for("is_equivalent_to")
+        return (
+            devices == other._internal_device_list
+            and self.memory_kind == other.memory_kind
+            and means_the_same(
+                self._to_xla_hlo_sharding(ndim),
+                other._to_xla_hlo_sharding(ndim),
+                ndim,
+                len(devices),
+            )
+        )
+
+
+if TYPE_CHECKING:
+    Sharding = _Placement
+else:
+    shardings.extend(shardings.Sharding, _Placement)
+    Sharding = shardings.Sharding
+
+
+def tiles(sharding: Sharding, ndim: int) -> Tiles:
+    """Into how many tiles `sharding` splits each of `ndim` dimensions, and which tile each device holds."""
+    return tiles_of(sharding._to_xla_hlo_sharding(ndim), ndim, sharding.num_devices)
+
+
+def uneven_indices_map(sharding: Sharding, global_shape: Shape) -> dict[Device, Index]:
+    """`devices_indices_map` for any shape: tiles are as even as the compiler makes them.
+
+    A dimension of size n split k times has tiles of ceil(n / k) elements; the last ones are shorter, or empty.
+    """
+    global_shape = tuple(global_shape)
+    tiling = tiles(sharding, len(global_shape))
+    edges = [
+        [min(i * -(-size // count), size) for i in range(count + 1)]
+        for size, count in zip(global_shape, tiling.counts, strict=True)
+    ]
+    slices = [[slice(*ends) for ends in itertools.pairwise(of_dim)] for of_dim in edges]
+    return {
+        device: tuple(of_dim[i] for of_dim, i in zip(slices, position, strict=True))
+        for device, position in zip(
+            sharding._devices_for("uneven_indices_map"), tiling.positions.tolist(), strict=True
+        )
+    }
+
+
+def checked_memory_kind(devices: DeviceList, kind: str | None) -> str | None:
+    """`kind`, or the devices' default where it is None; raises MemoryKindError if they lack it."""
+    if kind is None:
+        return devices.default_memory_kind
+    if kind not in devices.memory_kinds:
+        known = ", ".join(map(repr, devices.memory_kinds)) or "none"
+        raise MemoryKindError(
+            f"{devices[0].platform} devices have no memory of kind {kind!r}.", got=f"kinds: {known}"
+        )
+    return kind
+
+
+def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
+    tiling = tiles(sharding, len(shape))
+    for dim, (size, count) in enumerate(zip(shape, tiling.counts, strict=True)):
+        if size % count:
+            over = sharding._axes_text(dim)
+            raise indivisible_error(f"shape {shape}, {sharding}", shape, dim, count, over)
+    return tiling
+
+
+@functools.lru_cache(maxsize=4096)
+def _shard_shape(sharding: Sharding, shape: Shape) -> Shape:
+    tiling = _even_tiles(sharding, shape)
+    return tuple(size // count for size, count in zip(shape, tiling.counts, strict=True))
+
+
+@functools.lru_cache(maxsize=1024)
+def _devices_indices(sharding: Sharding, shape: Shape) -> dict[Device, Index]:
+    tiling = _even_tiles(sharding, shape)
+    if tiling.addends.any():
+        raise ShardingError(
+            "the parts of an unreduced value are no slices of it: devices hold addends.",
+            got=f"{sharding}",
+            do="Reduce it first, for example with `reshard(x, spec.update(unreduced=set()))`.",
+        )
+    if tiling.programs.any():
+        raise ShardingError(
+            "along Manual mesh axes each position has a value of its own, not a part of one.",
+            got=f"{sharding}",
+            do="Ask outside shard_map, or of a mesh without Manual axes.",
+        )
+    whole = slice(None)
+    slices = [
+        [whole]
+        if count == 1
+        else [slice(i * size // count, (i + 1) * size // count) for i in range(count)]
+        for size, count in zip(shape, tiling.counts, strict=True)
+    ]
+    return {
+        device: tuple(of_dim[i] for of_dim, i in zip(slices, position, strict=True))
+        for device, position in zip(
+            sharding._devices_for("devices_indices_map"), tiling.positions.tolist(), strict=True
+        )
+    }

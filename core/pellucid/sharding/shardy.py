@@ -1,0 +1,176 @@
+"""Shardings in the terms of Shardy: a mesh with named axes, and for each dimension the axes that shard it.
+
+Plain data: lowering turns it into `sdy` attributes. Equal descriptions are equal values, so they can key a
+table of mesh symbols.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+from pellucid.sharding.errors import ShardingError
+from pellucid.sharding.hlo_shardings import tiles_of
+from pellucid.sharding.mesh import AbstractMesh, AxisName, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import UNCONSTRAINED, rank_error
+
+if TYPE_CHECKING:
+    from pellucid.sharding.placement import Sharding
+    from pellucid.xla.shardings import DeviceList
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MeshDescription:
+    """A mesh as Shardy has it: `sdy.mesh <["x"=4, "y"=2], device_ids=[…]>`."""
+
+    axes: tuple[tuple[str, int], ...]
+    """(name, size) of each axis, major first."""
+    device_ids: tuple[int, ...] | None = None
+    """Positions in the program's device assignment, major first; None where they are 0, 1, 2, …"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DimensionDescription:
+    """How one dimension is sharded: `{"x", "y"}`, or `{"x", ?}` where more axes may be added."""
+
+    axes: tuple[str, ...]
+    is_open: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShardingDescription:
+    """The sharding of one value: `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced={"z"}>`."""
+
+    mesh: MeshDescription
+    dims: tuple[DimensionDescription, ...]
+    replicated: tuple[str, ...] = ()
+    """Axes that no open dimension may take."""
+    unreduced: tuple[str, ...] = ()
+    """Axes over which devices hold addends."""
+
+
+def describe(
+    sharding: Sharding,
+    ndim: int,
+    assignment: DeviceList | None = None,
+    *,
+    leave_auto_open: bool = False,
+) -> ShardingDescription:
+    """`sharding` of a value of `ndim` dimensions, for a program that runs on the devices of `assignment`.
+
+    Dimensions are closed, except unconstrained ones. With `leave_auto_open`, as the type of a value under a
+    mesh with Auto axes means it, every dimension is open for those axes, and the Explicit axes that the
+    spec does not use are replicated. Without `assignment` the sharding's own devices are meant.
+
+    Raises: PartitionSpecError if the spec has more than `ndim` entries; ShardingError if some device is not
+    in `assignment`.
+
+    >>> from pellucid.sharding.partition_spec import PartitionSpec
+    >>> mesh = AbstractMesh((4, 2), ("x", "y"))
+    >>> describe(NamedSharding(mesh, PartitionSpec("x")), 2).dims[0]
+    DimensionDescription(axes=('x',), is_open=False)
+    """
+    if isinstance(sharding, NamedSharding):
+        return _describe_named(sharding, ndim, assignment, leave_auto_open)
+    return _describe_tiles(sharding, ndim, assignment)
+
+
+def describe_mesh(
+    mesh: Mesh | AbstractMesh, assignment: DeviceList | None = None
+) -> MeshDescription:
+    """`mesh` for a program that runs on the devices of `assignment`, by default those of `mesh`."""
+    texts = axis_texts(mesh)
+    axes = tuple((texts[name], size) for name, size in mesh.shape_tuple)
+    devices = mesh._internal_device_list
+    if devices is None or assignment is None or devices == assignment:
+        return MeshDescription(axes)
+    return MeshDescription(axes, _positions(list(range(len(devices))), devices, assignment))
+
+
+def axis_texts(mesh: Mesh | AbstractMesh) -> dict[AxisName, str]:
+    """A text for each axis name of `mesh`, different for different names.
+
+    >>> axis_texts(AbstractMesh((2, 2), ("1", 1)))
+    {'1': '1', 1: '1_'}
+    """
+    texts: dict[AxisName, str] = {}
+    for name in sorted(mesh.axis_names, key=lambda name: not isinstance(name, str)):
+        text = str(name)
+        while text in texts.values():
+            text += "_"
+        texts[name] = text
+    return texts
+
+
+def _describe_named(
+    sharding: NamedSharding, ndim: int, assignment: DeviceList | None, leave_auto_open: bool
+) -> ShardingDescription:
+    mesh, spec = sharding.mesh, sharding.spec
+    if len(spec) > ndim:
+        raise rank_error(spec, ndim)
+    texts = axis_texts(mesh)
+    all_open = leave_auto_open and bool(mesh.auto_axes)
+    dims = tuple(
+        DimensionDescription(
+            tuple(texts[axis] for axis in axes), all_open or entry is UNCONSTRAINED
+        )
+        for entry, axes in zip(spec.partitions, spec.axes_per_dim, strict=True)
+    )
+    dims += (DimensionDescription((), all_open),) * (ndim - len(spec))
+    replicated = (
+        tuple(texts[axis] for axis in mesh.explicit_axes if axis in sharding.replicated_axes)
+        if any(dim.is_open for dim in dims)
+        else ()
+    )
+    unreduced = tuple(texts[axis] for axis in mesh.axis_names if axis in spec.unreduced)
+    return ShardingDescription(describe_mesh(mesh, assignment), dims, replicated, unreduced)
+
+
+def _describe_tiles(
+    sharding: Sharding, ndim: int, assignment: DeviceList | None
+) -> ShardingDescription:
+    """A tile assignment over a mesh made for it: one axis for each dimension that is sharded.
+
+    The mesh lists the devices tile by tile, so any order of devices can be described.
+    """
+    devices = sharding._devices_for("describe")
+    hlo_sharding = sharding._to_xla_hlo_sharding(ndim)
+    tiles = tiles_of(hlo_sharding, ndim, len(devices))
+    if tiles.programs.any():
+        raise ShardingError(
+            "a manual sharding says nothing about parts of a value.", got=repr(sharding)
+        )
+    by_tile = sorted(range(len(devices)), key=lambda i: (*tiles.positions[i], tiles.addends[i], i))
+    axes = {f"dim{i}": count for i, count in enumerate(tiles.counts) if count > 1}
+    dims = tuple(
+        DimensionDescription((f"dim{i}",) if count > 1 else ())
+        for i, count in enumerate(tiles.counts)
+    )
+    addends = int(tiles.addends.max(initial=0)) + 1
+    copies = len(devices) // (addends * math.prod(axes.values()))
+    axes |= {name: n for name, n in (("addends", addends), ("copies", copies)) if n > 1}
+    ids = _positions(by_tile, devices, devices if assignment is None else assignment)
+    unreduced = ("addends",) if addends > 1 else ()
+    return ShardingDescription(MeshDescription(tuple(axes.items()), ids), dims, (), unreduced)
+
+
+def _positions(
+    order: list[int], devices: DeviceList, assignment: DeviceList
+) -> tuple[int, ...] | None:
+    """Positions in `assignment` of `devices` taken in `order`; None if they are 0, 1, 2, …"""
+    position = {device: i for i, device in enumerate(assignment)}
+    missing = [device for device in devices if device not in position]
+    if missing or len(devices) != len(assignment):
+        raise ShardingError(
+            "a value's devices are not those that the program runs on.",
+            got=[
+                f"the value is on {len(devices)} devices, first {devices[0]!r}",
+                f"the program runs on {len(assignment)} devices, first {assignment[0]!r}",
+                *([f"not among the latter: {missing[0]!r}"] if missing else []),
+            ],
+            do="Put all operands on the same devices, for example with `device_put(x, sharding)`.",
+        )
+    ids = tuple(position[devices[i]] for i in order)
+    return None if ids == tuple(range(len(ids))) else ids

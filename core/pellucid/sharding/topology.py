@@ -1,0 +1,260 @@
+"""Orders of devices for a mesh of a given shape, so that mesh axes follow the links between devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.sharding import torus
+from pellucid.sharding.errors import MeshError, ShardingArgumentError
+from pellucid.sharding.mesh import AxisName, AxisType, Mesh
+
+DeviceArray = np.ndarray[Any, np.dtype[np.object_]]
+
+
+class DefaultDevices:
+    """Where devices come from when the caller gives none; the runtime, a layer above, supplies it."""
+
+    def __init__(self) -> None:
+        self.find: Callable[[], Sequence[Any]] | None = None
+
+
+default_devices = DefaultDevices()
+"""Set `default_devices.find` once, where late bindings are made."""
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[AxisName],
+    axis_types: Sequence[AxisType] | AxisType | None = None,
+    *,
+    devices: Sequence[Any] | None = None,
+) -> Mesh:
+    """A mesh of these sizes and names, over the first devices that suffice, in an order that suits them.
+
+    `axis_types` defaults to Explicit for every axis: types show how values are laid out.
+
+    Raises: MeshError if there are too few devices, or sizes, names and types do not fit together.
+    """
+    sizes = _checked_shape("make_mesh", axis_shapes)
+    needed = math.prod(sizes)
+    available = _devices_or_default("make_mesh", devices)
+    if len(available) < needed:
+        raise MeshError(
+            f"make_mesh: a mesh of {_times(sizes)} needs {needed} devices.",
+            got=f"{len(available)} devices",
+            do="Choose smaller axes, or on CPU ask for more virtual devices.",
+        )
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
+    return Mesh(create_device_mesh(sizes, available[:needed]), names, types)
+
+
+def create_device_mesh(
+    mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    contiguous_submeshes: bool = False,
+    allow_split_physical_axes: bool = False,
+) -> DeviceArray:
+    """All `devices` in an array of `mesh_shape`, for `Mesh`.
+
+    Devices with coordinates (TPU) are arranged so that mesh axes follow physical links, the last axis,
+    which should communicate most, best; others keep their order. With `contiguous_submeshes` the devices of
+    each process fill a box of the result. With `allow_split_physical_axes` a mesh axis may take a part of a
+    physical one, which is slower.
+
+    Raises: MeshError if the number of devices differs from the product of `mesh_shape`, or no such
+    arrangement exists.
+    """
+    shape = _checked_shape("create_device_mesh", mesh_shape)
+    available = _devices_or_default("create_device_mesh", devices)
+    if len(available) != math.prod(shape):
+        raise MeshError(
+            f"create_device_mesh: a mesh of {_times(shape)} has {math.prod(shape)} places.",
+            got=f"{len(available)} devices",
+            do="Pass just the devices to use: create_device_mesh(shape, devices[:n]).",
+        )
+    if getattr(available[0], "coords", None) is None:
+        candidates: Iterable[DeviceArray] = [_array(available).reshape(shape)]
+    else:
+        handler = device_kind_handler_dict.get(available[0].device_kind)
+        ordered = None if handler is None else handler(shape, available)
+        candidates = (
+            torus.layouts(torus.grid_of(available), shape, split=allow_split_physical_axes)
+            if ordered is None
+            else [_array(ordered).reshape(shape)]
+        )
+    for candidate in candidates:
+        if not contiguous_submeshes or _processes_fill_boxes(candidate):
+            return candidate
+    raise _no_arrangement_error(shape, available, contiguous_submeshes, allow_split_physical_axes)
+
+
+def create_hybrid_device_mesh(
+    mesh_shape: Sequence[int],
+    dcn_mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    process_is_granule: bool = False,
+    should_sort_granules_by_key: bool = True,
+    allow_split_physical_axes: bool = False,
+) -> DeviceArray:
+    """Devices in an array for two networks: fast within a granule, slow between granules.
+
+    A granule is a slice (devices with one `slice_index`), or a process. Each is arranged as `mesh_shape`, and
+    the granules as `dcn_mesh_shape`; the result has the product of both along each axis, so an axis with 1
+    in `dcn_mesh_shape` stays within granules.
+
+    Raises: MeshError if the granules are not as many as `dcn_mesh_shape` says, or not all of one size.
+    """
+    shape = _checked_shape("create_hybrid_device_mesh", mesh_shape)
+    outer = _checked_shape("create_hybrid_device_mesh", dcn_mesh_shape)
+    if len(shape) != len(outer):
+        raise MeshError(
+            "create_hybrid_device_mesh: both shapes need the same number of axes.",
+            got=[f"mesh_shape {shape}", f"dcn_mesh_shape {outer}"],
+            do="Write 1 for an axis that is only in one of them.",
+        )
+    key = "process_index" if process_is_granule else "slice_index"
+    granules: dict[Any, list[Any]] = {}
+    for device in _devices_or_default("create_hybrid_device_mesh", devices):
+        if getattr(device, key, None) is None:
+            raise MeshError(
+                f"create_hybrid_device_mesh: devices have no {key}.",
+                got=f"{device!r}",
+                do="Pass process_is_granule=True to take processes as granules.",
+            )
+        granules.setdefault(getattr(device, key), []).append(device)
+    if len(granules) != math.prod(outer):
+        raise MeshError(
+            f"create_hybrid_device_mesh: dcn_mesh_shape {_times(outer)} is for {math.prod(outer)} granules.",
+            got=f"{len(granules)} granules, by {key}",
+        )
+    keys = sorted(granules) if should_sort_granules_by_key else list(granules)
+    inner = [
+        create_device_mesh(shape, granules[k], allow_split_physical_axes=allow_split_physical_axes)
+        for k in keys
+    ]
+    # [granule axes…, device axes…] becomes [granule axis, device axis] pairs, then products.
+    stacked = np.stack(inner).reshape(*outer, *shape)
+    paired = [axis for i in range(len(shape)) for axis in (i, len(shape) + i)]
+    return stacked.transpose(paired).reshape([m * n for m, n in zip(outer, shape, strict=True)])
+
+
+def _ring_of_small_slice(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] | None:
+    """Slices too small to wrap around have no rings along their axes, but one through all devices."""
+    grid = torus.grid_of(devices)
+    is_line = sum(size > 1 for size in shape) <= 1
+    fits = (
+        grid.ndim == 3 and grid.shape[2] == 1 and (grid.size <= 8 or (grid.size == 16 and is_line))
+    )
+    return torus.ring(grid[:, :, 0]) if fits and grid.shape[1] % 2 == 0 else None
+
+
+def _ring_of_cube(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] | None:
+    """A cube of 2x2x2 chips does not wrap around either."""
+    grid = torus.grid_of(devices)
+    return torus.ring(grid) if grid.shape == (2, 2, 2) else None
+
+
+def _rings_of_trays(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any] | None:
+    """Trays of 2x2 chips with two cores each: a ring through each where the mesh asks for trays."""
+    grid = torus.grid_of(devices)
+    if grid.ndim != 4 or (grid.shape[:2] != (2, 2) and shape[-1] != 8):
+        return None
+    if grid.shape[0] % 2 or grid.shape[1] % 2:
+        return None
+    return [
+        device
+        for z in range(grid.shape[2])
+        for y in range(0, grid.shape[1], 2)
+        for x in range(0, grid.shape[0], 2)
+        for chip in torus.ring(_chips(grid[x : x + 2, y : y + 2, z]))
+        for device in chip
+    ]
+
+
+def _chips(cores: DeviceArray) -> DeviceArray:
+    """The last axis of `cores` as one tuple for each chip."""
+    chips = np.empty(cores.shape[:-1], dtype=object)
+    for place in np.ndindex(chips.shape):
+        chips[place] = tuple(cores[place])
+    return chips
+
+
+device_kind_handler_dict: dict[
+    str, Callable[[tuple[int, ...], Sequence[Any]], list[Any] | None]
+] = {
+    "TPU v2": _rings_of_trays,
+    "TPU v3": _rings_of_trays,
+    "TPU v4 lite": _ring_of_small_slice,
+    "TPU v5 lite": _ring_of_small_slice,
+    "TPU v6 lite": _ring_of_small_slice,
+    "TPU8i": _ring_of_small_slice,
+    "TPU v5p": _ring_of_cube,
+    "TPU7": _rings_of_trays,
+    "TPU7x": _rings_of_trays,
+}
+"""For kinds of devices with a better order than that of their grid: `handler(mesh_shape, devices)` gives the
+devices in order, or None where the grid is best."""
+
+
+def _array(devices: Sequence[Any]) -> DeviceArray:
+    array = np.empty(len(devices), dtype=object)
+    array[:] = devices
+    return array
+
+
+def _devices_or_default(caller: str, devices: Sequence[Any] | None) -> list[Any]:
+    if devices is not None:
+        return list(np.asarray(devices, dtype=object).flat)
+    if default_devices.find is None:
+        raise MeshError(
+            f"{caller}: no platform has been started, so there are no default devices.",
+            do="Pass `devices`, or import pellucid, which finds them.",
+        )
+    return list(default_devices.find())
+
+
+def _checked_shape(caller: str, shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, int) or not isinstance(shape, Iterable):
+        raise ShardingArgumentError(
+            f"{caller}: the shape of a mesh is a sequence of sizes.",
+            got=f"{shape!r} of type {type(shape).__name__}",
+            do=f"Write ({shape},)." if isinstance(shape, int) else None,
+        )
+    sizes = tuple(int(size) for size in shape)
+    if any(size < 1 for size in sizes):
+        raise MeshError(f"{caller}: sizes of mesh axes are at least 1.", got=f"sizes {sizes}")
+    return sizes
+
+
+def _processes_fill_boxes(devices: DeviceArray) -> bool:
+    places: dict[int, list[tuple[int, ...]]] = {}
+    for place, device in np.ndenumerate(devices):
+        places.setdefault(device.process_index, []).append(place)
+    return all(
+        np.prod(np.max(of_process, axis=0) - np.min(of_process, axis=0) + 1) == len(of_process)
+        for of_process in places.values()
+    )
+
+
+def _no_arrangement_error(
+    shape: tuple[int, ...], devices: Sequence[Any], contiguous: bool, split: bool
+) -> MeshError:
+    grid = torus.grid_of(devices)
+    wanted = " with one box for each process" if contiguous else ""
+    return MeshError(
+        f"create_device_mesh: {_times(shape)} can't be laid onto the devices' grid{wanted}.",
+        got=f"{len(devices)} devices in a grid of {_times(grid.shape)}",
+        do="Choose sizes that are products of whole grid axes"
+        + ("." if split else ", or pass allow_split_physical_axes=True."),
+    )
+
+
+def _times(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "one device"

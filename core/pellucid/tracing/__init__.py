@@ -1,0 +1,1 @@
+"""A Python call becomes a program: traces, tracers, staging, replay."""

@@ -1,0 +1,104 @@
+"""What is in force in this thread: the current trace, the name stack, the lineage, named axes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from pellucid.base.source import NameStack
+from pellucid.ir.jaxpr import Lineage
+from pellucid.xla import flags
+
+
+class Context(threading.local):
+    """The state of one thread. `trace` is what `bind` asks; the others are stored on equations."""
+
+    trace: Any = None
+    scope: NameStack | None = None
+    lineage: Lineage | None = None
+    source: Any = None
+    """Where the equation comes from that is being run again; None while the user's code runs."""
+    axes: dict[Any, Any] = {}  # noqa: RUF012  (replaced, never changed)
+
+
+context = Context()
+"""The one instance; `wiring` puts the bottom trace into `Context.trace`, for all threads."""
+
+_tracing_now = flags.tracing_now
+
+
+class use_trace:  # noqa: N801
+    """Make `trace` the current one until the block ends."""
+
+    __slots__ = ("trace", "previous")
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Any:
+        trace = self.trace
+        self.previous = previous = context.trace
+        if trace.is_eager is not previous.is_eager:
+            _tracing_now.set_local(None if trace.is_eager else True)
+        context.trace = trace
+        return trace
+
+    def __exit__(self, *exception: object) -> None:
+        previous = self.previous
+        if self.trace.is_eager is not previous.is_eager:
+            _tracing_now.set_local(None if previous.is_eager else True)
+        context.trace = previous
+
+
+class use_lineage:  # noqa: N801
+    """Note `lineage` on the equations made until the block ends."""
+
+    __slots__ = ("lineage", "previous")
+
+    def __init__(self, lineage: Lineage | None) -> None:
+        self.lineage = lineage
+
+    def __enter__(self) -> None:
+        self.previous = context.lineage
+        context.lineage = self.lineage
+
+    def __exit__(self, *exception: object) -> None:
+        context.lineage = self.previous
+
+
+@contextlib.contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Put `name` on the name stack: equations made in the block, and their kernels, carry it.
+
+    >>> with named_scope("layer1"):
+    ...     context.scope.path()
+    ('layer1',)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope takes a string, got {type(name).__name__}.")
+    previous = context.scope
+    context.scope = NameStack(previous, name)
+    try:
+        yield
+    finally:
+        context.scope = previous
+
+
+@contextlib.contextmanager
+def extended_axes(**axes: Any) -> Iterator[None]:
+    """Bind named axes (name to size) until the block ends."""
+    with bound_axes(axes):
+        yield
+
+
+@contextlib.contextmanager
+def bound_axes(axes: dict[Any, Any]) -> Iterator[None]:
+    """Bind the named `axes` until the block ends."""
+    previous = context.axes
+    context.axes = previous | axes
+    try:
+        yield
+    finally:
+        context.axes = previous

@@ -1,0 +1,228 @@
+"""A user's function: which of its arguments are static, donated, and what they are called."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import keystr
+from pellucid.ir.jaxpr import DebugInfo
+from pellucid.tracing.values import type_of
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What to call `function` in messages and compiled modules."""
+    name = getattr(function, "__name__", None)
+    if name is None and hasattr(function, "func"):  # functools.partial
+        return name_of(function.func)
+    return name or type(function).__name__
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of `function`; None where Python knows none."""
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError):
+        return None
+
+
+def indices(value: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
+    """`argnums`-like values as a tuple of ints."""
+    if value is None:
+        return ()
+    try:
+        if hasattr(value, "__index__"):
+            return (operator.index(value),)  # type: ignore[arg-type]
+        return tuple(operator.index(v) for v in value)  # type: ignore[union-attr]
+    except TypeError:
+        raise ArgumentTypeError(f"{what} must be an int or a sequence of ints.", got=f"got {value!r}") from None
+
+
+def names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
+    """`argnames`-like values as a tuple of strings."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    found = tuple(value)
+    if not all(isinstance(v, str) for v in found):
+        raise ArgumentTypeError(f"{what} must be a string or a sequence of strings.", got=f"got {value!r}")
+    return found
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def resolve_arguments(
+    function: Callable[..., Any], argnums: Any, argnames: Any, kind: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of arguments chosen by either; each implies the other where both exist.
+
+    Raises ArgumentValueError for positions and names that the function's signature lacks.
+    """
+    nums = indices(argnums, f"{kind}_argnums")
+    chosen = names(argnames, f"{kind}_argnames")
+    signature = signature_of(function)
+    if signature is None:
+        return nums, chosen
+    parameters = list(signature.parameters.values())
+    positional = [p.name for p in parameters if p.kind in _POSITIONAL]
+    has_star = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    has_kwargs = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for n in nums:
+        if not has_star and not -len(positional) <= n < len(positional):
+            raise ArgumentValueError(
+                f"{kind}_argnums contains {n}, but `{name_of(function)}` takes {len(positional)} positional arguments.",
+                got=f"signature: {name_of(function)}{signature}",
+            )
+    nums = tuple(n % len(positional) if n < 0 and positional else n for n in nums)
+    for name in chosen:
+        if not has_kwargs and name not in signature.parameters:
+            raise ArgumentValueError(
+                f"{kind}_argnames contains {name!r}, which `{name_of(function)}` does not take.",
+                got=f"signature: {name_of(function)}{signature}",
+            )
+    if argnames is None:
+        chosen = tuple(positional[n] for n in nums if n < len(positional) and parameters[n].kind is not inspect.Parameter.POSITIONAL_ONLY)
+    elif argnums is None:
+        nums = tuple(i for i, name in enumerate(positional) if name in chosen)
+    return tuple(sorted(set(nums))), chosen
+
+
+class Static(NamedTuple):
+    """The static arguments of one call, as part of a cache key; values compare with == and by type."""
+
+    positions: tuple[tuple[int, type, Any], ...]
+    keywords: tuple[tuple[str, type, Any], ...]
+
+
+class Call(NamedTuple):
+    """One call of a function, taken apart: what is traced and what is static."""
+
+    leaves: list[Any]
+    tree: Any
+    avals: tuple[Any, ...]
+    static: Static
+
+
+class FunctionSpec(NamedTuple):
+    """A user's function with its static and donated arguments."""
+
+    function: Callable[..., Any]
+    name: str
+    static_nums: tuple[int, ...] = ()
+    static_names: tuple[str, ...] = ()
+    donated_nums: tuple[int, ...] = ()
+    donated_names: tuple[str, ...] = ()
+
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        """The call `function(*args, **kwargs)`, taken apart."""
+        static, args, kwargs = self._without_static(args, kwargs)
+        leaves, tree = flatten((args, kwargs))
+        try:
+            avals = tuple([type_of(x) for x in leaves])
+        except ArgumentTypeError:
+            raise self._not_an_array(args, kwargs) from None
+        return Call(leaves, tree, avals, static)
+
+    def _without_static(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Static, Any, dict[str, Any]]:
+        if not self.static_nums and not self.static_names:
+            return _NO_STATIC, tuple(args), kwargs
+        positions = []
+        for n in self.static_nums:
+            if n < len(args):
+                positions.append((n, type(args[n]), args[n]))
+        keywords = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self.static_names]
+        for where, _, value in (*positions, *keywords):
+            try:
+                hash(value)
+            except TypeError:
+                shown = self._argument_name(where) if isinstance(where, int) else where
+                raise ArgumentValueError(
+                    f"`{self.name}`: the static argument {shown!r} can't be hashed.",
+                    got=f"{shown}: {type(value).__name__}",
+                    do="Pass a hashable value (a tuple, a frozen dataclass), or don't make the argument static.",
+                ) from None
+        dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_nums])
+        rest = {k: v for k, v in kwargs.items() if k not in self.static_names}
+        return Static(tuple(positions), tuple(keywords)), dynamic, rest
+
+    def _argument_name(self, position: int) -> str:
+        signature = signature_of(self.function)
+        found = list(signature.parameters) if signature is not None else []
+        return found[position] if position < len(found) else f"args[{position}]"
+
+    def _not_an_array(self, args: Sequence[Any], kwargs: dict[str, Any]) -> ArgumentTypeError:
+        paths = self.argument_paths(args, kwargs)
+        leaves, _ = flatten((tuple(args), kwargs))
+        bad = [(path, x) for path, x in zip(paths, leaves, strict=True) if not _has_type(x)]
+        return ArgumentTypeError(
+            f"`{self.name}` got an argument that is not an array.",
+            got=[f"{path}: {_kind_of(x)} ({x!r:.60})" for path, x in bad[:3]],
+            do="Make it static with static_argnums or static_argnames, or pass an array.",
+        )
+
+    def argument_paths(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str, ...]:
+        """A name for each traced leaf, as `params['w']`."""
+        with_paths, _ = flatten_with_path((tuple(args), kwargs))
+        signature = signature_of(self.function)
+        positional = [] if signature is None else [p.name for p in signature.parameters.values() if p.kind in _POSITIONAL]
+        dynamic = [n for i, n in enumerate(positional) if i not in self.static_nums]
+        paths = []
+        for path, _leaf in with_paths:
+            where, which, *rest = path
+            if where.idx == 0:
+                name = dynamic[which.idx] if which.idx < len(dynamic) else f"args[{which.idx}]"
+            else:
+                name = str(which.key)
+            paths.append(name + keystr(tuple(rest)))
+        return tuple(paths)
+
+    def run(self, call: Call, leaves: Sequence[Any]) -> Any:
+        """The function's result on `leaves` and the static arguments of `call`."""
+        args, kwargs = call.tree.unflatten(leaves)
+        args = list(args)
+        for position, _, value in call.static.positions:
+            args.insert(position, value)
+        for key, _, value in call.static.keywords:
+            kwargs[key] = value
+        return self.function(*args, **kwargs)
+
+    def debug_info(self, call: Call) -> DebugInfo:
+        """Names for messages about this call."""
+        args, kwargs = call.tree.unflatten(range(call.tree.num_leaves))
+        return DebugInfo(self.name, self.argument_paths(args, kwargs))
+
+    def donated(self, call: Call) -> tuple[bool, ...]:
+        """For each leaf, whether its argument is donated."""
+        if not self.donated_nums and not self.donated_names:
+            return ()
+        dynamic = [i for i in range(call.tree.num_leaves + len(self.static_nums) + 1) if i not in self.static_nums]
+        args, kwargs = call.tree.children()
+        flags: list[bool] = []
+        for i, child in enumerate(args.children()):
+            flags += [dynamic[i] in self.donated_nums] * child.num_leaves
+        _, keys = kwargs.node_data()
+        for key, child in zip(keys, kwargs.children(), strict=True):
+            flags += [key in self.donated_names] * child.num_leaves
+        return tuple(flags)
+
+
+def _has_type(x: Any) -> bool:
+    try:
+        type_of(x)
+    except ArgumentTypeError:
+        return False
+    return True
+
+
+def _kind_of(x: Any) -> str:
+    dtype = getattr(x, "dtype", None)
+    return type(x).__name__ if dtype is None else f"{type(x).__name__} of dtype {dtype}"
+
+
+_NO_STATIC = Static((), ())

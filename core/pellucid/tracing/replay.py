@@ -1,0 +1,69 @@
+"""Run a program: all at once, or one equation at a time for whoever drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, Lineage, Literal, Var
+from pellucid.tracing.context import context
+
+
+class Pause(NamedTuple):
+    """The moment before an equation runs: `values` holds everything computed so far."""
+
+    equation: Equation
+    operands: list[Any]
+    values: dict[Var, Any]
+
+
+def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
+    """Results of `jaxpr` on `arguments` under the current trace.
+
+    What an equation turns into carries its source and scope, and has it as lineage.
+    """
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, arguments, strict=True))
+    trace = context.trace
+    interpret = trace.interpret
+    outer_scope, outer_source, outer_lineage = context.scope, context.source, context.lineage
+    try:
+        for equation in jaxpr.equations:
+            context.scope = joined_scope(outer_scope, equation.scope)
+            context.source = equation.source
+            context.lineage = Lineage("replay", (equation,))
+            results = interpret(
+                equation.primitive,
+                tuple([a.val if type(a) is Literal else values[a] for a in equation.operands]),
+                equation.params,
+            )
+            values.update(zip(equation.results, results, strict=True))
+    finally:
+        context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
+    return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+
+def steps(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> Generator[Pause, None, list[Any]]:
+    """The same as `replay`, pausing before each equation; its return value is the results."""
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return atom.val if type(atom) is Literal else values[atom]
+
+    for equation in jaxpr.equations:
+        operands = [read(a) for a in equation.operands]
+        yield Pause(equation, operands, values)
+        results = context.trace.interpret(equation.primitive, tuple(operands), equation.params)
+        values.update(zip(equation.results, results, strict=True))
+    return [read(a) for a in jaxpr.outvars]
+
+
+def joined_scope(outer: Any, inner: Any) -> Any:
+    """The name stack `inner` on top of `outer`."""
+    if outer is None or inner is None:
+        return inner if outer is None else outer
+    stack = outer
+    for name in inner.path():
+        stack = type(inner)(stack, name)
+    return stack

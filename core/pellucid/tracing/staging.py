@@ -1,0 +1,182 @@
+"""Staging: run a function on tracers and write down the equations it makes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import config, source
+from pellucid.base.errors import UnexpectedTracerError
+from pellucid.base.events import EquationStaged, TraceFinished, TracerLeaked, TraceStarted, on, publish
+from pellucid.ir.avals import AbstractValue
+from pellucid.ir.effects import no_effects
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
+from pellucid.ir.primitive import Primitive
+from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.leaks import check_no_leaks
+from pellucid.tracing.trace import Trace
+from pellucid.tracing.tracer import Tracer, where_made
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
+
+_capture = source.capture
+
+
+class StagingTracer(Tracer):
+    """A value that will be known when the program runs; `var` stands for it in the program."""
+
+    __slots__ = ("var", "equation")
+
+    def __init__(self, trace: StagingTrace, var: Var, equation: Equation | None) -> None:
+        self._trace = trace
+        self.aval = var.aval
+        self.var = var
+        self.equation = equation
+
+    def origin(self) -> str | None:
+        if self.equation is not None:
+            made = where_made(self.equation.source)
+            return f"{made} (by `{self.equation.primitive.name}`)" if made else None
+        debug = self._trace.debug
+        if debug is None:
+            return None
+        for name, var in zip(debug.argument_names, self._trace.invars, strict=False):
+            if var is self.var:
+                return f"argument {name} of {debug.name}"
+        return f"an argument of {debug.name}"
+
+
+class StagingTrace(Trace):
+    """Writes equations. Everything bound while it is current becomes part of the program."""
+
+    __slots__ = ("alive", "const_values", "const_vars", "debug", "effects", "equations", "invars")
+
+    def __init__(self, debug: DebugInfo | None = None) -> None:
+        self.equations: list[Equation] = []
+        self.invars: list[Var] = []
+        self.const_vars: dict[int, Var] = {}
+        self.const_values: list[Any] = []
+        self.effects = no_effects
+        self.debug = debug
+        self.alive = True
+
+    def new_argument(self, aval: AbstractValue) -> StagingTracer:
+        """A tracer for a new argument of the program."""
+        var = Var(aval)
+        self.invars.append(var)
+        return StagingTracer(self, var, None)
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> list[Any]:
+        atoms = [
+            x.var if type(x) is StagingTracer and x._trace is self else self.atom(x) for x in operands
+        ]
+        result_avals, effects = primitive.types(tuple([a.aval for a in atoms]), params)
+        results = [Var(aval) for aval in result_avals]
+        facts = context
+        equation = Equation(
+            atoms, results, primitive, params, effects,
+            facts.source or _capture(), facts.scope, facts.lineage,
+        )  # fmt: skip
+        self.equations.append(equation)
+        if effects:
+            self.effects = self.effects | effects
+        if on.equation_staged:
+            publish(on.equation_staged, EquationStaged(equation))
+        return [StagingTracer(self, var, equation) for var in results]
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return call.staged(self, operands)
+
+    custom_vjp_call = custom_jvp_call
+
+    def atom(self, x: Any) -> Var | Literal:
+        """The variable or literal that stands for `x` in this program."""
+        kind = type(x)
+        if kind is StagingTracer and x._trace is self:
+            return x.var
+        var = self.const_vars.get(id(x))
+        if var is not None:
+            return var
+        if isinstance(x, Tracer):
+            check_alive(x)
+            aval = x.aval
+        else:
+            aval = type_of(x)
+            if getattr(aval, "shape", None) == () and self.is_literal(x):
+                return Literal(x, aval)
+        var = Var(aval)
+        self.const_vars[id(x)] = var
+        self.const_values.append(x)
+        return var
+
+    def is_literal(self, x: Any) -> bool:
+        """Whether the scalar `x` may stand in an equation as a literal."""
+        if type(x) is ArrayImpl:
+            return x.is_fully_addressable and not x.is_deleted()
+        return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
+
+    def finish(self, results: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The program that computes `results`, and the values of its constants."""
+        outvars = [self.atom(x) for x in results]
+        jaxpr = Jaxpr(
+            tuple(self.const_vars.values()), self.invars, self.equations, outvars, self.effects, self.debug
+        )
+        return jaxpr, self.const_values
+
+    def close(self) -> None:
+        """From now on, this trace's tracers may no longer be used."""
+        self.alive = False
+
+
+def check_alive(tracer: Tracer) -> None:
+    """Raise UnexpectedTracerError if the trace of `tracer` has ended."""
+    if getattr(tracer._trace, "alive", True):
+        return
+    if on.tracer_leaked:
+        publish(on.tracer_leaked, TracerLeaked(tracer))
+    debug = getattr(tracer._trace, "debug", None)
+    name = f" of `{debug.name}`" if debug is not None else ""
+    made = tracer.origin()
+    raise UnexpectedTracerError(
+        f"a traced value was used after the tracing{name} that made it had ended.",
+        got=[f"got {tracer.aval.text()}", *([f"made at {made}"] if made else [])],
+        do="Return it from the traced function instead of storing it in a global, an attribute or a list.",
+    )
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[AbstractValue],
+    debug: DebugInfo | None = None,
+) -> tuple[Jaxpr, list[Any]]:
+    """The program of `function`, a function of flat values, and the values of its constants."""
+    trace = StagingTrace(debug)
+    arguments = [trace.new_argument(aval) for aval in avals]
+    name = debug.name if debug is not None else "program"
+    if on.trace_started:
+        publish(on.trace_started, TraceStarted(name, function))
+    start = time.perf_counter()
+    try:
+        with use_trace(trace):
+            results = function(*arguments)
+        jaxpr, consts = trace.finish(results)
+    finally:
+        trace.close()
+    if on.trace_finished:
+        publish(on.trace_finished, TraceFinished(name, function, jaxpr, time.perf_counter() - start))
+    if config.check_tracer_leaks.value:
+        del arguments, results
+        check_no_leaks(trace, name)
+    return jaxpr, consts
+
+
+def stage_closed(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[AbstractValue],
+    debug: DebugInfo | None = None,
+) -> ClosedJaxpr:
+    """The program of `function` with its constants."""
+    return ClosedJaxpr(*stage(function, avals, debug))

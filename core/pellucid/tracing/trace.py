@@ -1,0 +1,42 @@
+"""Traces: interpreters of primitives. One is current in each thread; a rule runs under its parent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.ir.primitive import NO_PARAMS, Primitive
+from pellucid.tracing.context import context
+
+
+class Trace:
+    """Interprets primitives."""
+
+    __slots__ = ("__weakref__",)
+
+    is_eager = False
+    """Whether results are computed at once; only then may compiled functions skip Python."""
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        """Results of `primitive`, as a list."""
+        raise NotImplementedError(type(self))
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        """Results of a function with its own forward derivative, as a list.
+
+        `call` has `function(*operands)`, `rule(primals, tangents)`, `batched(axis, dims)` and `staged(trace, operands)`.
+        """
+        raise NotImplementedError(type(self))
+
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        """Results of a function with its own reverse derivative, as a list; `call` is as above."""
+        raise NotImplementedError(type(self))
+
+
+def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> list[Any]:
+    """Results of `primitive` applied to `operands` under the current trace."""
+    return context.trace.interpret(primitive, operands, params)
+
+
+def bind1(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Any:
+    """The one result of `primitive` applied to `operands` under the current trace."""
+    return context.trace.interpret(primitive, operands, params)[0]

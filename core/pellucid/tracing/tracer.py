@@ -1,0 +1,150 @@
+"""Tracers: stand-ins for values while a function is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import (
+    ConcretizationError,
+    TracerArrayError,
+    TracerBoolError,
+    TracerIntegerError,
+)
+from pellucid.base.source import describe
+from pellucid.xla.arrays import set_tracer_class
+
+
+class Tracer:
+    """Stands for a value of type `aval` under `trace`. Array operators are installed by `wiring`."""
+
+    __slots__ = ("_trace", "aval", "__weakref__")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    _trace: Any
+    aval: Any
+
+    def _is_traced_array(self) -> bool:
+        """Asked by the C++ side for `isinstance(tracer, Array)`."""
+        return hasattr(self.aval, "shape")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of a 0-dimensional array")
+        return self.aval.shape[0]
+
+    def concrete(self) -> Any:
+        """The value, where the trace knows it; None otherwise."""
+        return None
+
+    def origin(self) -> str | None:
+        """Where the value was made, for error messages."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval.text()}>with<{type(self._trace).__name__}>"
+
+    # Python asks for concrete values --------------------------------------------------------------
+
+    def _refuse(self, kind: type[ConcretizationError], use: str, do: str) -> Any:
+        raise kind(
+            f"a traced array was used as {use}, but its value is known only when the program runs.",
+            got=[f"got {self.aval.text()}", *([f"made at {self.origin()}"] if self.origin() else [])],
+            do=do,
+        )
+
+    def _scalar(self, use: str, convert: Any, kind: type[ConcretizationError], do: str) -> Any:
+        if self.aval.shape != () and self.aval.size != 1:
+            raise TypeError(
+                f"only arrays with one element can be used as {use}, got {self.aval.text()}."
+            )
+        value = self.concrete()
+        if value is None:
+            return self._refuse(kind, use, do)
+        return convert(value)
+
+    def __bool__(self) -> bool:
+        if self.aval.shape != () and self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array with more than one element is ambiguous: "
+                f"{self.aval.text()}. Use `.any()` or `.all()`."
+            )
+        return self._scalar(
+            "a Python bool", bool, TracerBoolError,
+            "Use `lax.cond` or `jnp.where` instead of `if`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __int__(self) -> int:
+        return self._scalar(
+            "a Python int", int, TracerIntegerError,
+            "Use `.astype(int)`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __index__(self) -> int:
+        return self._scalar(
+            "a Python index", lambda value: value.__index__(), TracerIntegerError,
+            "Use `lax.dynamic_slice` or `x[i]` with a traced `i`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __float__(self) -> float:
+        return self._scalar(
+            "a Python float", float, ConcretizationError,
+            "Use `.astype(float)`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __complex__(self) -> complex:
+        return self._scalar(
+            "a Python complex", complex, ConcretizationError,
+            "Use `.astype(complex)`, or mark the argument static.",
+        )  # fmt: skip
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = self.concrete()
+        if value is None:
+            return self._refuse(
+                TracerArrayError, "a NumPy array",
+                "Use the functions of `pellucid.numpy` instead of NumPy's.",
+            )  # fmt: skip
+        return np.asarray(value, dtype=dtype)
+
+    def tolist(self) -> Any:
+        return self.__array__().tolist()
+
+    def item(self, *index: int) -> Any:
+        return self.__array__().item(*index)
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+
+def where_made(source: Any) -> str | None:
+    """`file, line 3: `code`` of a captured source."""
+    return describe(source)
+
+
+set_tracer_class(Tracer)

@@ -1,0 +1,95 @@
+"""Types of Python values that may be operands: arrays, tracers, NumPy arrays, Python scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.ir.avals import AbstractValue, shaped_array
+from pellucid.xla import flags
+from pellucid.xla.arrays import ArrayImpl
+
+_WIDE = {
+    bool: shaped_array((), np.dtype(bool)),
+    int: shaped_array((), np.dtype(np.int64), True),
+    float: shaped_array((), np.dtype(np.float64), True),
+    complex: shaped_array((), np.dtype(np.complex128), True),
+}
+_NARROW = {
+    bool: shaped_array((), np.dtype(bool)),
+    int: shaped_array((), np.dtype(np.int32), True),
+    float: shaped_array((), np.dtype(np.float32), True),
+    complex: shaped_array((), np.dtype(np.complex64), True),
+}
+_x64 = flags.enable_x64
+
+
+def _array_type(x: Any) -> AbstractValue:
+    dtype = x.dtype
+    if dtype not in dtypes.SUPPORTED:
+        raise ArgumentTypeError(
+            f"arrays can't have NumPy's dtype {dtype}.",
+            got=f"a NumPy array of dtype {dtype} and shape {x.shape}",
+            do="Use a boolean, integer, floating or complex dtype in the machine's byte order.",
+        )
+    return shaped_array(x.shape, dtypes.canonicalize(dtype), False)
+
+
+def _scalar_type(x: Any) -> AbstractValue:
+    return (_WIDE if _x64.value else _NARROW)[type(x)]
+
+
+type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
+    ArrayImpl: lambda x: x.aval,
+    bool: _scalar_type,
+    int: _scalar_type,
+    float: _scalar_type,
+    complex: _scalar_type,
+    np.ndarray: _array_type,
+}
+"""For each type of operand, how to get its aval. Extended at import by layers that add types."""
+
+
+def type_of(x: Any) -> AbstractValue:
+    """The aval of `x`; raises ArgumentTypeError for values that are no arrays."""
+    try:
+        return x.aval
+    except AttributeError:
+        pass
+    handler = type_handlers.get(type(x))
+    if handler is None:
+        handler = _handler_for(x)
+    return handler(x)
+
+
+def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
+    if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
+        type_handlers[type(x)] = _array_type
+        return _array_type
+    for base in type(x).__mro__:
+        if base in type_handlers:
+            handler = type_handlers[base]
+            break
+    else:
+        if hasattr(x, "__jax_array__"):
+            return lambda value: type_of(value.__jax_array__())
+        else:
+            raise ArgumentTypeError(
+                f"a value of type {type(x).__name__} is not an array.",
+                got=f"got {x!r:.80}",
+                do="Arrays, NumPy arrays and Python numbers are accepted; convert lists with `jnp.array`.",
+            )
+    if isinstance(x, np.ndarray):
+        type_handlers[type(x)] = handler
+    return handler
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `type_of(x)` gives an aval."""
+    if hasattr(x, "aval") or type(x) in type_handlers or isinstance(x, np.generic):
+        return True
+    return any(base in type_handlers for base in type(x).__mro__) or hasattr(x, "__jax_array__")

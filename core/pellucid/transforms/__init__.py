@@ -1,0 +1,1 @@
+"""Program to program: differentiation and vectorization."""

@@ -1,0 +1,177 @@
+"""What the functions that users call share: checks of arguments, auxiliary results, wrapping."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.base.tree import shown_path
+from pellucid.ir.avals import ShapedArray
+from pellucid.tracing.function import FunctionSpec, name_of
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten_with_path
+
+
+def check_callable(function: Any, caller: str) -> None:
+    """Raise ArgumentTypeError unless `function` can be called."""
+    if not callable(function):
+        raise ArgumentTypeError(f"{caller} takes a function.", got=f"got {type(function).__name__}")
+
+
+def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator that gives a transformed function the name and signature of `function`."""
+
+    def decorate(transformed: Any) -> Any:
+        functools.update_wrapper(transformed, function)
+        own = getattr(function, "__doc__", None)
+        transformed.__doc__ = f"{what} of `{name_of(function)}`." + (f"\n\n{own}" if own else "")
+        return transformed
+
+    return decorate
+
+
+def argument_paths(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str, ...]:
+    """A name for each leaf of the arguments, as `params["w"]`."""
+    return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs)
+
+
+def checked_leaves(
+    leaves: Sequence[Any], caller: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    """The leaves as traces take them: 64-bit NumPy values are narrowed where the options say so.
+
+    Raises ArgumentTypeError that names the leaves that are no arrays.
+    """
+    checked = []
+    for x in leaves:
+        if type(x) is ArrayImpl:
+            checked.append(x)
+            continue
+        try:
+            aval = type_of(x)
+        except ArgumentTypeError:
+            raise _not_arrays(leaves, caller, function, args, kwargs) from None
+        checked.append(_narrowed(x, aval))
+    return checked
+
+
+def _narrowed(x: Any, aval: Any) -> Any:
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or dtype == aval.dtype:
+        return x
+    return x.astype(aval.dtype)
+
+
+def shaped_leaves(
+    leaves: Sequence[Any], caller: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    """Types of leaves that are arrays, or objects with shape and dtype."""
+    avals = []
+    for x in leaves:
+        if is_array_like(x):
+            avals.append(type_of(x))
+        elif hasattr(x, "shape") and hasattr(x, "dtype"):
+            avals.append(ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False))))
+        else:
+            raise _not_arrays(leaves, caller, function, args, kwargs)
+    return avals
+
+
+def _not_arrays(
+    leaves: Sequence[Any], caller: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> ArgumentTypeError:
+    paths = argument_paths(function, args, kwargs)
+    bad = [(path, x) for path, x in zip(paths, leaves, strict=False) if not is_array_like(x)]
+    return ArgumentTypeError(
+        f"{caller}: an argument of `{name_of(function)}` is not an array.",
+        got=[f"{path}: {type(x).__name__} ({x!r:.60})" for path, x in bad[:3]],
+        do="Pass arrays or numbers; bind other values with functools.partial or a lambda.",
+    )
+
+
+def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[Any, Any]:
+    """The result of a function that gives (result, auxiliary data), taken apart."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        length = f" of length {len(result)}" if isinstance(result, (tuple, list)) else ""
+        raise ArgumentTypeError(
+            f"{caller} with has_aux=True needs a function that returns a pair (result, aux).",
+            got=f"`{name_of(function)}` returned {type(result).__name__}{length}",
+        )
+    return result[0], result[1]
+
+
+def result_leaves(tree_result: Any, caller: str, function: Callable[..., Any]) -> tuple[list[Any], Any]:
+    """Leaves and structure of a function's result; raises ArgumentTypeError for leaves that are no arrays."""
+    pairs, tree = flatten_with_path(tree_result)
+    for path, x in pairs:
+        if not is_array_like(x):
+            raise ArgumentTypeError(
+                f"{caller}: `{name_of(function)}` returned something that is not an array.",
+                got=f"{shown_path('result', path)}: {type(x).__name__} ({x!r:.60})",
+                do="Return it as auxiliary data (has_aux=True), or don't return it.",
+            )
+    return [x for _, x in pairs], tree
+
+
+# Dtypes that can be differentiated ------------------------------------------------------------------
+
+
+def is_differentiable(aval: Any) -> bool:
+    """Whether values of type `aval` have tangents other than float0."""
+    return type(aval) is ShapedArray and dtypes.is_inexact(aval.dtype)
+
+
+def check_real_or_complex_input(
+    aval: Any, caller: str, path: Callable[[], str], *, holomorphic: bool, allow_int: bool
+) -> None:
+    """Raise DtypeError for an input of reverse mode that can't be differentiated as asked."""
+    dtype = aval.dtype
+    if holomorphic and dtype.kind != "c":
+        raise DtypeError(
+            f"{caller} with holomorphic=True needs complex inputs.",
+            got=f"{path()}: {aval.text()}",
+            do="Convert it to a complex dtype, or leave holomorphic=False.",
+        )
+    if not allow_int and not is_differentiable(aval):
+        raise DtypeError(
+            f"{caller} needs real or complex inputs to differentiate by.",
+            got=f"{path()}: {aval.text()}",
+            do="Convert it to a float, choose other argnums, or set allow_int=True (its gradient is float0).",
+        )
+
+
+def check_real_output(aval: Any, caller: str, path: str, *, holomorphic: bool) -> None:
+    """Raise DtypeError for an output of reverse mode that has no gradient as asked."""
+    kind = "c" if aval.dtype.kind == "c" else "f" if is_differentiable(aval) else None
+    if holomorphic and kind != "c":
+        raise DtypeError(
+            f"{caller} with holomorphic=True needs complex outputs.",
+            got=f"{path}: {aval.text()}",
+            do="Leave holomorphic=False for functions with real outputs.",
+        )
+    if not holomorphic and kind == "c":
+        raise DtypeError(
+            f"{caller} needs real outputs.",
+            got=f"{path}: {aval.text()}",
+            do="Set holomorphic=True if the function is holomorphic; else use `vjp` with a cotangent of your choice.",
+        )
+    if kind is None:
+        raise DtypeError(
+            f"{caller} needs floating outputs; integers have no derivative.",
+            got=f"{path}: {aval.text()}",
+            do="Convert the output to a float, or use `vjp`.",
+        )
+
+
+def refuse_reduce_axes(caller: str, reduce_axes: Any) -> None:
+    """Raise ArgumentValueError if the retired argument `reduce_axes` is used."""
+    if tuple(reduce_axes):
+        raise ArgumentValueError(
+            f"{caller}: reduce_axes is no longer supported.",
+            got=f"got {reduce_axes!r}",
+            do="Sum the gradients with `lax.psum` over these axes.",
+        )

@@ -1,0 +1,53 @@
+"""Programs that a transformation makes of a program within a program: made once, remembered on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.tracing.staging import stage
+from pellucid.tracing.tracer import Tracer
+from pellucid.xla.flags import trace_context
+
+
+class Derived(NamedTuple):
+    """A program without constants: the values of what were its constants, `consts`, come in front of its inputs.
+
+    `mask` says what the transformation has to say about each result.
+    """
+
+    program: ClosedJaxpr
+    consts: list[Any]
+    mask: tuple[Any, ...]
+
+
+D = TypeVar("D", bound=Any)
+
+
+def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
+    """What `derive` makes of `jaxpr`, kept on it for the next time that the same is asked.
+
+    What holds values of a running trace (its `consts`) is not kept.
+    """
+    key = (*key, trace_context())
+    found = jaxpr.memo.get(key)
+    if found is None:
+        found = derive()
+        if not any(isinstance(c, Tracer) for c in found.consts):
+            jaxpr.memo[key] = found
+    return found
+
+
+def stage_open(
+    function: Callable[..., Sequence[Any]], avals: Sequence[Any], debug: DebugInfo | None
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """The program of `function` with its constants as first inputs, and their values."""
+    jaxpr, consts = stage(function, avals, debug)
+    return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
+
+
+def listed(mask: bool | Sequence[bool], length: int) -> tuple[bool, ...]:
+    """One flag for each of `length` results, where one may stand for all."""
+    return (mask,) * length if isinstance(mask, bool) else tuple(mask)

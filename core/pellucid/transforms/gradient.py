@@ -1,0 +1,428 @@
+"""Reverse mode as users call it: vjp, grad, value_and_grad, linear_transpose."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.tree import Partial, register_pytree_node, structure_differences, tree_flatten
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.tracing.function import name_of
+from pellucid.tracing.staging import stage
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import (
+    argument_paths,
+    check_callable,
+    check_real_or_complex_input,
+    check_real_output,
+    checked_leaves,
+    is_differentiable,
+    refuse_reduce_axes,
+    result_leaves,
+    shaped_leaves,
+    with_aux,
+    wraps,
+)
+from pellucid.transforms.linearize import linearize_flat
+from pellucid.transforms.transpose import backward_pass
+from pellucid.transforms.zeros import instantiate, ones
+from pellucid.xla.pytree import flatten
+
+Argnums = int | Sequence[int]
+
+# Which arguments --------------------------------------------------------------------------------------
+
+
+def canonical_argnums(argnums: Any) -> int | tuple[int, ...]:
+    """`argnums` as an int or a tuple of ints."""
+    try:
+        if hasattr(argnums, "__index__"):
+            return operator.index(argnums)
+        return tuple([operator.index(n) for n in argnums])
+    except TypeError:
+        raise ArgumentTypeError("argnums must be an int or a sequence of ints.", got=f"got {argnums!r}") from None
+
+
+def chosen_arguments(function: Callable[..., Any], argnums: int | tuple[int, ...], args: Sequence[Any]) -> Any:
+    """The arguments at `argnums` (one, or a tuple); raises ArgumentTypeError where there is none."""
+    wanted = (argnums,) if type(argnums) is int else argnums
+    for n in wanted:  # type: ignore[union-attr]
+        if not -len(args) <= n < len(args):
+            raise ArgumentTypeError(
+                f"argnums={argnums} chooses an argument that `{name_of(function)}` was not given.",
+                got=f"it was called with {len(args)} positional argument{'s' * (len(args) != 1)}",
+                do="Pass the arguments to differentiate by as positional arguments.",
+            )
+    return args[argnums] if type(argnums) is int else tuple([args[n] for n in argnums])  # type: ignore[union-attr]
+
+
+def with_arguments(args: Sequence[Any], argnums: int | tuple[int, ...], chosen: Any) -> list[Any]:
+    """`args` with those at `argnums` replaced by `chosen`."""
+    replaced = list(args)
+    if type(argnums) is int:
+        replaced[argnums] = chosen
+    else:
+        for n, x in zip(argnums, chosen, strict=True):  # type: ignore[arg-type]
+            replaced[n] = x
+    return replaced
+
+
+def path_of_leaf(
+    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Sequence[Any], index: int
+) -> str:
+    """What the leaf number `index` of the chosen arguments is called."""
+    numbered = list(range(len(args)))
+    wanted = [numbered[n] for n in ((argnums,) if type(argnums) is int else argnums)]  # type: ignore[union-attr]
+    paths = argument_paths(function, args, {})
+    starts = np.cumsum([0, *(flatten(x)[1].num_leaves for x in args)])
+    leaves = [path for n in wanted for path in paths[starts[n] : starts[n + 1]]]
+    return leaves[index]
+
+
+# grad ---------------------------------------------------------------------------------------------------
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """A function that gives the value of `fun`, a real scalar, and its gradient with respect to some arguments.
+
+    The gradient has the structure, shapes and dtypes of the arguments at `argnums` (a tuple of them if `argnums`
+    is a sequence); integers have gradients of dtype `float0`. With `has_aux`, `fun` gives `(value, aux)` and so
+    does the result: `((value, aux), gradient)`. `holomorphic` promises a complex-differentiable `fun` with
+    complex arguments and result. Otherwise the gradient by a complex argument z = x + iy is df/dx - i df/dy.
+
+    Raises: DtypeError for arguments or results that can't be differentiated, ShapeError unless the result is
+    a scalar.
+
+    >>> value_and_grad(lambda x: x * x)(3.0)
+    (9.0, Array(6., dtype=float32, weak_type=True))
+    """
+    check_callable(fun, "value_and_grad")
+    nums = canonical_argnums(argnums)
+    refuse_reduce_axes("value_and_grad", reduce_axes)
+    differentiated = _differentiated(fun, "value_and_grad", nums, has_aux, holomorphic, allow_int)
+
+    @wraps(fun, "Value and gradient")
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        value, aux, gradient = differentiated(args, kwargs)
+        return ((value, aux), gradient) if has_aux else (value, gradient)
+
+    return value_and_gradient
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """A function that gives the gradient of `fun`, a real scalar, with respect to some arguments.
+
+    Everything is as in `value_and_grad`, without the value; with `has_aux` the result is `(gradient, aux)`.
+
+    >>> grad(lambda x: x * x)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    check_callable(fun, "grad")
+    nums = canonical_argnums(argnums)
+    refuse_reduce_axes("grad", reduce_axes)
+    differentiated = _differentiated(fun, "grad", nums, has_aux, holomorphic, allow_int)
+
+    @wraps(fun, "Gradient")
+    def gradient_of(*args: Any, **kwargs: Any) -> Any:
+        _, aux, gradient = differentiated(args, kwargs)
+        return (gradient, aux) if has_aux else gradient
+
+    return gradient_of
+
+
+def _differentiated(
+    fun: Callable[..., Any], caller: str, argnums: int | tuple[int, ...], has_aux: bool, holomorphic: bool, allow_int: bool
+) -> Callable[..., Any]:
+    """A function of (args, kwargs) that gives the value of `fun`, its auxiliary data and its gradient."""
+
+    def differentiated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        leaves, tree = flatten(chosen_arguments(fun, argnums, args))
+        leaves = checked_leaves(leaves, caller, fun, args, kwargs)
+        avals = [type_of(x) for x in leaves]
+        nonzero = [is_differentiable(aval) for aval in avals]
+        if holomorphic or not all(nonzero):
+            for i, aval in enumerate(avals):
+                check_real_or_complex_input(
+                    aval, caller, lambda i=i: path_of_leaf(fun, argnums, args, i),  # type: ignore[misc]
+                    holomorphic=holomorphic, allow_int=allow_int,
+                )  # fmt: skip
+        aux_tree: Any = None
+
+        def flat(*xs: Any) -> Any:
+            nonlocal aux_tree
+            result = fun(*with_arguments(args, argnums, tree.unflatten(xs)), **kwargs)
+            aux: list[Any] = []
+            if has_aux:
+                result, auxiliary = with_aux(result, fun, caller)
+                aux, aux_tree = flatten(auxiliary)
+            return [scalar_result(result, caller, fun)], aux
+
+        [value], program, aux = linearize_flat(flat, leaves, nonzero)
+        [out_aval] = program.out_avals
+        check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
+        cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
+        wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
+        found = iter(backward_pass(program.jaxpr, program.residuals, wanted, cotangents))
+        gradient = [
+            instantiate(next(found)) if nz else np.zeros(aval.shape, dtypes.float0)  # type: ignore[attr-defined]
+            for aval, nz in zip(avals, nonzero, strict=True)
+        ]
+        return value, aux_tree.unflatten(aux) if has_aux else None, tree.unflatten(gradient)
+
+    return differentiated
+
+
+def scalar_result(result: Any, caller: str, function: Callable[..., Any]) -> Any:
+    """`result` if it is a scalar array; else raises what says why it has no gradient."""
+    try:
+        shape = type_of(result).shape  # type: ignore[attr-defined]
+    except ArgumentTypeError:
+        leaves, tree = flatten(result)
+        shown = type(result).__name__ + (f" with {len(leaves)} leaves" if tree.num_nodes > 1 else f" ({result!r:.60})")
+        raise ArgumentTypeError(
+            f"{caller} needs a function whose result is one scalar.",
+            got=f"`{name_of(function)}` returned {shown}",
+            do="Return a scalar, or set has_aux=True and return (scalar, the rest); `vjp` and `jacrev` take any result.",
+        ) from None
+    if shape != ():
+        raise ShapeError(
+            f"{caller} needs a function whose result is one scalar.",
+            got=f"`{name_of(function)}` returned {type_of(result).text()}",
+            do="Reduce it, for example with `.sum()`, or use `vjp` or `jacrev`.",
+        )
+    return result
+
+
+# vjp ----------------------------------------------------------------------------------------------------
+
+
+class NotNeeded:
+    """Stands in `VJP.args_res` for an argument that the backward pass doesn't need."""
+
+    def __repr__(self) -> str:
+        return "NotNeeded()"
+
+
+register_pytree_node(NotNeeded, lambda x: ((), None), lambda aux, children: NotNeeded())
+
+
+class VJP:
+    """The backward pass of a function at a point: call it with a cotangent of the result.
+
+    It is a tree whose leaves are the residuals: `args_res` holds those that are arguments of the function,
+    `opaque_residuals` the others. So it can be returned from `jit` and passed to it.
+    """
+
+    def __init__(self, name: str, program: ClosedJaxpr, facts: tuple[Any, ...], args_res: Any, opaque_residuals: list[Any]) -> None:
+        self.name = name
+        self.program = program
+        self.facts = facts
+        self.args_res = args_res
+        self.opaque_residuals = opaque_residuals
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The linear program that is reversed; its constants are the residuals."""
+        return self.program.jaxpr
+
+    @property
+    def in_tree(self) -> Any:
+        """Structure of the function's arguments."""
+        return self.facts[0]
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the function's result."""
+        return self.facts[1]
+
+    def __call__(self, out_ct: Any, *more: Any) -> Any:
+        """Cotangents of the arguments, as a tuple."""
+        if more:
+            raise ArgumentTypeError(
+                f"the backward pass of `{self.name}` takes one argument, the cotangent of its result.",
+                got=f"got {len(more) + 1} arguments",
+                do="If the result is a tuple, pass a tuple of cotangents.",
+            )
+        in_tree, out_tree, in_avals, out_avals, nonzero_in, nonzero_out, sources = self.facts
+        cotangents = checked_cotangents(out_ct, out_tree, out_avals, self.name)
+        given = flatten(self.args_res)[0]
+        residuals = [self.opaque_residuals[i] if opaque else given[i] for opaque, i in sources]
+        operands = [LinearOperand(v.aval) for v in self.jaxpr.invars]  # type: ignore[arg-type]
+        live = [ct for ct, nz in zip(cotangents, nonzero_out, strict=True) if nz]
+        found = iter(backward_pass(self.jaxpr, residuals, operands, live))
+        return in_tree.unflatten([
+            instantiate(next(found)) if nz else instantiate(Zero(aval.tangent()))
+            for aval, nz in zip(in_avals, nonzero_in, strict=True)
+        ])
+
+    def __repr__(self) -> str:
+        return f"VJP({self.name}, {len(self.jaxpr.constvars)} residuals)"
+
+
+register_pytree_node(
+    VJP,
+    lambda vjp: ((vjp.args_res, vjp.opaque_residuals), (vjp.name, vjp.program, vjp.facts)),
+    lambda data, children: VJP(*data, *children),
+)
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+    """`(fun(*primals), backward)`, where `backward` maps a cotangent of the result to those of the primals.
+
+    The cotangent has the structure, shapes and dtypes of the result (`float0` for integers); `backward` gives
+    a tuple with one entry for each primal. With `has_aux`, `fun` gives `(result, aux)`, and `aux` comes last.
+
+    >>> y, backward = vjp(lambda x: x * x, 3.0)
+    >>> backward(1.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    check_callable(fun, "vjp")
+    refuse_reduce_axes("vjp", reduce_axes)
+    leaves, in_tree = flatten(primals)
+    leaves = checked_leaves(leaves, "vjp", fun, primals, {})
+    avals = [type_of(x) for x in leaves]
+    trees: list[Any] = []
+
+    def flat(*xs: Any) -> Any:
+        result = fun(*in_tree.unflatten(xs))
+        aux: list[Any] = []
+        if has_aux:
+            result, auxiliary = with_aux(result, fun, "vjp")
+            aux, aux_tree = flatten(auxiliary)
+            trees.append(aux_tree)
+        results, out_tree = result_leaves(result, "vjp", fun)
+        trees.append(out_tree)
+        return results, aux
+
+    results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
+    program = program.without_dead_code()
+    out_tree = trees[-1]
+    positions = {id(x): i for i, x in enumerate(leaves)}
+    opaque: list[Any] = []
+    sources = []
+    used: set[int] = set()
+    for residual in program.residuals:
+        position = positions.get(id(residual))
+        if position is None:
+            sources.append((True, len(opaque)))
+            opaque.append(residual)
+        else:
+            sources.append((False, position))
+            used.add(position)
+    needed = sorted(used)
+    sources = [(is_opaque, i if is_opaque else needed.index(i)) for is_opaque, i in sources]
+    args_res = in_tree.unflatten([x if i in used else NotNeeded() for i, x in enumerate(leaves)])
+    facts = (
+        in_tree, out_tree, tuple(avals), tuple(program.out_avals), tuple(program.nonzero_in),
+        tuple(program.nonzero_out), tuple(sources),
+    )  # fmt: skip
+    backward = VJP(name_of(fun), ClosedJaxpr(program.jaxpr), facts, args_res, opaque)
+    result = out_tree.unflatten(results)
+    return (result, backward, trees[0].unflatten(aux)) if has_aux else (result, backward)
+
+
+def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Sequence[Any], name: str) -> list[Any]:
+    """Leaves of a cotangent of a result; raises where structure, shapes or dtypes are not the result's."""
+    leaves, tree = tree_flatten(cotangent, lambda x: type(x) is Zero)
+    if tree != out_tree:
+        differences = structure_differences(out_tree, tree, leaves=leaves)
+        raise ArgumentValueError(
+            f"the cotangent doesn't have the structure of the result of `{name}`.",
+            got=[difference.text("cotangent") for difference in differences[:3]],
+            do="Pass one cotangent for each array of the result, nested as the result is.",
+        )
+    paths = None
+    checked = []
+    for i, (ct, out_aval) in enumerate(zip(leaves, out_avals, strict=True)):
+        expected = out_aval.tangent()
+        aval = ct.aval if type(ct) is Zero else type_of(ct)
+        fits = aval.shape == expected.shape and (aval.dtype == expected.dtype or expected.dtype == dtypes.float0)
+        if not fits:
+            paths = paths or argument_paths(lambda result: result, (out_tree.unflatten(leaves),), {})
+            raise ArgumentValueError(
+                f"a cotangent doesn't have the type of the result of `{name}`.",
+                got=[f"{paths[i]}: got {aval.text()}, expected {expected.text()}, the result is {out_aval.text()}"],
+                do="Convert it; cotangents of integers have dtype float0.",
+            )
+        checked.append(ct)
+    return checked
+
+
+# linear_transpose -----------------------------------------------------------------------------------------
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+    """The transpose of `fun`, which must be linear: a function from cotangents of its result to those of `primals`.
+
+    Of the primals only shapes and dtypes count; `ShapeDtypeStruct`s will do. All are floating or complex, or all
+    are integers. Raises MissingRule where `fun` is not linear.
+
+    >>> transposed = linear_transpose(lambda x: x + x, 1.0)
+    >>> transposed(3.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    check_callable(fun, "linear_transpose")
+    refuse_reduce_axes("linear_transpose", reduce_axes)
+    leaves, in_tree = flatten(primals)
+    avals = shaped_leaves(leaves, "linear_transpose", fun, primals, {})
+    trees: list[Any] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        results, out_tree = result_leaves(fun(*in_tree.unflatten(xs)), "linear_transpose", fun)
+        trees.append(out_tree)
+        return results
+
+    jaxpr, consts = stage(flat, avals, DebugInfo(name_of(fun), argument_paths(fun, primals, {})))
+    [out_tree] = trees
+    kinds = {is_differentiable(a) for a in (*avals, *jaxpr.out_avals)}
+    if len(kinds) > 1:
+        raise ArgumentTypeError(
+            "linear_transpose needs floating or complex inputs and results, or integer inputs and results.",
+            got=f"from {', '.join(a.text() for a in avals)} to {', '.join(a.text() for a in jaxpr.out_avals)}",
+        )
+    return Partial(_Transposed(name_of(fun), jaxpr, in_tree, out_tree), consts)
+
+
+class _Transposed:
+    """The transpose of a linear program; its constants come first."""
+
+    def __init__(self, name: str, jaxpr: Jaxpr, in_tree: Any, out_tree: Any) -> None:
+        self.name = name
+        self.jaxpr = jaxpr
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+
+    def __call__(self, consts: list[Any], cotangent: Any) -> Any:
+        leaves, tree = flatten(cotangent)
+        if tree != self.out_tree or any(
+            type_of(ct).strip_weak_type() is not aval.strip_weak_type()  # type: ignore[attr-defined]
+            for ct, aval in zip(leaves, self.jaxpr.out_avals, strict=True)
+        ):
+            raise ArgumentTypeError(
+                f"the cotangent doesn't have the type of the result of `{self.name}`.",
+                got=[f"got {', '.join(type_of(x).text() for x in leaves)}",
+                     f"expected {', '.join(a.text() for a in self.jaxpr.out_avals)}"],
+            )  # fmt: skip
+        operands = [LinearOperand(a) for a in self.jaxpr.in_avals]  # type: ignore[arg-type]
+        found = backward_pass(self.jaxpr, consts, operands, leaves)
+        return self.in_tree.unflatten([instantiate(ct) for ct in found])

@@ -1,0 +1,205 @@
+"""Forward mode: values together with their tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
+from pellucid.base.tree import structure_differences
+from pellucid.ir.jaxpr import Jaxpr
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import Zero
+from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import Trace
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import (
+    argument_paths,
+    check_callable,
+    checked_leaves,
+    is_differentiable,
+    result_leaves,
+    with_aux,
+)
+from pellucid.transforms.derived import Derived, listed, remembered, stage_open
+from pellucid.transforms.zeros import instantiate
+from pellucid.xla.pytree import flatten
+
+
+def jvp_flat(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Results of a function of flat values, their tangents, auxiliary values; a tangent may be `Zero`.
+
+    `function` gives (results, auxiliary values); the latter may be anything.
+    """
+    trace = JvpTrace(context.trace)
+    arguments = [
+        p if type(t) is Zero else JvpTracer(trace, p, t) for p, t in zip(primals, tangents, strict=True)
+    ]
+    try:
+        with use_trace(trace):
+            results, aux = function(*arguments)
+    finally:
+        trace.alive = False
+    split = [trace.split(x) for x in results]
+    return [p for p, _ in split], [t for _, t in split], [trace.primal(x) for x in aux]
+
+
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """`(fun(*primals), tangent)`: the value of `fun` and its derivative in the direction `tangents`.
+
+    `tangents` has the structure, shapes and dtypes of `primals` (`float0` for integers). With `has_aux`, `fun`
+    gives `(result, aux)`, and `aux` comes last.
+
+    >>> jvp(lambda x: x * x, (3.0,), (1.0,))
+    (9.0, Array(6., dtype=float32, weak_type=True))
+    """
+    check_callable(fun, "jvp")
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise ArgumentTypeError(
+            "jvp takes primals and tangents as tuples or lists, one item for each argument.",
+            got=f"got {type(primals).__name__} and {type(tangents).__name__}",
+        )
+    leaves, tree = flatten(primals)
+    tangent_leaves, tangent_tree = flatten(tangents)
+    if tree != tangent_tree:
+        differences = structure_differences(tree, tangent_tree, leaves=tangent_leaves)
+        raise ArgumentTypeError(
+            "jvp: the tangents don't have the structure of the primals.",
+            got=[difference.text("tangents") for difference in differences[:3]],
+        )
+    leaves = checked_leaves(leaves, "jvp", fun, primals, {})
+    avals = [type_of(x) for x in leaves]
+    tangent_leaves = checked_leaves(tangent_leaves, "jvp", fun, tangents, {})
+    for i, (aval, t) in enumerate(zip(avals, tangent_leaves, strict=True)):
+        expected, got = aval.tangent(), type_of(t)
+        if got.shape != expected.shape or got.dtype != expected.dtype:  # type: ignore[attr-defined]
+            path = argument_paths(fun, primals, {})[i]
+            error = ShapeError if got.dtype == expected.dtype else DtypeError  # type: ignore[attr-defined]
+            raise error(
+                "jvp: a tangent doesn't have the type of its primal.",
+                got=f"{path}: primal {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
+                do="Tangents have shape and dtype of their primals; those of integers have dtype float0.",
+            )
+    aux_tree = out_tree = None
+
+    def flat(*xs: Any) -> Any:
+        nonlocal aux_tree, out_tree
+        result = fun(*tree.unflatten(xs))
+        aux: list[Any] = []
+        if has_aux:
+            result, auxiliary = with_aux(result, fun, "jvp")
+            aux, aux_tree = flatten(auxiliary)
+        results, out_tree = result_leaves(result, "jvp", fun)
+        return results, aux
+
+    given = [
+        t if is_differentiable(aval) else Zero(aval.tangent()) for aval, t in zip(avals, tangent_leaves, strict=True)
+    ]
+    results, out_tangents, aux = jvp_flat(flat, leaves, given)
+    pair = out_tree.unflatten(results), out_tree.unflatten([instantiate(t) for t in out_tangents])  # type: ignore[attr-defined]
+    return (*pair, aux_tree.unflatten(aux)) if has_aux else pair  # type: ignore[attr-defined]
+
+
+class JvpTracer(Tracer):
+    """A value with its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JvpTrace, primal: Any, tangent: Any) -> None:
+        self._trace = trace
+        self.aval = type_of(primal)
+        self.primal = primal
+        self.tangent = tangent
+
+    def concrete(self) -> Any:
+        return concrete_value(self.primal)
+
+    def origin(self) -> str | None:
+        return self.primal.origin() if isinstance(self.primal, Tracer) else None
+
+
+class JvpTrace(Trace):
+    """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused."""
+
+    __slots__ = ("alive", "parent")
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+        self.alive = True
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """(primal, tangent) of `x`."""
+        if type(x) is JvpTracer and x._trace is self:
+            return x.primal, x.tangent
+        return x, Zero(type_of(x).tangent())
+
+    def primal(self, x: Any) -> Any:
+        """The value without its tangent, whatever it is."""
+        return x.primal if type(x) is JvpTracer and x._trace is self else x
+
+    def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """Tracers of values with their tangents; plain values where the tangent is zero."""
+        return [
+            p if type(t) is Zero else JvpTracer(self, p, t)
+            for p, t in zip(primals, tangents, strict=True)
+        ]
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        if all(type(t) is Zero for t in tangents):
+            with use_trace(self.parent):
+                return self.parent.interpret(primitive, primals, params)
+        with use_trace(self.parent):
+            results, out_tangents = primitive.jvp(primals, tangents, params)
+        return self.joined(results, out_tangents)
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_jvp_call)
+
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_vjp_call)
+
+    def _custom_call(self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]) -> Any:
+        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        with use_trace(self.parent):
+            if all(type(t) is Zero for t in tangents):
+                return undifferentiated(call, primals)
+            results, out_tangents = call.rule(primals, tangents)
+        return self.joined(results, out_tangents)
+
+
+def concrete_value(x: Any) -> Any:
+    """The value of `x` where it is known, through tracers of eager transformations; else None."""
+    return x.concrete() if isinstance(x, Tracer) else x
+
+
+def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], instantiate_results: bool | Sequence[bool]) -> Derived:
+    """The program of values and tangents of `jaxpr`, which has no constants.
+
+    Its inputs are the program's, then the tangents of those that are `nonzero`; its results the program's,
+    then the tangents of those that `mask` marks: the nonzero ones, and those in `instantiate_results`.
+    """
+    want = listed(instantiate_results, len(jaxpr.outvars))
+    return remembered(jaxpr, ("jvp", tuple(nonzero), want), lambda: _jvp_jaxpr(jaxpr, nonzero, want))
+
+
+def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]) -> Derived:
+    mask: list[bool] = []
+
+    def both(*arguments: Any) -> list[Any]:
+        primals = arguments[: len(jaxpr.invars)]
+        given = iter(arguments[len(jaxpr.invars) :])
+        tangents = [
+            next(given) if nz else Zero(v.aval.tangent()) for v, nz in zip(jaxpr.invars, nonzero, strict=True)
+        ]
+        results, out_tangents, _ = jvp_flat(lambda *xs: (replay(jaxpr, (), *xs), ()), primals, tangents)
+        mask[:] = [w or type(t) is not Zero for w, t in zip(want, out_tangents, strict=True)]
+        return [*results, *(instantiate(t) for t, nz in zip(out_tangents, mask, strict=True) if nz)]
+
+    tangent_avals = [v.aval.tangent() for v, nz in zip(jaxpr.invars, nonzero, strict=True) if nz]
+    program, consts = stage_open(both, [*jaxpr.in_avals, *tangent_avals], jaxpr.debug)
+    return Derived(program, consts, tuple(mask))

@@ -1,0 +1,435 @@
+"""The linear approximation of a function at a point, in one pass.
+
+A rule runs on primals that belong to the parent trace and tangents that are tracers of a linear staging
+trace. Each primitive that the rule binds goes to the one or the other by its operands, so the primal part
+is computed (or staged) by the parent and the linear part is written down, in one run of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
+from pellucid.base.tree import Partial, structure_differences
+from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
+from pellucid.ir.rules import Zero
+from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.function import name_of
+from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import StagingTrace, StagingTracer
+from pellucid.tracing.trace import Trace
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves, is_differentiable, result_leaves, with_aux
+from pellucid.transforms.derived import listed, remembered, stage_open
+from pellucid.transforms.jvp import concrete_value
+from pellucid.transforms.zeros import instantiate, spread, zeros
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten
+
+
+class LinearProgram(NamedTuple):
+    """The linear part of a function at a point: `jaxpr` maps tangents of some inputs to those of some results.
+
+    `residuals` are the values of its constants; the masks say which inputs' and results' tangents are nonzero.
+    """
+
+    jaxpr: Jaxpr
+    residuals: list[Any]
+    nonzero_in: list[bool]
+    nonzero_out: list[bool]
+    out_avals: list[Any]
+
+    def without_dead_code(self) -> LinearProgram:
+        """This program with only the residuals that its results need."""
+        jaxpr, _ = remove_dead_equations(self.jaxpr, keep_inputs=True)
+        if len(jaxpr.constvars) == len(self.residuals):
+            return self._replace(jaxpr=jaxpr)
+        live = set(jaxpr.constvars)
+        residuals = [r for v, r in zip(self.jaxpr.constvars, self.residuals, strict=True) if v in live]
+        return self._replace(jaxpr=jaxpr, residuals=residuals)
+
+
+def linearize_flat(
+    function: Callable[..., Any], primals: Sequence[Any], nonzero: Sequence[bool]
+) -> tuple[list[Any], LinearProgram, list[Any]]:
+    """Results of a function of flat values, the linear program of their tangents, auxiliary values.
+
+    `function` gives (results, auxiliary values); the latter may be anything.
+    """
+    parent = context.trace
+    linear = LinearTrace()
+    trace = LinearizeTrace(parent, linear)
+    arguments = [
+        LinearizeTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
+        for p, nz in zip(primals, nonzero, strict=True)
+    ]
+    try:
+        with use_trace(trace):
+            results, aux = function(*arguments)
+        split = [trace.split(x) for x in results]
+        tangents = [t for _, t in split if type(t) is not Zero]
+        jaxpr, residuals = linear.finish(tangents)
+    finally:
+        linear.close()
+    nonzero_out = [type(t) is not Zero for _, t in split]
+    out_avals = [type_of(p) for p, _ in split]
+    program = LinearProgram(jaxpr, residuals, list(nonzero), nonzero_out, out_avals)
+    return [p for p, _ in split], program, [trace.primal(x) for x in aux]
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """`(fun(*primals), derivative)`, where `derivative(*tangents)` is linear and runs `fun` no more.
+
+    The derivative is a tree whose leaves are what it keeps of the point, so it can be returned from `jit`.
+    With `has_aux`, `fun` gives `(result, aux)`, and `aux` comes last.
+
+    >>> y, derivative = linearize(lambda x: x * x, 3.0)
+    >>> y, derivative(1.0)
+    (9.0, Array(6., dtype=float32, weak_type=True))
+    """
+    check_callable(fun, "linearize")
+    leaves, tree = flatten(primals)
+    leaves = checked_leaves(leaves, "linearize", fun, primals, {})
+    avals = [type_of(x) for x in leaves]
+    aux_tree = out_tree = None
+
+    def flat(*xs: Any) -> Any:
+        nonlocal aux_tree, out_tree
+        result = fun(*tree.unflatten(xs))
+        aux: list[Any] = []
+        if has_aux:
+            result, auxiliary = with_aux(result, fun, "linearize")
+            aux, aux_tree = flatten(auxiliary)
+        results, out_tree = result_leaves(result, "linearize", fun)
+        return results, aux
+
+    results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
+    program = program.without_dead_code()
+    derivative = Partial(
+        _Derivative(name_of(fun), program._replace(residuals=[]), tuple(avals), tree, out_tree), program.residuals
+    )
+    result = out_tree.unflatten(results)  # type: ignore[attr-defined]
+    return (result, derivative, aux_tree.unflatten(aux)) if has_aux else (result, derivative)  # type: ignore[attr-defined]
+
+
+class _Derivative(NamedTuple):
+    """The linear function that `linearize` gives; the residuals come first."""
+
+    name: str
+    program: LinearProgram
+    avals: tuple[Any, ...]
+    in_tree: Any
+    out_tree: Any
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    def __call__(self, residuals: list[Any], *tangents: Any) -> Any:
+        leaves, tree = flatten(tangents)
+        if tree != self.in_tree:
+            differences = structure_differences(self.in_tree, tree, leaves=leaves)
+            raise ArgumentTypeError(
+                f"the derivative of `{self.name}` got tangents that don't have the structure of its arguments.",
+                got=[difference.text("tangents") for difference in differences[:3]],
+            )
+        for aval, t in zip(self.avals, leaves, strict=True):
+            expected, got = aval.tangent(), type_of(t)
+            if got.strip_weak_type() is not expected.strip_weak_type():  # type: ignore[attr-defined]
+                raise ArgumentValueError(
+                    f"the derivative of `{self.name}` got a tangent that doesn't have the type of its argument.",
+                    got=f"argument {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
+                )
+        live = [t for t, nz in zip(leaves, self.program.nonzero_in, strict=True) if nz]
+        found = spread(replay(self.program.jaxpr, residuals, *live), self.program.nonzero_out, self.program.out_avals)
+        return self.out_tree.unflatten([instantiate(t) for t in found])
+
+
+class LinearTrace(StagingTrace):
+    """Writes the linear program. Scalars on a device are residuals like other arrays, not literals."""
+
+    __slots__ = ()
+
+    def is_literal(self, x: Any) -> bool:
+        return type(x) is not ArrayImpl and super().is_literal(x)
+
+
+class LinearizeTracer(Tracer):
+    """A value with the tracer of its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: StagingTracer) -> None:
+        self._trace = trace
+        self.aval = type_of(primal)
+        self.primal = primal
+        self.tangent = tangent
+
+    def concrete(self) -> Any:
+        return concrete_value(self.primal)
+
+    def origin(self) -> str | None:
+        return self.primal.origin() if isinstance(self.primal, Tracer) else None
+
+
+class LinearizeTrace(Trace):
+    """Runs jvp rules; the linear half of what they bind is staged, the rest goes to the parent."""
+
+    __slots__ = ("linear", "parent", "rules")
+
+    def __init__(self, parent: Trace, linear: StagingTrace) -> None:
+        self.parent = parent
+        self.linear = linear
+        self.rules = RuleTrace(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether values of this trace may still be used."""
+        return self.linear.alive
+
+    def stage_linear(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        """Write an equation of the linear program, for rules that split programs."""
+        return self.rules.staged(primitive, operands, params)
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """(primal, tangent) of `x`."""
+        if type(x) is LinearizeTracer and x._trace is self:
+            return x.primal, x.tangent
+        return x, Zero(type_of(x).tangent())
+
+    def primal(self, x: Any) -> Any:
+        """The value without its tangent, whatever it is."""
+        return x.primal if type(x) is LinearizeTracer and x._trace is self else x
+
+    def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """Tracers of values with their tangents; plain values where the tangent is zero.
+
+        A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.
+        """
+        return [
+            p if type(t) is Zero else LinearizeTracer(self, p, self.linear_value(t))
+            for p, t in zip(primals, tangents, strict=True)
+        ]
+
+    def linear_value(self, t: Any) -> StagingTracer:
+        """`t` as a tracer of the linear program."""
+        if type(t) is StagingTracer and t._trace is self.linear:
+            return t
+        var = self.linear.atom(t)
+        return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        primals = []
+        tangents = []
+        any_nonzero = False
+        for x in operands:
+            if type(x) is LinearizeTracer and x._trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                any_nonzero = True
+            else:
+                primals.append(x)
+                tangents.append(None)
+        if not any_nonzero:
+            with use_trace(self.parent):
+                return self.parent.interpret(primitive, operands, params)
+        tangents = [
+            Zero(type_of(p).tangent()) if t is None else t for p, t in zip(primals, tangents, strict=True)
+        ]
+        self.rules.primal_results = None
+        if primitive.linearize is not None:
+            with use_trace(self.parent):
+                results, out_tangents = primitive.linearize(self, tuple(primals), tuple(tangents), params)
+        else:
+            with use_trace(self.rules):
+                results, out_tangents = primitive.jvp(tuple(primals), tuple(tangents), params)
+        return self.joined(results, out_tangents)
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_jvp_call)
+
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_vjp_call)
+
+    def _custom_call(self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]) -> Any:
+        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        if all(type(t) is Zero for t in tangents):
+            with use_trace(self.parent):
+                return undifferentiated(call, primals)
+        self.rules.primal_results = None
+        with use_trace(self.rules):
+            results, out_tangents = call.rule(primals, tangents)
+        return self.joined(results, out_tangents)
+
+
+class RuleTrace(Trace):
+    """Current while a jvp rule runs: what touches a linear value is staged, the rest is the parent's."""
+
+    __slots__ = ("linear", "owner", "parent", "primal_results")
+
+    def __init__(self, owner: LinearizeTrace) -> None:
+        self.owner = owner
+        self.parent = owner.parent
+        self.linear = owner.linear
+        self.primal_results: Any = None
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        if self.touches_linear(operands):
+            if primitive.linearize is not None:
+                return self.linear_part(primitive, operands, params)
+            return self.staged(primitive, operands, params)
+        with use_trace(self.parent):
+            results = self.parent.interpret(primitive, operands, params)
+        if self.primal_results is None and results and type(results[0]) is StagingTracer:
+            self.primal_results = (results[0].equation,)
+        return results
+
+    def staged(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        """Write an equation of the linear program."""
+        outer = context.lineage
+        origins = self.primal_results or (outer.origins if outer is not None else ())
+        context.lineage = Lineage("linearize", origins)
+        try:
+            return self.linear.interpret(primitive, operands, params)
+        finally:
+            context.lineage = outer
+
+    def linear_part(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        """A program within the rule of a user, linear in some operands, is split into both parts.
+
+        A call is made equation by equation. Others are linear, so their derivative at zero is what they are.
+        """
+        body = primitive.called(params)
+        if body is not None:
+            return replay(body, (), *operands)
+        at = [zeros(x.aval) if self.is_linear(x) else x for x in operands]
+        tangents = [x if self.is_linear(x) else Zero(type_of(x).tangent()) for x in operands]
+        with use_trace(self.parent):
+            results, out_tangents = primitive.linearize(self.owner, tuple(at), tuple(tangents), params)
+        return [p if type(t) is Zero else t for p, t in zip(results, out_tangents, strict=True)]
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        if self.touches_linear(operands):
+            return call.function(*operands)
+        with use_trace(self.parent):
+            return self.parent.custom_jvp_call(call, operands)
+
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        if self.touches_linear(operands):
+            return call.function(*operands)
+        with use_trace(self.parent):
+            return self.parent.custom_vjp_call(call, operands)
+
+    def is_linear(self, x: Any) -> bool:
+        """Whether `x` is a value of the linear program."""
+        return type(x) is StagingTracer and x._trace is self.linear
+
+    def touches_linear(self, operands: Sequence[Any]) -> bool:
+        """Whether some operand is a value of the linear program.
+
+        Raises UnexpectedTracerError for values that are being differentiated: a rule gets values and tangents
+        apart, so these come from a closure.
+        """
+        found = False
+        for x in operands:
+            if type(x) is StagingTracer:
+                found = found or x._trace is self.linear
+            elif type(x) is LinearizeTracer and x._trace is self.owner:
+                raise UnexpectedTracerError(
+                    "a function with its own derivative uses a value from outside by which it is differentiated.",
+                    got=f"captured: {x.aval.text()}",
+                    do="Pass the value as an argument: the derivative rule only speaks of arguments.",
+                )
+        return found
+
+
+class Source(NamedTuple):
+    """Where a residual is found: `kind` is "input", "result" (of the primal program) or "constant"."""
+
+    kind: str
+    index: int
+
+
+class LinearizedJaxpr(NamedTuple):
+    """A program split at a point: `primal` gives results, then residuals; `linear` maps (residuals, tangents).
+
+    Neither has constants; those that the primal program needs, `consts`, come in front of its inputs.
+    `nonzero_out` says which results have a tangent. `sources` tells where each residual is found: only those
+    that are neither inputs nor results nor `constants` are further results of `primal`.
+    """
+
+    primal: ClosedJaxpr
+    consts: list[Any]
+    linear: ClosedJaxpr
+    nonzero_out: tuple[bool, ...]
+    sources: tuple[Source, ...]
+    constants: list[Any]
+
+    def residuals(self, primals: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
+        found = {"input": primals, "result": results, "constant": self.constants}
+        return [found[source.kind][source.index] for source in self.sources]
+
+
+def linearize_jaxpr(
+    jaxpr: Jaxpr, nonzero: Sequence[bool], instantiate_results: Sequence[bool] | bool = False
+) -> LinearizedJaxpr:
+    """`jaxpr` (without constants) split into its primal and its linear part."""
+    want = listed(instantiate_results, len(jaxpr.outvars))
+    key = ("linearize", tuple(nonzero), want)
+    return remembered(jaxpr, key, lambda: _linearize_jaxpr(jaxpr, nonzero, want))
+
+
+def _linearize_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]) -> LinearizedJaxpr:
+    found: list[LinearProgram] = []
+    sources: list[Source] = []
+    constants: list[Any] = []
+
+    def run(*xs: Any) -> Any:
+        results = replay(jaxpr, (), *xs)
+        return [with_tangent(x) if w else x for x, w in zip(results, want, strict=True)], ()
+
+    def primal(*arguments: Any) -> list[Any]:
+        trace = context.trace
+        results, program, _ = linearize_flat(run, arguments, nonzero)
+        program = program.without_dead_code()
+        found.append(program)
+        inputs = {x.var: i for i, x in enumerate(arguments)}
+        outputs = {x.var: i for i, x in enumerate(results) if _belongs(x, trace)}
+        extra: list[Any] = []
+        for residual in program.residuals:
+            if not _belongs(residual, trace):
+                sources.append(Source("constant", len(constants)))
+                constants.append(residual)
+            elif residual.var in inputs:
+                sources.append(Source("input", inputs[residual.var]))
+            else:
+                if residual.var not in outputs:
+                    outputs[residual.var] = len(results) + len(extra)
+                    extra.append(residual)
+                sources.append(Source("result", outputs[residual.var]))
+        return [*results, *extra]
+
+    primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
+    [program] = found
+    linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=jaxpr.debug))
+    return LinearizedJaxpr(
+        primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants
+    )
+
+
+def _belongs(x: Any, trace: StagingTrace) -> bool:
+    return type(x) is StagingTracer and x._trace is trace
+
+
+def with_tangent(x: Any) -> Any:
+    """`x` with an explicit tangent, zeros if it has none, under the current LinearizeTrace."""
+    trace = context.trace
+    if type(x) is LinearizeTracer and x._trace is trace:
+        return x
+    aval = type_of(x).tangent()
+    zero = instantiate(Zero(aval))
+    return LinearizeTracer(trace, x, trace.linear_value(zero))

@@ -1,0 +1,111 @@
+"""Reverse a linear program: from cotangents of its results to cotangents of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
+from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.tracing.context import context
+from pellucid.tracing.replay import joined_scope
+from pellucid.transforms.derived import Derived, listed, remembered, stage_open
+from pellucid.transforms.zeros import add_tangents, instantiate
+
+
+def backward_pass(
+    jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """Cotangents of the inputs given as `LinearOperand` (others get None), under the current trace.
+
+    `jaxpr` is linear jointly in those inputs. A cotangent may be `Zero`. Equations that depend on no
+    linear input are evaluated first.
+    """
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    linear: set[Any] = set()
+    for var, x in zip(jaxpr.invars, operands, strict=True):
+        if type(x) is LinearOperand:
+            linear.add(var)
+        else:
+            values[var] = x
+    trace = context.trace
+    scheduled = []
+    for equation in jaxpr.equations:
+        if any(a in linear for a in equation.operands if type(a) is not Literal):
+            linear.update(equation.results)
+            scheduled.append(equation)
+        else:
+            given = tuple([a.val if type(a) is Literal else values[a] for a in equation.operands])
+            results = trace.interpret(equation.primitive, given, equation.params)
+            values.update(zip(equation.results, results, strict=True))
+
+    cotangent_of: dict[Any, Any] = {}
+    for atom, ct in zip(jaxpr.outvars, cotangents, strict=True):
+        if type(atom) is not Literal and atom in linear and type(ct) is not Zero:
+            cotangent_of[atom] = add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
+
+    outer_scope, outer_source, outer_lineage = context.scope, context.source, context.lineage
+    try:
+        for equation in reversed(scheduled):
+            results = equation.results
+            if not any(v in cotangent_of for v in results):
+                continue
+            given_cts = tuple([
+                cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval) for v in results
+            ])
+            given = tuple([
+                a.val if type(a) is Literal else LinearOperand(a.aval) if a in linear else values[a]  # type: ignore[arg-type]
+                for a in equation.operands
+            ])
+            context.scope = joined_scope(outer_scope, equation.scope)
+            context.source = equation.source
+            lineage = equation.lineage
+            context.lineage = Lineage("transpose", lineage.origins if lineage is not None else (equation,))
+            found = equation.primitive.transpose(given_cts, given, equation.params)
+            for atom, ct in zip(equation.operands, found, strict=True):
+                if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
+                    continue
+                cotangent_of[atom] = add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
+    finally:
+        context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
+    return [
+        cotangent_of.get(var, Zero(var.aval)) if var in linear else None for var in jaxpr.invars
+    ]
+
+
+def transpose_jaxpr(
+    jaxpr: Jaxpr, linear: Sequence[bool], nonzero_cotangents: Sequence[bool], instantiate_results: bool | Sequence[bool]
+) -> Derived:
+    """The transposed program of `jaxpr`, which has no constants.
+
+    It maps (inputs that are not linear, nonzero cotangents of the results) to the cotangents of those linear
+    inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`.
+    """
+    want = listed(instantiate_results, sum(linear))
+    key = ("transpose", tuple(linear), tuple(nonzero_cotangents), want)
+    return remembered(jaxpr, key, lambda: _transpose_jaxpr(jaxpr, linear, nonzero_cotangents, want))
+
+
+def _transpose_jaxpr(
+    jaxpr: Jaxpr, linear: Sequence[bool], nonzero_cotangents: Sequence[bool], want: Sequence[bool]
+) -> Derived:
+    mask: list[bool] = []
+
+    def backward(*arguments: Any) -> list[Any]:
+        given = iter(arguments)
+        operands = [
+            LinearOperand(v.aval) if is_linear else next(given)  # type: ignore[arg-type]
+            for v, is_linear in zip(jaxpr.invars, linear, strict=True)
+        ]
+        cotangents = [
+            next(given) if nz else Zero(v.aval) for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True)
+        ]
+        found = backward_pass(jaxpr, (), operands, cotangents)
+        wanted = [ct for ct, is_linear in zip(found, linear, strict=True) if is_linear]
+        mask[:] = [w or type(ct) is not Zero for w, ct in zip(want, wanted, strict=True)]
+        return [instantiate(ct) for ct, m in zip(wanted, mask, strict=True) if m]
+
+    avals = [v.aval for v, is_linear in zip(jaxpr.invars, linear, strict=True) if not is_linear]
+    avals += [v.aval for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True) if nz]
+    program, consts = stage_open(backward, avals, jaxpr.debug)
+    return Derived(program, consts, tuple(mask))

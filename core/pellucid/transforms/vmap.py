@@ -1,0 +1,316 @@
+"""Batching: one run of a function for a whole axis of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_leaves
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.jaxpr import Jaxpr
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.broadcasting import broadcast, reduce_sum
+from pellucid.primitives.movement import move_axis
+from pellucid.tracing.context import bound_axes, context, use_trace
+from pellucid.tracing.function import name_of
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import Trace
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
+from pellucid.transforms.derived import Derived, listed, remembered, stage_open
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]], axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
+) -> tuple[list[Any], list[BatchDim]]:
+    """Results of a function of flat values on a batch of inputs, and where their batch axes are."""
+    trace = BatchTrace(context.trace, axis)
+    arguments = [
+        x if dim is None else BatchTracer(trace, x, dim) for x, dim in zip(operands, dims, strict=True)
+    ]
+    names = {} if axis.name is None else {axis.name: axis.size}
+    try:
+        with use_trace(trace), bound_axes(names):
+            results = function(*arguments)
+    finally:
+        trace.alive = False
+    split = [trace.split(x) for x in results]
+    return [x for x, _ in split], [d for _, d in split]
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """`fun` applied to each element of a batch, all at once.
+
+    `in_axes` says along which axis each argument is batched: an int for all, or a tuple with one entry for each
+    positional argument, where an entry is an int, None (the same for the whole batch) or a tree of those that
+    is a prefix of the argument. Keyword arguments are batched along axis 0. `out_axes` says in the same way
+    where the batch axis of each result goes; None is for results that are the same for the whole batch, or, with
+    `sum_match`, are to be summed over it. `axis_name` names the axis for collectives, `axis_size` its length if no
+    argument tells it; `spmd_axis_name` are mesh axes over which the batch is sharded.
+
+    Raises: ArgumentValueError for axes that don't fit the arguments or whose sizes differ (it names each).
+
+    >>> vmap(lambda x, y: x + y, in_axes=(0, None))(np.arange(3), 10)
+    Array([10, 11, 12], dtype=int32)
+    """
+    check_callable(fun, "vmap")
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    _check_axes("in_axes", in_axes)
+    _check_axes("out_axes", out_axes)
+    if spmd_axis_name is not None and not isinstance(spmd_axis_name, tuple):
+        spmd_axis_name = (spmd_axis_name,)
+
+    @wraps(fun, "Batched form")
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        leaves = checked_leaves(leaves, "vmap", fun, args, kwargs)
+        given = _input_dims(fun, in_axes, args, kwargs, tree)
+        size, dims = _batch_size(fun, args, kwargs, leaves, given, axis_size)
+        axis = BatchAxis(size, axis_name, spmd_axis_name)
+        out_tree: Any = None
+
+        def flat(*xs: Any) -> list[Any]:
+            nonlocal out_tree
+            inner_args, inner_kwargs = tree.unflatten(xs)
+            results, out_tree = result_leaves(fun(*inner_args, **inner_kwargs), "vmap", fun)
+            return results
+
+        results, found = batch_flat(flat, axis, leaves, dims)
+        wanted = (
+            [out_axes] * len(results)
+            if type(out_axes) is int
+            else broadcast_prefix_to(out_axes, out_tree, is_none, caller="vmap out_axes", name="result")
+        )
+        return out_tree.unflatten([
+            _placed(fun, axis, x, d, w, out_tree, i, sum_match)
+            for i, (x, d, w) in enumerate(zip(results, found, wanted, strict=True))
+        ])
+
+    return batched
+
+
+def _check_axes(what: str, axes: Any) -> None:
+    if not (axes is None or isinstance(axes, (int, tuple)) or what == "out_axes") or isinstance(axes, bool):
+        raise ArgumentTypeError(
+            f"vmap {what} must be an int, None, or a tuple with one entry for each positional argument.",
+            got=f"got {axes!r}",
+        )
+    bad = [x for x in tree_leaves(axes) if type(x) is not int]
+    if bad:
+        raise ArgumentTypeError(f"vmap {what} must be ints or None, or trees of them.", got=f"got {bad[0]!r} in {axes!r}")
+
+
+def _input_dims(fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: Any) -> list[BatchDim]:
+    """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
+    if type(in_axes) is int:
+        return [in_axes] * tree.num_leaves if not kwargs else (
+            [in_axes] * tree.children()[0].num_leaves + [0] * tree.children()[1].num_leaves
+        )
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ArgumentValueError(
+            "vmap in_axes needs one entry for each positional argument.",
+            got=f"{len(in_axes)} entries, but `{name_of(fun)}` was called with {len(args)} positional arguments",
+        )
+    dims = broadcast_prefix(in_axes, args, is_none, caller="vmap in_axes", name="args")
+    return dims + [0] * (tree.num_leaves - len(dims))
+
+
+def _batch_size(
+    fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], dims: list[BatchDim], axis_size: int | None
+) -> tuple[int, list[BatchDim]]:
+    """The length of the batch, and the axes counted from the front."""
+    sizes: list[int] = []
+    canonical: list[BatchDim] = []
+    for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
+        if dim is None:
+            canonical.append(None)
+            continue
+        aval: Any = type_of(x)
+        if not -aval.ndim <= dim < aval.ndim:
+            raise ArgumentValueError(
+                f"vmap was asked to batch along axis {dim} of an argument that has {aval.ndim} dimensions.",
+                got=f"{argument_paths(fun, args, kwargs)[i]}: {aval.text()}",
+                do="Choose another axis in in_axes, or None for an argument that is the same for the whole batch.",
+            )
+        canonical.append(dim % aval.ndim)
+        sizes.append(aval.shape[dim])
+    distinct = {*sizes} if axis_size is None else {*sizes, axis_size}
+    if len(distinct) == 1:
+        return distinct.pop(), canonical
+    if not distinct:
+        raise ArgumentValueError(
+            "vmap doesn't know how long the batch is: no argument is batched.",
+            got=f"`{name_of(fun)}` was called with {len(leaves)} arrays",
+            do="Batch an argument (in_axes), or give axis_size.",
+        )
+    paths = argument_paths(fun, args, kwargs)
+    lines = [f"axis_size: {axis_size}"] if axis_size is not None else []
+    lines += [
+        f"{path}: {type_of(x).text()} has size {type_of(x).shape[dim]} along axis {dim}"  # type: ignore[attr-defined]
+        for path, x, dim in zip(paths, leaves, dims, strict=True)
+        if dim is not None
+    ]
+    raise ArgumentValueError(
+        "vmap got axes of different sizes to batch along.", got=lines[:12],
+        do="All batched axes must have one size; give None in in_axes to what is the same for the whole batch.",
+    )  # fmt: skip
+
+
+def _placed(
+    fun: Any, axis: BatchAxis, x: Any, dim: BatchDim, wanted: int | None, out_tree: Any, index: int, sum_match: bool
+) -> Any:
+    """A result with its batch axis where `out_axes` wants it."""
+    if wanted is None:
+        if dim is None:
+            return x
+        if sum_match:
+            return reduce_sum(x, (dim,))
+        raise _cant_place(fun, out_tree, index, "is batched, but out_axes says None", "Give the axis where it shall be.")
+    ndim = type_of(x).ndim + (dim is None)  # type: ignore[attr-defined]
+    if not -ndim <= wanted < ndim:
+        raise _cant_place(
+            fun, out_tree, index, f"has {ndim} dimensions with its batch axis, but out_axes says {wanted}",
+            f"Choose an axis from {-ndim} to {ndim - 1}.",
+        )  # fmt: skip
+    return brought_to(axis, x, dim, wanted % ndim)
+
+
+def _cant_place(fun: Any, out_tree: Any, index: int, problem: str, do: str) -> ArgumentValueError:
+    path = flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0][index][0]
+    return ArgumentValueError(
+        f"vmap out_axes don't fit the result of `{name_of(fun)}`.", got=f"{shown_path('result', path)} {problem}", do=do
+    )
+
+
+class BatchTracer(Tracer):
+    """One element of a batch; `value` holds all of them along axis `dim`."""
+
+    __slots__ = ("dim", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
+        aval: Any = type_of(value)
+        shape = aval.shape
+        self._trace = trace
+        self.aval = unbatched_aval(aval, shape, dim)
+        self.value = value
+        self.dim = dim
+
+    def origin(self) -> str | None:
+        return self.value.origin() if isinstance(self.value, Tracer) else None
+
+
+def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> ShapedArray:
+    """Type of one element of a batch of type `aval`."""
+    if aval.sharding is not None:
+        return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]), sharding=aval.sharding.without_dim(dim))
+    return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]))
+
+
+class BatchTrace(Trace):
+    """Applies batching rules."""
+
+    __slots__ = ("alive", "axis", "parent")
+
+    def __init__(self, parent: Trace, axis: BatchAxis) -> None:
+        self.parent = parent
+        self.axis = axis
+        self.alive = True
+
+    def split(self, x: Any) -> tuple[Any, BatchDim]:
+        """(value, batch dim) of `x`."""
+        if type(x) is BatchTracer and x._trace is self:
+            return x.value, x.dim
+        return x, None
+
+    def joined(self, values: Sequence[Any], dims: Sequence[BatchDim]) -> list[Any]:
+        """Tracers of values with a batch axis; plain values where there is none."""
+        return [v if d is None else BatchTracer(self, v, d) for v, d in zip(values, dims, strict=True)]
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        with use_trace(self.parent):
+            if all(d is None for d in dims) and not uses_axis(primitive, params, self.axis):
+                return self.parent.interpret(primitive, values, params)
+            results, out_dims = primitive.batch(self.axis, values, dims, params)
+        return self.joined(results, out_dims)
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_jvp_call)
+
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        return self._custom_call(call, operands, self.parent.custom_vjp_call)
+
+    def _custom_call(self, call: Any, operands: tuple[Any, ...], on_batches: Callable[..., Any]) -> Any:
+        values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        with use_trace(self.parent):
+            if all(d is None for d in dims) and self.axis.name is None:
+                return on_batches(call, values)
+            batched, out_dims = call.batched(self.axis, dims)
+            results = on_batches(batched, values)
+        return self.joined(results, out_dims)
+
+
+def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
+    """Whether an equation refers to the batch axis by its name, so that it must see it."""
+    return axis.name is not None and axis.name in getattr(primitive, "axis_names", _no_names)(params)
+
+
+def _no_names(params: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
+    """`x` with its batch axis at `target`; a value without one is repeated."""
+    if dim == target or target is None:
+        return x
+    if dim is None:
+        return move_axis(broadcast(x, (axis.size,)), 0, target)
+    return move_axis(x, dim, target)
+
+
+def batch_jaxpr(
+    jaxpr: Jaxpr, axis: BatchAxis, dims: Sequence[BatchDim], batched_results: bool | Sequence[bool] = False
+) -> Derived:
+    """The program of `jaxpr`, which has no constants, on batches.
+
+    `mask` holds where its results' batch axes are: 0, or None where a result has none and is not among
+    `batched_results`.
+    """
+    want = listed(batched_results, len(jaxpr.outvars))
+    key = ("batch", axis, tuple(dims), want)
+    return remembered(jaxpr, key, lambda: _batch_jaxpr(jaxpr, axis, dims, want))
+
+
+def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Sequence[BatchDim], want: Sequence[bool]) -> Derived:
+    out_dims: list[BatchDim] = []
+
+    def run(*operands: Any) -> list[Any]:
+        results, found_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
+        out_dims[:] = [0 if w or d is not None else None for w, d in zip(want, found_dims, strict=True)]
+        return [brought_to(axis, x, d, o) for x, d, o in zip(results, found_dims, out_dims, strict=True)]
+
+    avals = [batched_aval(v.aval, axis, d) for v, d in zip(jaxpr.invars, dims, strict=True)]
+    program, consts = stage_open(run, avals, jaxpr.debug)
+    return Derived(program, consts, tuple(out_dims))
+
+
+def batched_aval(aval: Any, axis: BatchAxis, dim: BatchDim) -> Any:
+    """Type of a batch of values of type `aval`."""
+    if dim is None:
+        return aval
+    shape = (*aval.shape[:dim], axis.size, *aval.shape[dim:])
+    if aval.sharding is not None:
+        return aval.update(shape=shape, sharding=aval.sharding.with_dim(dim, axis.spmd_name))
+    return aval.update(shape=shape)

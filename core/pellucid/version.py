@@ -1,0 +1,4 @@
+"""Version of pellucid, and of the reference whose names and semantics it has."""
+
+__version__ = "0.1.0"
+reference_version = "0.10.2"

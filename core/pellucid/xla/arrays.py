@@ -1,0 +1,106 @@
+"""jaxlib's array class, transfers and guards, the same for every supported release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+
+Array = _jax.Array
+ArrayImpl = _jax.ArrayImpl
+HostBufferSemantics = _jax.HostBufferSemantics
+set_tracer_class = _jax.set_tracer_class
+batched_block_until_ready = _jax.batched_block_until_ready
+guard_lib = _jax.guard_lib
+
+_COPY = HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+
+def put(
+    aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any], committed: bool
+) -> Any:
+    """An array made of one host or device shard for each device; host data is always copied.
+
+    jaxlib would alias a host array that happens to be aligned, and later writes to it would show. Its own
+    copying fails (bad_function_call) where shards share memory, so several shards are copied here.
+    """
+    if len(shards) > 1:
+        own = [np.array(x) if isinstance(x, np.ndarray) else x for x in shards]
+        return _jax.batched_device_put(aval, sharding, own, devices, committed, enable_x64=True)
+    return _jax.batched_device_put(
+        aval, sharding, shards, devices, committed,
+        host_buffer_semantics=_COPY, enable_x64=True,
+    )  # fmt: skip
+
+
+def assemble(aval: Any, sharding: Any, shards: Sequence[Any], committed: bool) -> Any:
+    """An array from single-device arrays in the order of the sharding's devices."""
+    return ArrayImpl(aval, sharding, list(shards), committed, _skip_checks=True)
+
+
+def rewrap(array: Any, aval: Any, sharding: Any) -> Any:
+    """The same buffers as `array` under another aval and sharding."""
+    return array._rewrap_with_aval_and_sharding(aval, sharding)
+
+
+def shards_of(array: Any) -> list[Any]:
+    """The single-device arrays of this process's shards."""
+    return array._arrays
+
+
+def copy_to_devices(array: Any, devices: Any, sharding: Any) -> Any:
+    """A copy of `array` laid out shard for shard on other devices or memories.
+
+    jaxlib's donating variant leaves the source poisoned (reading it ends the process), so this copies;
+    a caller that donates deletes the source afterwards.
+    """
+    [copied] = _jax.batched_copy_array_to_devices_with_sharding(
+        [array], [devices], [sharding], [_jax.ArrayCopySemantics.ALWAYS_COPY]
+    )
+    return copied
+
+
+if hasattr(ArrayImpl, "_to_np_array_did_copy"):
+
+    def single_device_to_numpy(array: Any) -> np.ndarray:
+        """A read-only NumPy view or copy of a single-device array."""
+        return array._to_np_array_did_copy()[0]
+
+else:
+
+    def single_device_to_numpy(array: Any) -> np.ndarray:
+        """A read-only NumPy view or copy of a single-device array."""
+        return array._single_device_array_to_np_array_did_copy()[0]
+
+
+def copy_to_host_async(array: Any) -> None:
+    """Start copying the shards of `array` to the host."""
+    for shard in shards_of(array):
+        shard._copy_single_device_array_to_host_async()
+
+
+if "max_version" in (_jax.buffer_to_dlpack_managed_tensor.__doc__ or ""):
+
+    def to_dlpack(
+        array: Any, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
+    ) -> Any:
+        """A DLPack capsule that shares the buffer of a single-device array."""
+        return _jax.buffer_to_dlpack_managed_tensor(
+            array, stream, max_version=max_version, copied=copied
+        )
+
+else:
+
+    def to_dlpack(
+        array: Any, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
+    ) -> Any:
+        """A DLPack capsule that shares the buffer of a single-device array; it states no version."""
+        return _jax.buffer_to_dlpack_managed_tensor(array, stream)
+
+
+def from_dlpack(capsule: Any, device: Any, stream: Any, copy: bool | None) -> Any:
+    """An array over the memory of a DLPack capsule."""
+    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy=copy)

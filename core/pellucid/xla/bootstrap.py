@@ -1,0 +1,106 @@
+"""What must happen before and just after jaxlib is imported.
+
+jaxlib's C++ side is process-global: it looks up modules of `jax` by name, holds one table of array
+operators, and reads its environment when the first client starts. So pellucid and `jax` can't share a
+process, and this module says so in both directions.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_CONFLICT = (
+    "pellucid and jax can't share one process: both install themselves into jaxlib's array class.\n"
+    "  Start a fresh interpreter (or notebook kernel) and import only one of the two."
+)
+
+
+class SharedProcessError(ImportError):
+    """pellucid and jax were both imported in one process."""
+
+
+def _refuse_if_jax_is_loaded() -> None:
+    module = sys.modules.get("jax")
+    if module is not None and getattr(module, "__pellucid__", None) is None:
+        raise SharedProcessError(_CONFLICT)
+
+
+_refuse_if_jax_is_loaded()
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # else the C++ side logs INFO lines to stderr
+
+# `set_typed_ndarray_type` dereferences a type that only this module registers.
+from jaxlib import weakref_lru_cache as _weakref_lru_cache  # noqa: E402, F401
+from jaxlib import _jax  # noqa: E402
+
+
+class _JaxRefuser(importlib.abc.MetaPathFinder):
+    """Answers `import jax` with a clear error, and jaxlib's own look-ups with a quick one.
+
+    Without it, jaxlib would import an installed `jax` behind the user's back and let it replace the
+    operators of our arrays. Whoever only asks whether `jax` is installed gets the usual answer.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> None:
+        if name != "jax" or _is_a_question(sys._getframe(2)):
+            return
+        raise SharedProcessError(_CONFLICT)
+
+
+def _is_a_question(caller: types.FrameType) -> bool:
+    """Whether a module's finders are asked by `importlib.util.find_spec`, not by an import."""
+    return caller.f_code is importlib.util.find_spec.__code__
+
+
+def install_refuser() -> None:
+    """Refuse `import jax` from now on, unless a stand-in for it is already loaded."""
+    if not any(isinstance(finder, _JaxRefuser) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _JaxRefuser())
+
+
+def with_lookups_answered(
+    names: dict[str, dict[str, Any]], trigger: Callable[[], None]
+) -> None:
+    """Run `trigger` while modules `names` exist, so that C++ caches what it looks up in them.
+
+    `names` maps a module name to its attributes. The stand-ins are removed afterwards: a lasting fake
+    `jax` would confuse libraries that test for it.
+    """
+    saved = {name: sys.modules.get(name) for name in names}
+    for name, attributes in names.items():
+        stand_in = types.ModuleType(name)
+        stand_in.__path__ = []  # a package, so that submodules resolve
+        vars(stand_in).update(attributes)
+        sys.modules[name] = stand_in
+    for name in names:
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], child, sys.modules[name])
+    try:
+        trigger()
+    finally:
+        for name, module in saved.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
+
+
+install_refuser()
+
+# The C++ call path reads these three states; they must exist before the first call.
+enable_x64_state = _jax.config.Config(
+    "enable_x64", False, include_in_jit_key=True, include_in_trace_context=True
+)
+disable_jit_state = _jax.config.Config("disable_jit", False)
+post_hook_state = _jax.config.Config("post_hook", None)
+_jax.jax_jit.set_enable_x64_state(enable_x64_state)
+_jax.jax_jit.set_disable_jit_state(disable_jit_state)
+_jax.jax_jit.set_post_hook_state(post_hook_state)

@@ -1,0 +1,48 @@
+"""The C++ call path: a callable that parses arguments, finds the executable and runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+
+from pellucid.xla.pytree import default_registry
+
+CallCache = _jax.PjitFunctionCache
+PjitFunction = _jax.PjitFunction
+
+
+COPIED_BY_PYTHON = object()
+"""In place of an argument's layout: hand the argument to `shard_argument` if it is no array."""
+
+
+class FastPath(NamedTuple):
+    """What C++ needs to run an executable without Python; the names are jaxlib's."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: Sequence[Any]
+    out_shardings: Sequence[Any]
+    out_avals: Sequence[Any]
+    out_committed: Sequence[bool]
+    kept_var_bitvec: Sequence[bool]
+    in_device_local_layouts: Sequence[Any]
+    const_args: Sequence[Any]
+
+
+def make_call(
+    name: str,
+    function: Callable[..., Any] | None,
+    cache_miss: Callable[..., Any],
+    static_argnums: Sequence[int],
+    static_argnames: Sequence[str],
+    key: Any,
+    shard_argument: Callable[..., Any],
+    cache: Any = None,
+) -> Any:
+    """A C++ callable; `cache_miss(*args, **kwargs)` gives (results, FastPath or None)."""
+    return _jax.pjit(
+        name, function, cache_miss, list(static_argnums), list(static_argnames), key,
+        default_registry, shard_argument, cache or CallCache(4096),
+    )  # fmt: skip

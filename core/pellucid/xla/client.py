@@ -1,0 +1,80 @@
+"""Clients: the CPU's with virtual devices here, those of accelerators through `plugins`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from pellucid.xla import bootstrap
+
+Client = _jax.Client
+Device = _jax.Device
+DeviceList = _jax.DeviceList
+Memory = _jax.Memory
+JaxRuntimeError = _jax.JaxRuntimeError
+
+_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
+
+
+def cpu_device_count(asked: int) -> int:
+    """Virtual CPU devices to make: as asked (if positive), else as XLA_FLAGS says, else one."""
+    if asked > 0:
+        return asked
+    found = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
+    return int(found[-1]) if found else 1
+
+
+def make_cpu_client(n_devices: int, **distributed: Any) -> Client:
+    """A CPU client with `n_devices` virtual devices.
+
+    With more devices than threads, collectives of programs in flight starve each other and hang; the
+    number of threads can only be set here, before the client starts.
+    """
+    if "NPROC" not in os.environ:
+        os.environ.setdefault("PJRT_NPROC", str(max(os.cpu_count() or 1, 2 * n_devices)))
+    return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=n_devices, **distributed)
+
+
+def answer_lookups(
+    client: Client,
+    aval_of: Callable[..., Any],
+    sharding_of: Callable[..., Any],
+) -> None:
+    """Make C++ remember our aval class where it would import `jax` to find one.
+
+    `aval_of(shape, dtype, weak_type)` and `sharding_of(device, memory_kind=None)` answer for `jax`. C++
+    looks the class up once in a process, when it first makes an array that Python gave no aval: here, one
+    that comes back from DLPack.
+    """
+
+    class ShapedArray:
+        def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> Any:
+            return aval_of(tuple(shape), np.dtype(dtype), weak_type)
+
+    device = client.local_devices()[0]
+
+    def look_up() -> None:
+        aval = ShapedArray((1,), np.float32)
+        put = _jax.batched_device_put(
+            aval, sharding_of(device), [np.zeros(1, np.float32)], [device]
+        )
+        with contextlib.suppress(JaxRuntimeError):  # a platform without DLPack makes no such arrays
+            capsule = _jax.buffer_to_dlpack_managed_tensor(put, None)
+            _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
+
+    bootstrap.with_lookups_answered(
+        {
+            "jax": {},
+            "jax._src": {},
+            "jax.core": {"ShapedArray": ShapedArray},
+            "jax._src.sharding_impls": {"make_single_device_sharding": sharding_of},
+            "jax._src.literals": {"TypedNdArray": type("TypedNdArray", (), {})},
+        },
+        look_up,
+    )

@@ -1,0 +1,96 @@
+"""Compilation, execution and (de)serialization of programs by XLA."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+from jaxlib import cpu_feature_guard as _cpu_feature_guard  # noqa: F401  (refuses unsupported CPUs)
+
+
+CompileOptions = _jax.CompileOptions
+JaxRuntimeError = _jax.JaxRuntimeError
+LoadedExecutable = _jax.LoadedExecutable
+approx_top_k_sizes = _jax.approx_top_k_reduction_output_size
+"""(what the partial reduction of ApproxTopK leaves, log2 of how much it reduces), decided by XLA."""
+
+
+def compile_options(
+    devices: Sequence[Any], n_partitions: int, overrides: Sequence[tuple[str, Any]] = ()
+) -> CompileOptions:
+    """Options for a program over `devices`, with XLA flags `overrides` of exactly the right types."""
+    options = CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = n_partitions
+    build.use_spmd_partitioning = n_partitions > 1
+    build.use_shardy_partitioner = True
+    ids = np.array([[d.id for d in devices]], dtype=np.int32)
+    build.device_assignment = _jax.DeviceAssignment.create(ids)
+    if overrides:
+        options.env_option_overrides = list(overrides)
+    return options
+
+
+def compile_module(
+    client: Any, module: Any, devices: Sequence[Any], options: CompileOptions, host_callbacks: Sequence[Any]
+) -> LoadedExecutable:
+    """Compile and load a StableHLO module. The interpreter lock is free meanwhile."""
+    return client.compile_and_load(
+        module, _jax.DeviceList(tuple(devices)), options, list(host_callbacks)
+    )
+
+
+def deserialize(
+    client: Any, data: bytes, devices: Sequence[Any], options: CompileOptions, host_callbacks: Sequence[Any]
+) -> LoadedExecutable:
+    """Load an executable from bytes. Loading runs code: the bytes must be trusted."""
+    return client.deserialize_executable(
+        data, _jax.DeviceList(tuple(devices)), options, host_callbacks=list(host_callbacks)
+    )
+
+
+def _handler_takes_skip_checks() -> bool:
+    return "_skip_checks" in (_jax.array_result_handler.__doc__ or "")
+
+
+if _handler_takes_skip_checks():
+
+    def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+        """Makes an array of each result's shards."""
+        return _jax.array_result_handler(aval, sharding, committed, _skip_checks=True)
+
+else:
+
+    def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+        """Makes an array of each result's shards."""
+        return _jax.array_result_handler(aval, sharding, committed)
+
+
+def allocated_bytes(loaded: LoadedExecutable) -> int:
+    """Bytes that one run of a program allocates on each device; 0 where the platform doesn't say."""
+    try:
+        stats = loaded.get_compiled_memory_stats()
+    except JaxRuntimeError:
+        return 0
+    return stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
+
+
+def module_bytecode(module: Any) -> bytes:
+    """The module as MLIR bytecode."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(file=buffer)
+    return buffer.getvalue()
+
+
+def to_hlo(module: Any) -> Any:
+    """The XLA computation of a StableHLO module."""
+    return _jax.mlir.mlir_module_to_xla_computation(module_bytecode(module), False, False)
+
+
+def hlo_cost(client: Any, computation: Any) -> dict[str, float]:
+    """XLA's estimates of flops, bytes and more for a computation."""
+    return dict(_jax.hlo_module_cost_analysis(client, computation.get_hlo_module()))

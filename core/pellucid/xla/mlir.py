@@ -1,0 +1,79 @@
+"""MLIR: contexts with the dialects programs use, types of elements, locations from captured stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
+
+
+__all__ = ["ir", "new_context", "element_types", "location_cache", "PassManager", "MLIRError"]
+
+PassManager = passmanager.PassManager
+MLIRError = ir.MLIRError
+sdy = _sdy
+stablehlo = _stablehlo
+
+_registry = ir.DialectRegistry()
+_jax_mlir_ext.register_dialects(_registry)
+
+
+def new_context() -> ir.Context:
+    """A fresh context (0.2 ms): one for each lowering, so that nothing interned is kept for ever."""
+    context = ir.Context()
+    context.append_dialect_registry(_registry)
+    _stablehlo.register_dialect(context)
+    _chlo.register_dialect(context)
+    _sdy.register_dialect(context)
+    context.load_all_available_dialects()
+    context.enable_multithreading(False)
+    return context
+
+
+def _integer(width: int, signed: bool) -> Callable[[], ir.Type]:
+    get = ir.IntegerType.get_signless if signed else ir.IntegerType.get_unsigned
+    return lambda: get(width)
+
+
+element_types: dict[np.dtype, Callable[[], ir.Type]] = {
+    np.dtype(bool): _integer(1, True),
+    np.dtype(np.float16): ir.F16Type.get,
+    np.dtype(np.float32): ir.F32Type.get,
+    np.dtype(np.float64): ir.F64Type.get,
+    np.dtype(ml_dtypes.bfloat16): ir.BF16Type.get,
+    np.dtype(np.complex64): lambda: ir.ComplexType.get(ir.F32Type.get()),
+    np.dtype(np.complex128): lambda: ir.ComplexType.get(ir.F64Type.get()),
+}
+"""For each NumPy dtype, how to make the MLIR type of an element (in the current context)."""
+
+for _width in (2, 4, 8, 16, 32, 64):
+    for _prefix, _signed in (("int", True), ("uint", False)):
+        _name = f"{_prefix}{_width}"
+        _scalar = getattr(np, _name, None) or getattr(ml_dtypes, _name, None)
+        if _scalar is not None:
+            element_types[np.dtype(_scalar)] = _integer(_width, _signed)
+
+for _name, _mlir_name in {
+    "float8_e3m4": "Float8E3M4Type",
+    "float8_e4m3": "Float8E4M3Type",
+    "float8_e4m3b11fnuz": "Float8E4M3B11FNUZType",
+    "float8_e4m3fn": "Float8E4M3FNType",
+    "float8_e4m3fnuz": "Float8E4M3FNUZType",
+    "float8_e5m2": "Float8E5M2Type",
+    "float8_e5m2fnuz": "Float8E5M2FNUZType",
+    "float8_e8m0fnu": "Float8E8M0FNUType",
+    "float4_e2m1fn": "Float4E2M1FNType",
+    "float6_e2m3fn": "Float6E2M3FNType",
+    "float6_e3m2fn": "Float6E3M2FNType",
+}.items():
+    if hasattr(ml_dtypes, _name) and hasattr(ir, _mlir_name):
+        element_types[np.dtype(getattr(ml_dtypes, _name))] = getattr(ir, _mlir_name).get
+
+
+def location_cache(code_to_file: Callable[[Any], str | None], frame_limit: int, context: ir.Context) -> Any:
+    """`.get(traceback)` gives an MLIR location with the frames for which `code_to_file` names a file."""
+    return _jax_mlir_ext.TracebackToLocationCache(code_to_file, frame_limit, context)

@@ -1,0 +1,1 @@
+"""Records what a program does over time, and analyses it."""

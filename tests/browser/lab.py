@@ -1,0 +1,118 @@
+"""JupyterLab as a browser test drives it: notebooks, cells, outputs, themes."""
+
+import json
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Locator, Page
+
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+MILLISECONDS = 60_000
+
+KERNEL_IS_READY = """() => {
+    const session = window.jupyterapp?.shell.currentWidget?.sessionContext?.session;
+    const kernel = session?.kernel;
+    return kernel?.connectionStatus === 'connected' && kernel?.status === 'idle';
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running Jupyter server."""
+
+    url: str
+    token: str
+    root: Path
+    """Folder that holds its notebooks."""
+
+    def request(self, method: str, path: str) -> Any:
+        """Answer of the server's REST interface, decoded; None if it is empty."""
+        request = urllib.request.Request(
+            f"{self.url}/api/{path}",
+            method=method,
+            headers={"Authorization": f"token {self.token}"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+
+class Lab:
+    """One page with JupyterLab."""
+
+    def __init__(self, page: Page, server: Server, output: Path) -> None:
+        self.page = page
+        self.server = server
+        self.output = output
+        page.set_default_timeout(MILLISECONDS)
+
+    def open_notebook(
+        self, name: str, cells: list[str], *, kernel: str = "pellucid", run: bool = True
+    ) -> None:
+        """Open a new notebook with `cells`; with `run`, wait for its kernel and run them all."""
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in cells],
+            metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
+        )
+        self.open_stored_notebook(name, notebook)
+        self.wait_for_kernel()
+        if run:
+            self.run_all()
+
+    def open_stored_notebook(self, name: str, notebook: nbformat.NotebookNode) -> None:
+        """Write `notebook` into the server's folder and open it, without waiting for a kernel."""
+        nbformat.write(notebook, self.server.root / name)
+        # `reset` forgets the layout that an earlier test left behind.
+        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset&token={self.server.token}")
+        self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+
+    def wait_for_kernel(self) -> None:
+        """Wait until the kernel can run a cell; one that is run earlier is silently dropped."""
+        self.page.wait_for_function(KERNEL_IS_READY)
+
+    def run_all(self) -> None:
+        """Run all cells and wait until the last one has ended."""
+        self.command("notebook:run-all-cells")
+        self.page.wait_for_function(
+            """() => [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]
+                .every((prompt) => /\\[\\d+\\]/.test(prompt.textContent))"""
+        )
+        self.wait_for_kernel()
+
+    def output_of(self, cell: int) -> Locator:
+        """The output area of a cell, counted from 0."""
+        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output")
+
+    def command(self, command: str, **arguments: object) -> None:
+        """Execute one of JupyterLab's commands."""
+        self.page.evaluate(
+            "([id, args]) => window.jupyterapp.commands.execute(id, args)", [command, arguments]
+        )
+
+    def set_theme(self, theme: str) -> None:
+        """Switch to the theme "light" or "dark" and wait until it is drawn."""
+        self.command("apputils:change-theme", theme=THEMES[theme])
+        light = str(theme == "light").lower()
+        self.page.locator(f"body[data-jp-theme-light='{light}']").wait_for(state="attached")
+
+    def screenshot(self, name: str) -> Path:
+        """Write a picture of the page into the output folder."""
+        path = self.output / f"{name}.png"
+        self.page.screenshot(path=path)
+        return path
+
+    def screenshots(self, name: str) -> None:
+        """Write a picture of the page in each theme."""
+        for theme in THEMES:
+            self.set_theme(theme)
+            time.sleep(0.3)  # colours fade in
+            self.screenshot(f"{name}_{theme}")
+
+    def shut_down_kernels(self) -> None:
+        """End all kernels of the server, so that the next test begins without any."""
+        for kernel in self.server.request("GET", "kernels"):
+            self.server.request("DELETE", f"kernels/{kernel['id']}")

@@ -1,0 +1,43 @@
+"""A notebook in JupyterLab with the kernel "Pellucid"."""
+
+import nbformat
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+
+PROGRAM = "application/vnd.pellucid.program.v1+json"
+LISTING = "{ lambda ; a:f32[3]. let\n    b:f32[3] = sin a\n  in (b,) }"
+SHOW_PROGRAM = f"""from IPython.display import display
+display({{"{PROGRAM}": {{"listing": {{"text": {LISTING!r}}}}}, "text/plain": "plain"}}, raw=True)"""
+
+
+def expect_program(lab: Lab, cell: int) -> None:
+    """The output of `cell` is the program, drawn by our extension and not as plain text."""
+    expect(lab.output_of(cell)).to_have_text(LISTING)
+    expect(lab.output_of(cell)).to_contain_class("pellucid-program")
+
+
+def test_a_cell_runs_and_shows_its_value(lab: Lab) -> None:
+    lab.open_notebook("first.ipynb", ["1 + 1", "print('from the kernel')", SHOW_PROGRAM])
+    expect(lab.output_of(0).last).to_have_text("2")
+    expect(lab.output_of(1)).to_have_text("from the kernel\n")
+    expect_program(lab, cell=2)
+    expect(lab.page.locator(".jp-KernelName").first).to_have_text("Pellucid")
+    lab.screenshots("first_notebook")
+
+
+def test_a_stored_program_is_shown_without_a_kernel(lab: Lab) -> None:
+    record = {"listing": {"text": LISTING}}
+    output = nbformat.v4.new_output("display_data", {PROGRAM: record, "text/plain": "plain"})
+    cell = nbformat.v4.new_code_cell("program", outputs=[output], execution_count=1)
+    # A kernel of this name is installed nowhere, so JupyterLab asks for one.
+    metadata = {"kernelspec": {"name": "absent", "display_name": "Absent", "language": "python"}}
+    lab.open_stored_notebook(
+        "stored.ipynb", nbformat.v4.new_notebook(cells=[cell], metadata=metadata)
+    )
+    lab.page.locator(".jp-Dialog").get_by_role("button", name="No Kernel").click()
+    expect_program(lab, cell=0)
+    assert lab.server.request("GET", "kernels") == []

@@ -1,0 +1,49 @@
+"""Fixtures of all tests."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from oracle import Oracle, is_available, oracle_for
+
+
+@pytest.fixture(scope="session", autouse=True)
+def reference_stays_outside() -> Iterator[None]:
+    """No test imports `jax`, which would replace the operators of pellucid's arrays."""
+    yield
+    assert "jax" not in sys.modules
+
+
+@pytest.fixture
+def oracle() -> Oracle:
+    """`jax` in a process of its own, with its default options."""
+    return _oracle(x64=False)
+
+
+@pytest.fixture
+def oracle_x64() -> Oracle:
+    """`jax` in a process of its own, with 64-bit dtypes."""
+    return _oracle(x64=True)
+
+
+@pytest.fixture
+def oracle_8_devices() -> Oracle:
+    """`jax` in a process of its own, with eight virtual devices."""
+    return _oracle(devices=8)
+
+
+def _oracle(*, x64: bool = False, devices: int = 1) -> Oracle:
+    if not is_available():
+        pytest.skip("needs a Python with jax")
+    return oracle_for(x64=x64, devices=devices)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that asks the oracle."""
+    for item in items:
+        if any(name.startswith("oracle") for name in getattr(item, "fixturenames", ())):
+            item.add_marker("oracle")

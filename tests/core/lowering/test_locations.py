@@ -1,0 +1,59 @@
+"""The four facts survive into the optimized program."""
+
+import re
+
+import numpy as np
+
+import pellucid as pl
+from pellucid.primitives.arithmetic import mul
+from pellucid.primitives.transcendental import sin
+
+X = np.ones((4, 4), np.float32)
+
+
+def test_ids_scopes_and_lines_are_in_the_compiled_program() -> None:
+    @pl.jit
+    def function(x):
+        with pl.named_scope("block"):
+            return mul(sin(x), x)
+
+    compiled = function.lower(X).compile()
+    text = compiled.as_text()
+    ids = {e.id: e.primitive.name for e in function.trace(X).jaxpr.equations}
+    found = dict(re.findall(r'op_name="jit\(function\)/block/(\w+)#e(\d+)"', text))
+    assert found
+    assert all(ids[int(number)] == name for name, number in found.items())
+    assert __file__ in text
+
+
+def test_a_shared_function_is_lowered_once() -> None:
+    layer = pl.jit(lambda x: sin(mul(x, 2.0)))
+
+    def model(x):
+        for _ in range(5):
+            x = layer(x)
+        return x
+
+    text = pl.jit(model).lower(X).as_text()
+    assert text.count("func.func private") == 1
+    assert text.count("call @") == 5
+
+
+def test_a_large_constant_is_an_argument_not_text() -> None:
+    weights = np.random.default_rng(0).normal(size=(256, 256)).astype(np.float32)
+    lowered = pl.jit(lambda x: mul(x, weights)).lower(np.ones((256, 256), np.float32))
+    assert len(lowered.as_text()) < 2000
+    np.testing.assert_allclose(lowered.compile()(np.ones((256, 256), np.float32)), weights)
+
+
+def test_a_donated_argument_is_aliased_to_a_result() -> None:
+    function = pl.jit(lambda x, y: (sin(x), mul(y, 2.0)), donate_argnums=1)
+    text = function.lower(X, X).as_text()
+    assert re.search(r"%arg1: tensor<4x4xf32> \{tf.aliasing_output = 0 : i32\}", text)
+
+
+def test_unused_arguments_are_dropped_unless_kept() -> None:
+    assert pl.jit(lambda x, y: sin(x)).lower(X, X).as_text().count("%arg") < pl.jit(
+        lambda x, y: sin(x), keep_unused=True
+    ).lower(X, X).as_text().count("%arg")
+    np.testing.assert_allclose(pl.jit(lambda x, y: sin(x))(X, X), np.sin(X), rtol=1e-6)

@@ -1,0 +1,87 @@
+"""Virtual CPU devices for these tests, and the reference's answers from a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+# Collectives deadlock on fewer threads than devices; must be set before the first client.
+os.environ.setdefault("PJRT_NPROC", "16")
+
+import numpy as np
+import pytest
+
+from pellucid.sharding.mesh import AxisType, Mesh
+from pellucid.xla import bootstrap as _bootstrap  # noqa: F401
+
+from jaxlib import _jax  # isort: skip
+
+collect_ignore = ["reference_answers.py"]  # runs in a process of its own
+
+AXIS_TYPES = {"A": AxisType.Auto, "E": AxisType.Explicit, "M": AxisType.Manual}
+
+
+@pytest.fixture(scope="session")
+def devices() -> list[Any]:
+    return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=8).devices()
+
+
+@pytest.fixture(scope="session")
+def many_devices() -> list[Any]:
+    return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=512).devices()
+
+
+@pytest.fixture
+def mesh(devices: list[Any]) -> Mesh:
+    return Mesh(np.reshape(devices, (4, 2)), ("x", "y"))
+
+
+@pytest.fixture
+def explicit_mesh(devices: list[Any]) -> Mesh:
+    return Mesh(np.reshape(devices, (4, 2)), ("x", "y"), (AxisType.Explicit,) * 2)
+
+
+@pytest.fixture(scope="session")
+def make_mesh_of(devices: list[Any]) -> Any:
+    """Meshes from sizes and letters for types: `make_mesh_of((4, 2), "AE")` has axes a and b."""
+
+    def make(sizes: tuple[int, ...], types: str, order: list[int] | None = None) -> Mesh:
+        count = int(np.prod(sizes))
+        chosen = devices[:count] if order is None else [devices[i] for i in order]
+        return Mesh(
+            np.reshape(chosen, sizes), tuple("abcd"[: len(sizes)]), [AXIS_TYPES[t] for t in types]
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def ask_reference() -> Any:
+    """`ask_reference(question, cases)`: the reference's answers, one for each case."""
+
+    def ask(question: str, cases: list[Any]) -> list[Any]:
+        script = Path(__file__).with_name("reference_answers.py")
+        environment = os.environ | {
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+            "JAX_PLATFORMS": "cpu",
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+        }
+        done = subprocess.run(
+            [sys.executable, str(script)],
+            input=json.dumps({"question": question, "cases": cases}),
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout)
+
+    if not any(metadata.distributions(name="jax")):
+        pytest.skip("the reference is not installed")
+    return ask

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pellucid.sharding.errors import PartitionSpecError, ShardingError
+from pellucid.sharding.hlo_shardings import means_the_same
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.shardy import (
+    DimensionDescription,
+    MeshDescription,
+    ShardingDescription,
+    axis_texts,
+    describe,
+    describe_mesh,
+)
+from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
+from pellucid.xla.shardings import DeviceList, HloSharding
+
+from jaxlib import _jax  # isort: skip
+from jaxlib.mlir import ir  # isort: skip
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext  # isort: skip
+from jaxlib.mlir.dialects import sdy, stablehlo  # isort: skip
+
+P = PartitionSpec
+X, Y = DimensionDescription(("x",)), DimensionDescription(("y",))
+WHOLE, OPEN = DimensionDescription(()), DimensionDescription((), is_open=True)
+
+
+def attribute(description: ShardingDescription) -> str:
+    dims = ", ".join(
+        "{" + ", ".join([*(f'"{axis}"' for axis in dim.axes), *["?"] * dim.is_open]) + "}"
+        for dim in description.dims
+    )
+    named = {"replicated": description.replicated, "unreduced": description.unreduced}
+    marks = "".join(
+        f", {name}={{" + ", ".join(f'"{axis}"' for axis in axes) + "}"
+        for name, axes in named.items()
+        if axes
+    )
+    return f"#sdy.sharding<@mesh, [{dims}]{marks}>"
+
+
+def mesh_attribute(mesh: MeshDescription) -> str:
+    axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
+    ids = "" if mesh.device_ids is None else f", device_ids={list(mesh.device_ids)}"
+    return f"sdy.mesh @mesh = <[{axes}]{ids}>"
+
+
+def compiled_parameter_sharding(
+    description: ShardingDescription, shape: tuple[int, ...], assignment: list[Any]
+) -> HloSharding:
+    """What the compiler makes of a description, for the only parameter of a program."""
+    sharding = f"{{sdy.sharding = {attribute(description)}}}"
+    kind = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    text = f"""module {{ {mesh_attribute(description.mesh)}
+      func.func public @main(%a: {kind} {sharding}) -> ({kind} {sharding}) {{
+        %0 = stablehlo.add %a, %a : {kind}
+        return %0 : {kind} }} }}"""
+    context, registry = ir.Context(), ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    stablehlo.register_dialect(context)
+    sdy.register_dialect(context)
+    context.load_all_available_dialects()
+    options = _jax.CompileOptions()
+    build = options.executable_build_options
+    build.num_replicas, build.num_partitions = 1, len(assignment)
+    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    ids = np.array([[device.id for device in assignment]], np.int32)
+    build.device_assignment = _jax.DeviceAssignment.create(ids)
+    with context:
+        module = ir.Module.parse(text)
+        executable = assignment[0].client.compile_and_load(
+            module, DeviceList(tuple(assignment)), options
+        )
+        (parameter,) = executable.get_parameter_shardings()
+        return HloSharding.from_proto(parameter)
+
+
+def test_dimensions_are_closed_unless_unconstrained(mesh: Mesh) -> None:
+    description = describe(NamedSharding(mesh, P("x", P.UNCONSTRAINED)), 3)
+    assert description == ShardingDescription(
+        MeshDescription((("x", 4), ("y", 2))), (X, OPEN, WHOLE)
+    )
+
+
+def test_open_dimensions_may_not_take_explicit_axes() -> None:
+    types = (AxisType.Explicit, AxisType.Auto, AxisType.Explicit)
+    mesh = AbstractMesh((4, 2, 2), ("x", "y", "z"), types)
+    closed = describe(NamedSharding(mesh, P("x")), 2)
+    assert (closed.dims, closed.replicated) == ((X, WHOLE), ())
+    as_type = describe(NamedSharding(mesh, P("x")), 2, leave_auto_open=True)
+    assert as_type.dims == (DimensionDescription(("x",), is_open=True), OPEN)
+    assert as_type.replicated == ("z",)
+    unreduced = describe(NamedSharding(mesh, P("x", unreduced={"z"})), 1, leave_auto_open=True)
+    assert (unreduced.replicated, unreduced.unreduced) == ((), ("z",))
+
+
+def test_types_over_explicit_axes_alone_are_closed(explicit_mesh: Mesh) -> None:
+    sharding = NamedSharding(explicit_mesh, P("x"))
+    assert describe(sharding, 2, leave_auto_open=True) == describe(sharding, 2)
+
+
+def test_the_order_of_devices_is_given_where_it_differs(mesh: Mesh, devices: list[Any]) -> None:
+    assert describe_mesh(mesh, DeviceList(tuple(devices))).device_ids is None
+    turned = DeviceList(tuple(reversed(devices)))
+    assert describe_mesh(mesh, turned).device_ids == (7, 6, 5, 4, 3, 2, 1, 0)
+    assert describe_mesh(mesh.abstract_mesh, turned).device_ids is None
+    with pytest.raises(ShardingError, match="not those that the program runs on"):
+        describe_mesh(mesh, DeviceList(tuple(devices[:4])))
+
+
+def test_axis_texts_differ() -> None:
+    assert axis_texts(AbstractMesh((1, 1, 1), (1, "1", "1_"))) == {1: "1__", "1": "1", "1_": "1_"}
+
+
+def test_a_spec_longer_than_the_rank_is_refused(mesh: Mesh) -> None:
+    with pytest.raises(PartitionSpecError, match="rank 2 or more, but this one has rank 1"):
+        describe(NamedSharding(mesh, P("x", "y")), 1)
+
+
+def test_a_manual_sharding_is_refused(devices: list[Any]) -> None:
+    with pytest.raises(ShardingError, match="manual"):
+        describe(GSPMDSharding(devices, HloSharding.manual()), 1)
+
+
+def test_a_single_device_needs_no_axes(devices: list[Any]) -> None:
+    description = describe(make_single_device_sharding(devices[3]), 2)
+    assert description == ShardingDescription(MeshDescription(()), (WHOLE, WHOLE))
+
+
+def test_tiles_get_a_mesh_of_their_own(mesh: Mesh, devices: list[Any]) -> None:
+    tiles = GSPMDSharding(devices, NamedSharding(mesh, P("y"))._to_xla_hlo_sharding(2))
+    description = describe(tiles, 2)
+    assert description.mesh.axes == (("dim0", 2), ("copies", 4))
+    assert description.mesh.device_ids == (0, 2, 4, 6, 1, 3, 5, 7)
+    whole = describe(GSPMDSharding.get_replicated(devices), 1)
+    assert whole == ShardingDescription(MeshDescription((("copies", 8),)), (WHOLE,))
+
+
+def test_addends_get_an_axis(explicit_mesh: Mesh, devices: list[Any]) -> None:
+    sharding = NamedSharding(explicit_mesh, P("y", unreduced={"x"}))
+    tiles = describe(GSPMDSharding(devices, sharding._to_xla_hlo_sharding(1)), 1)
+    assert tiles.mesh.axes == (("dim0", 2), ("addends", 4))
+    assert tiles.unreduced == ("addends",)
+    assert describe(sharding, 1).unreduced == ("x",)
+
+
+def test_the_compiler_understands_descriptions_as_we_do(
+    make_mesh_of: Any, devices: list[Any]
+) -> None:
+    rng = random.Random(3)
+    assignment = DeviceList(tuple(devices))
+    for _ in range(12):
+        sizes = rng.choice([(4, 2), (2, 4), (2, 2, 2), (8,)])
+        order = rng.sample(range(8), 8) if rng.random() < 0.5 else None
+        mesh = make_mesh_of(sizes, "A" * len(sizes), order)
+        axes = rng.sample(mesh.axis_names, len(sizes))
+        cut = rng.randint(0, len(axes))
+        named = NamedSharding(mesh, P(tuple(axes[:cut]), *axes[cut : cut + 1]))
+        tiles = GSPMDSharding(mesh._internal_device_list, named._to_xla_hlo_sharding(2))
+        for sharding in (named, tiles):
+            found = compiled_parameter_sharding(
+                describe(sharding, 2, assignment), (16, 16), devices
+            )
+            # Tiles by device number: the compiler numbers devices by the program's assignment.
+            expected = GSPMDSharding(assignment, found).devices_indices_map((16, 16))
+            assert sharding.devices_indices_map((16, 16)) == expected
+            if order is None:
+                assert means_the_same(found, named._to_xla_hlo_sharding(2), 2, 8)

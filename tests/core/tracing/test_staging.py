@@ -1,0 +1,146 @@
+"""Staging: what becomes an equation, a literal, a constant; what is refused."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid.base.errors import (
+    LeakError,
+    TracerArrayError,
+    TracerBoolError,
+    TracerIntegerError,
+    UnexpectedTracerError,
+)
+from pellucid.ir.avals import shaped_array
+from pellucid.primitives.arithmetic import add, mul
+from pellucid.primitives.transcendental import sin
+from pellucid.tracing.context import context
+from pellucid.tracing.staging import stage
+
+VECTOR = shaped_array((3,), np.dtype(np.float32))
+SCALAR = shaped_array((), np.dtype(np.float32))
+
+
+def test_scalars_become_literals_and_arrays_constants() -> None:
+    weights = np.ones(3, np.float32)
+    jaxpr, consts = stage(lambda x: [add(mul(x, 2.0), mul(x, weights))], [VECTOR])
+    assert len(consts) == 1
+    assert consts[0] is weights
+    assert [type(a).__name__ for a in jaxpr.equations[0].operands] == ["Var", "Literal"]
+
+
+def test_a_constant_used_twice_is_one_variable() -> None:
+    weights = np.ones(3, np.float32)
+    jaxpr, consts = stage(lambda x: [mul(mul(x, weights), weights)], [VECTOR])
+    assert len(consts) == len(jaxpr.constvars) == 1
+
+
+def test_operations_on_constants_are_staged_too() -> None:
+    weights = pl.block_until_ready(sin(np.ones(3, np.float32)))
+    jaxpr, _ = stage(lambda x: [add(x, sin(weights))], [VECTOR])
+    assert [e.primitive.name for e in jaxpr.equations] == ["sin", "add"]
+
+
+def test_each_equation_carries_its_four_facts() -> None:
+    def function(x):
+        with pl.named_scope("outer"), pl.named_scope("inner"):
+            return [sin(x)]
+
+    jaxpr, _ = stage(function, [VECTOR])
+    [equation] = jaxpr.equations
+    assert equation.id > 0
+    assert equation.scope.path() == ("outer", "inner")
+    assert equation.lineage is None
+    from pellucid.base.source import user_frame
+
+    frame = user_frame(equation.source)
+    assert frame.file == __file__
+    assert frame.function.endswith("function")
+    assert frame.text == "return [sin(x)]"
+    assert frame.column >= 0
+
+
+def test_the_scope_is_restored_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), pl.named_scope("a"):
+        raise ZeroDivisionError
+    assert context.scope is None
+
+
+def test_a_failing_function_leaves_tracing_usable() -> None:
+    before = context.trace
+
+    def fail(x):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        stage(fail, [VECTOR])
+    assert context.trace is before
+    assert float(sin(np.float32(0))) == 0.0
+
+
+def test_a_leaked_tracer_says_where_it_was_made() -> None:
+    kept = []
+
+    def leak(x):
+        kept.append(sin(x))
+        return [x]
+
+    stage(leak, [VECTOR])
+    with pytest.raises(UnexpectedTracerError) as caught:
+        stage(lambda x: [add(x, kept[0])], [VECTOR])
+    assert "kept.append(sin(x))" in str(caught.value)
+    assert "by `sin`" in str(caught.value)
+
+
+def test_a_leaked_tracer_is_refused_outside_tracing() -> None:
+    kept = []
+    stage(lambda x: [kept.append(x) or x], [VECTOR])
+    with pytest.raises(UnexpectedTracerError):
+        sin(kept[0])
+
+
+def test_the_leak_checker_names_the_keeper() -> None:
+    kept = []
+    with pl.check_tracer_leaks(), pytest.raises(LeakError) as caught:
+        stage(lambda x: [kept.append(sin(x)) or x], [VECTOR])
+    assert "list" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "words"),
+    [
+        (bool, TracerBoolError, "lax.cond"),
+        (int, TracerIntegerError, "astype"),
+        (lambda x: [1, 2][x], TracerIntegerError, "traced"),
+        (float, TypeError, "float"),
+        (np.asarray, TracerArrayError, "pellucid.numpy"),
+    ],
+)
+def test_a_tracer_used_as_a_python_value(use, error, words) -> None:
+    with pytest.raises(error, match=words):
+        stage(lambda x: [use(x)], [SCALAR])
+
+
+def test_an_argument_is_named_in_the_error() -> None:
+    @pl.jit
+    def choose(flag, x):
+        return x if flag else -x
+
+    with pytest.raises(TracerBoolError, match="argument flag of choose"):
+        choose(True, 1.0)
+
+
+def test_type_rules_run_once_for_each_kind_of_operands(monkeypatch) -> None:
+    from pellucid.primitives import transcendental
+
+    calls = []
+    original = type(transcendental.sin_p).abstract_eval
+
+    def counted(self, avals, params):
+        calls.append(avals)
+        return original(self, avals, params)
+
+    unusual = shaped_array((3, 1, 4, 1, 5, 9), np.dtype(np.float32))
+    monkeypatch.setattr(type(transcendental.sin_p), "abstract_eval", counted)
+    stage(lambda x: [sin(sin(sin(x)))], [unusual])
+    assert calls == [(unusual,)]

@@ -1,0 +1,1 @@
+"""Programs that take the array library as their first argument; see `oracle`."""

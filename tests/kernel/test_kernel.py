@@ -1,0 +1,86 @@
+"""The kernel as a front end meets it: through its kernelspec and the messaging protocol."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import start_new_kernel
+
+SECONDS = 120
+
+
+@contextmanager
+def kernel(devices: str | None = None) -> Iterator[BlockingKernelClient]:
+    """A kernel started with `devices` asked for in its environment."""
+    environment = {k: v for k, v in os.environ.items() if k != "PELLUCID_NUM_CPU_DEVICES"}
+    if devices is not None:
+        environment["PELLUCID_NUM_CPU_DEVICES"] = devices
+    manager, client = start_new_kernel(
+        kernel_name="pellucid", startup_timeout=SECONDS, env=environment
+    )
+    try:
+        yield client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[BlockingKernelClient]:
+    with kernel() as client:
+        yield client
+
+
+def run(client: BlockingKernelClient, code: str) -> dict[str, Any]:
+    """The outputs of a cell, by message type; streams are joined."""
+    outputs: dict[str, Any] = {}
+
+    def collect(message: dict[str, Any]) -> None:
+        kind, content = message["msg_type"], message["content"]
+        if kind == "stream":
+            outputs[content["name"]] = outputs.get(content["name"], "") + content["text"]
+        elif kind == "execute_result":
+            outputs["result"] = content["data"]["text/plain"]
+        elif kind == "error":
+            outputs["error"] = content["ename"]
+
+    client.execute_interactive(code, output_hook=collect, timeout=SECONDS)
+    return outputs
+
+
+def test_a_cell_gives_its_value(client: BlockingKernelClient) -> None:
+    assert run(client, "1 + 1")["result"] == "2"
+
+
+def test_kernel_says_who_it_is(client: BlockingKernelClient) -> None:
+    reply = client.kernel_info(reply=True, timeout=SECONDS)["content"]
+    assert reply["implementation"] == "pellucid"
+    assert reply["language_info"]["name"] == "python"
+    assert reply["banner"].startswith("Pellucid ")
+
+
+def test_debugger_is_offered_without_a_warning(client: BlockingKernelClient) -> None:
+    # debugpy warns on stderr at each start if the interpreter has frozen modules.
+    assert run(client, "import sys; sys._xoptions['frozen_modules']")["result"] == "'off'"
+    reply = client.kernel_info(reply=True, timeout=SECONDS)["content"]
+    assert "debugger" in reply["supported_features"]
+
+
+ASK_FOR_DEVICES = "import os; print(os.environ['PELLUCID_NUM_CPU_DEVICES'])"
+
+
+def test_kernel_has_eight_devices(client: BlockingKernelClient) -> None:
+    assert run(client, ASK_FOR_DEVICES)["stdout"] == "8\n"
+
+
+def test_kernel_has_the_devices_that_the_user_asked_for() -> None:
+    with kernel(devices="3") as client:
+        assert run(client, ASK_FOR_DEVICES)["stdout"] == "3\n"
+
+
+def test_empty_lines_at_the_top_of_a_cell_count(client: BlockingKernelClient) -> None:
+    code = "\n\n\nimport sys\nsys._getframe().f_lineno"
+    assert run(client, code)["result"] == "5"

@@ -1,0 +1,38 @@
+"""What the tests of laws share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.laws.evaluation import Task, evaluate
+from tests.laws.sample import Sample
+
+_outcomes: dict[Any, dict[Any, Any]] = {}
+
+
+@pytest.fixture
+def together(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
+    """`together(task, x64)`: the results of this test's row, computed together with those of its other rows.
+
+    `task(sample)` gives a function of flat values and its operands; `x64(sample)` says where it needs 64 bits.
+    The first call compiles the rows that were collected for this test; an error is raised for its own row only.
+    """
+
+    def results(task: Callable[[Sample], Task], x64: Callable[[Sample], bool]) -> list[Any]:
+        test = request.node.originalname
+        if test not in _outcomes:
+            items = [i for i in request.session.items if getattr(i, "originalname", None) == test]
+            samples = [i.callspec.params["sample"] for i in items]
+            _outcomes[test] = {}
+            for wide in (False, True):
+                tasks = {s: task(s) for s in samples if x64(s) is wide}
+                _outcomes[test] |= evaluate(tasks, x64=wide)
+        outcome = _outcomes[test][request.node.callspec.params["sample"]]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return results

@@ -1,0 +1,142 @@
+"""Values, dtypes, weak types, derivatives and programs' texts are those of the reference library."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pellucid.base import config
+from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.tracing.staging import stage
+from pellucid.tracing.values import type_of
+from pellucid.transforms.jvp import jvp_flat
+from pellucid.transforms.linearize import linearize_flat
+from pellucid.transforms.transpose import backward_pass
+from pellucid.transforms.zeros import instantiate
+from tests.laws.compare import assert_close, assert_same_bits
+from tests.laws.directions import inexact, inexact_results
+from tests.laws.jax_answers import Answer, Question
+from tests.laws.sample import NAMES, Sample, all_samples
+
+pytestmark = pytest.mark.oracle
+
+compared = [s for s in all_samples() if s.agrees != "no"]
+
+
+@pytest.fixture(scope="module")
+def answers(request: pytest.FixtureRequest) -> dict[Sample, Answer]:
+    """The reference library's answers for the rows that were collected."""
+    here = [i for i in request.session.items if i.path == request.path]
+    samples = list(dict.fromkeys(i.callspec.params["sample"] for i in here))
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.laws.jax_answers"], check=False, capture_output=True,
+        input=pickle.dumps([question(s) for s in samples]), cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    if child.returncode:
+        raise RuntimeError(child.stderr.decode())
+    return dict(zip(samples, pickle.loads(child.stdout), strict=True))
+
+
+def question(sample: Sample) -> Question:
+    """What the reference library is asked about a row."""
+    n = len(sample.operands)
+    with config.enable_x64(sample.x64):
+        tangents = [unit_direction(sample.arguments[i]) for i in sample.differentiated]
+    return Question(
+        sample.jax_call or sample.call, NAMES[:n], sample.arguments, sample.x64, sample.differentiated,
+        tangents, cotangents(sample),
+    )  # fmt: skip
+
+
+def unit_direction(x: Any) -> np.ndarray:
+    """Ones, with an imaginary part where `x` is complex."""
+    x = np.asarray(x)
+    dtype = type_of(x).dtype
+    return np.full(x.shape, 1 + 0.5j if dtype.kind == "c" else 1, dtype)
+
+
+def cotangents(sample: Sample) -> list[np.ndarray]:
+    """A cotangent for each floating result."""
+    with config.enable_x64(sample.x64):
+        jaxpr, _ = stage(sample.function, [type_of(x) for x in sample.arguments])
+    return [
+        np.full(a.shape, 1 - 0.5j if a.dtype.kind == "c" else 1, a.dtype) for a in jaxpr.out_avals if inexact(a)
+    ]
+
+
+def answered(answers: dict[Sample, Answer], sample: Sample) -> Answer:
+    """The answer for a row; fails if the reference library could not evaluate it."""
+    answer = answers[sample]
+    assert answer.error is None, f"the reference library: {answer.error}"
+    return answer
+
+
+@pytest.mark.parametrize("sample", compared, ids=str)
+def test_values_agree(sample: Sample, answers, together) -> None:
+    results = together(lambda s: (s.function, s.arguments), lambda s: s.x64)
+    answer = answered(answers, sample)
+    assert len(results) == len(answer.values)
+    for i, (got, expected) in enumerate(zip(results, answer.values, strict=True)):
+        assert type_of(got).dtype == expected.dtype, f"result {i}"
+        if sample.agrees == "exact":
+            assert_same_bits(got, expected, f"result {i}")
+        else:
+            assert_close(got, expected, sample.tolerance, f"result {i}")
+
+
+@pytest.mark.parametrize("sample", compared, ids=str)
+def test_weak_types_agree(sample: Sample, answers) -> None:
+    with config.enable_x64(sample.x64):
+        jaxpr, _ = stage(sample.function, [type_of(x) for x in sample.arguments])
+    assert tuple(a.weak_type for a in jaxpr.out_avals) == answered(answers, sample).weak_types
+
+
+def derivative_task(sample: Sample):
+    """Tangents of the floating results, then cotangents of the operands."""
+    wrt = sample.differentiated
+    mask = [i in wrt for i in range(len(sample.operands))]
+
+    def function(*points: Any) -> list[Any]:
+        of_floating = lambda *xs: inexact_results(sample.function(*xs))
+        given = [
+            unit_direction(p) if m else Zero(type_of(x).tangent())
+            for p, x, m in zip(sample.arguments, points, mask, strict=True)
+        ]
+        tangents = [instantiate(t) for t in jvp_flat(of_floating, points, given)[1]]
+        _, linear = linearize_flat(of_floating, points, mask)
+        operands = [LinearOperand(v.aval) for v in linear.jaxpr.invars]
+        cts = [c for c, nonzero in zip(cotangents(sample), linear.nonzero_out, strict=True) if nonzero]
+        return [*tangents, *map(instantiate, backward_pass(linear.jaxpr, linear.residuals, operands, cts))]
+
+    return function, sample.arguments
+
+
+@pytest.mark.parametrize("sample", [s for s in compared if s.differentiated], ids=str)
+def test_derivatives_agree(sample: Sample, answers, together) -> None:
+    results = together(derivative_task, lambda s: s.x64)
+    answer = answered(answers, sample)
+    expected = [*answer.tangents, *answer.cotangents]
+    assert len(results) == len(expected)
+    for i, (got, want) in enumerate(zip(results, expected, strict=True)):
+        what = f"tangent {i}" if i < len(answer.tangents) else f"cotangent {i - len(answer.tangents)}"
+        assert type_of(got).dtype == want.dtype, what
+        assert_close(got, want, sample.tolerance, what)
+
+
+@pytest.mark.parametrize("sample", [s for s in compared if s.same_text], ids=str)
+def test_texts_of_programs_agree(sample: Sample, answers) -> None:
+    with config.enable_x64(sample.x64):
+        jaxpr, _ = stage(sample.function, [type_of(x) for x in sample.arguments])
+    assert in_one_line(str(jaxpr)) == in_one_line(answered(answers, sample).text)
+
+
+def in_one_line(text: str) -> str:
+    """A program's text without its layout."""
+    return re.sub(r"\s+", " ", text).replace("[ ", "[").replace(" ]", "]").strip()

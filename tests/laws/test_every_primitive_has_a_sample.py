@@ -1,0 +1,32 @@
+"""A primitive without a row fails here."""
+
+import pytest
+
+from pellucid.base import config
+from pellucid.ir.primitive import registry
+from tests.laws.sample import all_samples, lax
+
+lax()  # loads every module of primitives
+
+WITHOUT: dict[str, str] = {
+    "add_any": "made only by differentiation, whose laws use it",
+}
+"""Primitives that need no row, with the reason."""
+
+
+@pytest.fixture(scope="module")
+def sampled() -> set[str]:
+    found: set[str] = set()
+    for sample in all_samples():
+        with config.enable_x64(sample.x64):
+            found |= sample.primitives()
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(registry))
+def test_every_primitive_has_a_sample(name: str, sampled: set[str]) -> None:
+    assert name in sampled or name in WITHOUT, "add a row to a file of tests/laws/samples"
+
+
+def test_exceptions_exist() -> None:
+    assert set(WITHOUT) <= set(registry)

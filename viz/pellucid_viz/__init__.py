@@ -1,0 +1,1 @@
+"""Notebook figures of programs, arrays and shardings."""
