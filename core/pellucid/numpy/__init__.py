@@ -6,29 +6,18 @@ import numpy as np
 
 from pellucid.base.dtypes import (
     SCALAR_TYPES as _SCALAR_TYPES,
-)
-from pellucid.base.dtypes import (
     finfo as finfo,
-)
-from pellucid.base.dtypes import (
     iinfo as iinfo,
-)
-from pellucid.base.dtypes import (
     isdtype as isdtype,
-)
-from pellucid.base.dtypes import (
     issubdtype as issubdtype,
-)
-from pellucid.base.dtypes import (
     promote_types as promote_types,
-)
-from pellucid.base.dtypes import (
     result_type as result_type,
 )
 from pellucid.numpy import operators as _operators
 from pellucid.numpy.creation import *  # noqa: F403
 from pellucid.numpy.elementwise import *  # noqa: F403
 from pellucid.numpy.manipulation import *  # noqa: F403
+from pellucid.numpy.sorting import *  # noqa: F403
 from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
 from pellucid.xla.arrays import Array as ndarray  # noqa: F401, N813
 

@@ -14,12 +14,11 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray, canonical_shape
 from pellucid.numpy.promotion import (
     aval_of,
+    broadcast_arrays as _broadcast_arrays,
     check_arrays,
     promote_dtypes,
 )
-from pellucid.numpy.promotion import (
-    broadcast_arrays as _broadcast_arrays,
-)
+from pellucid.numpy.sorting import sized_nonzero
 from pellucid.primitives import broadcasting, concatenation, logical, movement, slicing
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.values import type_of
@@ -580,13 +579,10 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
     """
-    aval = aval_of("nonzero", a)
+    aval_of("nonzero", a)
     if size is None:
         host = np.nonzero(np.asarray(a))
         return tuple(asarray(index.astype(np.int32)) for index in host)
-    from pellucid.numpy.searching import sized_nonzero  # noqa: PLC0415
-
-    del aval
     return sized_nonzero(a, size, fill_value)
 
 
