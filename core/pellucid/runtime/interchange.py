@@ -123,11 +123,14 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         raise DLPackError(f"an array on {source} can't be on {target} without a copy.")
     try:
         capsule = external_array.__dlpack__()
-        array = arrays.from_dlpack(capsule, source, None, copy if stays else None)
+        array = arrays.from_dlpack(capsule, source, None, False if copy is False else None)
     except JaxRuntimeError as error:
         raise DLPackError(f"the memory can't be shared: {str(error).splitlines()[0]}") from None
     array = _canonical(array, may_copy=copy is not False)
-    return array if stays else device_put(array, target)
+    if not stays:
+        return device_put(array, target)
+    # jaxlib's own `copy=True` shares the memory nevertheless.
+    return copied(array) if copy else array
 
 
 def _single_device(device: Any) -> Any:
