@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.runtime import platforms
-from pellucid.runtime.array import check_not_deleted, method
+from pellucid.runtime.array import check_not_deleted, memory_of, method
 from pellucid.runtime.transfer import copied, device_put
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.xla import arrays
@@ -82,6 +82,8 @@ def _dlpack(
         array = device_put(array, _device_for(*wanted))
     elif copy:
         array = copied(array)
+    else:
+        memory_of(array).is_exported = True
     return arrays.to_dlpack(array, stream, max_version=max_version, copied=bool(copy) or wanted != here)
 
 

@@ -37,8 +37,21 @@ def test_our_own_arrays_share_memory():
     y = from_dlpack(x)
     assert y.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     assert from_dlpack(x, copy=True).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
-    x.delete()
-    assert y.tolist() == list(range(16))
+    y.delete()
+    assert x.tolist() == list(range(16))
+
+
+def test_exported_memory_is_not_deleted_under_its_holder():
+    devices = platforms.devices()
+    x = device_put(np.arange(16, dtype=np.float32))
+    alias, clone = device_put(x, devices[0]), x.clone()
+    view = np.from_dlpack(x)
+    for array in (x, alias, clone):
+        with pytest.raises(DeviceError, match="shared through DLPack can't be deleted"):
+            array.delete()
+    moved = device_put(x, devices[1], donate=True)
+    assert not x.is_deleted()
+    assert moved.tolist() == view.tolist() == list(range(16))
 
 
 def test_bfloat16_travels_between_our_arrays():
