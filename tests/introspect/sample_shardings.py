@@ -165,7 +165,8 @@ def function():
             value=value, equation=equation, rule=rule, span=span, is_user_written=user
         )
 
-    written = b.span(cell, "layer(x, w1, w2)", "<module>")
+    run = b.source("In[10]", "pl.viz.sharding(layer)(x, w1, w2)\n", cell_id="s10")
+    written = b.span(run, "pl.viz.sharding(layer)(x, w1, w2)", "<module>")
     x = known(b.input("f32", (512, 1024), "x"), 0, hop("in_shardings", span=written, user=True))
     w1 = known(b.input("f32", (1024, 4096), "w1"), 1, hop("in_shardings", span=written, user=True))
     w2 = known(b.input("f32", (4096, 1024), "w2"), 2, hop("in_shardings", span=written, user=True))

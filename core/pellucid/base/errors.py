@@ -112,6 +112,10 @@ class EffectsError(PellucidError, NotImplementedError, ValueError):
     """Side effects where none of their kind is allowed."""
 
 
+class RemovedError(PellucidError, NotImplementedError):
+    """A setting that the reference once had and has removed."""
+
+
 class JaxprTypeError(PellucidError, TypeError):
     """A program breaks its own typing rules; always a mistake of whoever built it."""
 

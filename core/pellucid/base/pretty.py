@@ -98,7 +98,9 @@ def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None
         else:
             fits = flat or _fits(item.body, width - column)  # type: ignore[union-attr]
             todo.append((indent, fits, item.body))  # type: ignore[union-attr]
-    return "\n".join(line.rstrip() if not line.strip() else line for line in "".join(pieces).split("\n"))
+    return "\n".join(
+        line.rstrip() if not line.strip() else line for line in "".join(pieces).split("\n")
+    )
 
 
 def _fits(doc: Doc, room: int) -> bool:

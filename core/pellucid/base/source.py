@@ -105,7 +105,7 @@ cell_name = _no_cell
 
 def name_cells_with(function: Callable[[str], str | None]) -> None:
     """Let a kernel say which notebook cell a file name stands for."""
-    global cell_name  # noqa: PLW0603
+    global cell_name
     cell_name = function
 
 

@@ -111,7 +111,9 @@ def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
 
 
 class _Printer:
-    def __init__(self, names: Names, *, source_info: bool, name_stack: bool, equation_ids: bool, shapes: bool) -> None:
+    def __init__(
+        self, names: Names, *, source_info: bool, name_stack: bool, equation_ids: bool, shapes: bool
+    ) -> None:
         self.names = names
         self.source_info = source_info
         self.name_stack = name_stack
@@ -151,7 +153,9 @@ class _Printer:
             return Text(self.shared[jaxpr])
         consts = " ".join(map(self.binder, jaxpr.constvars))
         arguments = " ".join(map(self.binder, jaxpr.invars))
-        head = f"{{ lambda {consts}; {arguments}. let" if consts else f"{{ lambda ; {arguments}. let"
+        head = (
+            f"{{ lambda {consts}; {arguments}. let" if consts else f"{{ lambda ; {arguments}. let"
+        )
         used = {a for e in jaxpr.equations for a in e.operands if type(a) is not Literal}
         used.update(a for a in jaxpr.outvars if type(a) is not Literal)
         equations = [self.equation(e, used) for e in jaxpr.equations]
@@ -196,7 +200,7 @@ class _Printer:
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
         for operand, var in zip(equation.operands, inner.invars, strict=True):
             if type(operand) is not Literal:
-                self.names[operand]  # noqa: B018  (gives the operand its name first)
+                self.names[operand]
                 self.names.suggest(var, operand)
         for result, atom in zip(equation.results, inner.outvars, strict=True):
             self.names.suggest(atom, result)

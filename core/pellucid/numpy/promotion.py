@@ -44,7 +44,9 @@ def convert(x: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> A
     if type(x) in _PYTHON_SCALARS:
         if aval.dtype == dtype and aval.weak_type == weak_type:
             return x
-        return np.asarray(x, dtype)[()] if not weak_type else convert_element_type(x, dtype, weak_type)
+        return (
+            np.asarray(x, dtype)[()] if not weak_type else convert_element_type(x, dtype, weak_type)
+        )
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
     return convert_element_type(x, dtype, weak_type)
@@ -131,6 +133,8 @@ def broadcast_arrays(name: str, *operands: Any) -> list[Any]:
     shapes = [aval_of(name, x, i).shape for i, x in enumerate(operands)]
     shape = broadcast_shapes(*shapes)
     return [
-        x if s == shape else broadcast_in_dim(x, shape, tuple(range(len(shape) - len(s), len(shape))))
+        x
+        if s == shape
+        else broadcast_in_dim(x, shape, tuple(range(len(shape) - len(s), len(shape))))
         for x, s in zip(operands, shapes, strict=True)
     ]
