@@ -131,7 +131,7 @@ class ProgramBuilder:
             return self.span_index[key]
         for number, line in enumerate(self.sources[source].lines or [], 1):
             column = line.find(snippet)
-            if column >= 0:
+            if column >= 0 and not line.startswith("def "):
                 break
         else:
             raise KeyError(snippet)

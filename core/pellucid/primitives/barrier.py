@@ -11,3 +11,50 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.tracing.trace import bind
 
+class OptimizationBarrier(Primitive[Any]):
+    """Gives its operands back, any number of them."""
+
+    name = "optimization_barrier"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        return avals
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+        return bind(self, *primals), _through_barrier(tangents)
+
+    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        found = _through_barrier(cotangents)
+        return [c if is_linear(x) else None for c, x in zip(found, operands, strict=True)]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands), dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        return list(ctx.op("stablehlo.optimization_barrier", ctx.types(ctx.avals_out), operands).results)
+
+
+optimization_barrier_p = OptimizationBarrier()
+
+
+def _through_barrier(tangents: Sequence[Any]) -> list[Any]:
+    """`tangents` behind a barrier of their own; known zeros need none."""
+    found = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
+    return [t if type(t) is Zero else next(found) for t in tangents]
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """`operand`, an array or a tree of arrays, none of which is available before all of them are.
+
+    The compiler moves no computation across the barrier.
+    Source: StableHLO specification, `optimization_barrier`.
+
+    >>> optimization_barrier((np.float32(1), np.float32(2)))
+    (Array(1., dtype=float32), Array(2., dtype=float32))
+    """
+    leaves, structure = tree.tree_flatten(operand)
+    return structure.unflatten(bind(optimization_barrier_p, *leaves)) if leaves else operand
+
+
+__all__ = ["optimization_barrier", "optimization_barrier_p"]

@@ -41,10 +41,12 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
     aval: Any = type_of(operand)
-    if aval.dtype == dtype and not weak_type and not hasattr(operand, "aval") and not context.trace.is_eager:
-        return np.asarray(operand, dtype)  # a literal or a constant needs no equation
-    if aval.dtype == dtype and aval.weak_type == weak_type and hasattr(operand, "aval"):
-        return operand
+    if aval.dtype == dtype:
+        if hasattr(operand, "aval") or not context.trace.is_eager:
+            if aval.weak_type == weak_type:
+                return operand
+            if not hasattr(operand, "aval") and not weak_type:
+                return np.asarray(operand, dtype)  # a literal needs no equation
     if kind_of(aval.dtype) == "complex" and kind_of(dtype) not in ("complex", "key"):
         warnings.warn(
             "Casting complex values to real discards the imaginary part.",

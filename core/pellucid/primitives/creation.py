@@ -14,13 +14,14 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.families import kind_of
-from pellucid.runtime.transfer import move
+from pellucid.primitives.families import constant_like, kind_of
+from pellucid.runtime.transfer import from_host, move
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 Shape = tuple[int, ...]
+_PYTHON_SCALARS = (bool, int, float, complex)
 
 
 def checked_shape(shape: Sequence[int], what: str) -> Shape:
@@ -144,16 +145,11 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
         )
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "full")
-        if type(fill_value) in (bool, int, float, complex) or isinstance(fill_value, np.generic):
+        if type(fill_value) in _PYTHON_SCALARS or isinstance(fill_value, np.generic):
             fill_value = np.asarray(fill_value).astype(dtype)
         else:
             fill_value = convert_element_type(fill_value, dtype)
-    filled = broadcast_in_dim(fill_value, sizes, ())
-    if sharding is None:
-        return filled
-    if context.trace.is_eager:
-        return move(filled, sharding, committed=True)
-    return broadcast_in_dim(fill_value, sizes, (), out_sharding=sharding)
+    return _filled(sizes, fill_value, sharding)
 
 
 def full_like(
@@ -165,11 +161,21 @@ def full_like(
     Array([3, 3], dtype=int32)
     """
     aval: Any = type_of(x)
-    sizes = aval.shape if shape is None else shape
+    sizes = aval.shape if shape is None else checked_shape(shape, "full_like")
     if dtype is None and aval.weak_type:
-        filled = full(sizes, fill_value, aval.dtype, sharding=sharding)
-        return convert_element_type(filled, aval.dtype, weak_type=True)
+        if type(fill_value) in _PYTHON_SCALARS:
+            fill_value = constant_like(x, fill_value)
+        return _filled(sizes, convert_element_type(fill_value, aval.dtype, weak_type=True), sharding)
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
+
+
+def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
+    if not context.trace.is_eager:
+        return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
+    if not hasattr(scalar, "aval"):
+        scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)  # type: ignore[attr-defined]
+    filled = broadcast_in_dim(scalar, sizes, ())
+    return filled if sharding is None else move(filled, sharding, committed=True)
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
