@@ -54,6 +54,10 @@ class ArgumentValueError(PellucidError, ValueError):
     """An argument has an acceptable type and an unacceptable value."""
 
 
+class IntegerRangeError(PellucidError, OverflowError):
+    """A Python integer that its array's dtype can't hold."""
+
+
 class ShapeError(PellucidError, TypeError, ValueError):
     """Shapes or ranks of operands do not fit together.
 
@@ -118,6 +122,10 @@ class RemovedError(PellucidError, NotImplementedError):
 
 class JaxprTypeError(PellucidError, TypeError):
     """A program breaks its own typing rules; always a mistake of whoever built it."""
+
+
+class ArrayConversionError(PellucidError, TypeError, ValueError):
+    """An array that can't become the Python value or buffer that was asked for."""
 
 
 class DeletedArrayError(PellucidError, RuntimeError, ValueError):

@@ -148,6 +148,7 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         committed=request.committed or not one_device,
         effects=lowered.module.ordered_effects,
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
+        calls_host=bool(lowered.module.host_callbacks),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )
 

@@ -65,7 +65,9 @@ def rearranged(program: ClosedJaxpr, inputs: Sequence[int], results: Sequence[in
     `inputs` is a permutation; results may be repeated or left out. One object for equal questions.
     """
     jaxpr = program.jaxpr
-    if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(range(len(jaxpr.outvars))):
+    if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(
+        range(len(jaxpr.outvars))
+    ):
         return program
     key = ("rearranged", tuple(inputs), tuple(results))
     found = jaxpr.memo.get(key)

@@ -70,10 +70,17 @@ else:
         return _jax.array_result_handler(aval, sharding, committed)
 
 
+def allocated_bytes(loaded: LoadedExecutable) -> int:
+    """Bytes that one run of a program allocates on each device; 0 where the platform doesn't say."""
+    try:
+        stats = loaded.get_compiled_memory_stats()
+    except JaxRuntimeError:
+        return 0
+    return stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
+
+
 def module_bytecode(module: Any) -> bytes:
     """The module as MLIR bytecode."""
-
-
     buffer = io.BytesIO()
     module.operation.write_bytecode(file=buffer)
     return buffer.getvalue()
