@@ -195,9 +195,9 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(folder) / "samples"
-        script = ROOT / "tests" / "introspect" / "sample_records.py"
+        module = "tests.introspect.sample_records"
         names = ["mlp", "equations_10k", "equations_10k_unscoped", "equations_100k", "wide"]
-        subprocess.run([sys.executable, str(script), str(samples), *names], check=True)
+        subprocess.run([sys.executable, "-m", module, str(samples), *names], check=True, cwd=ROOT)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(
                 str(Path(folder) / "profile"),

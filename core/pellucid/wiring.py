@@ -28,7 +28,7 @@ _jaxpr.printer = _printing.text
 # Operators and methods of arrays are the NumPy API, which loads when one of them is first used.
 _OPERATORS = (
     *(f"__{prefix}{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul") for prefix in ("", "r")),
-    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "getitem", "iter", "contains", "round")),
+    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "getitem", "setitem", "iter", "contains", "round")),
 )  # fmt: skip
 _METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",

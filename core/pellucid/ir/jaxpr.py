@@ -243,7 +243,7 @@ def subjaxprs(params: Any) -> list[Jaxpr]:
     """The programs among `params` of an equation, in order of the fields."""
     found: list[Jaxpr] = []
     for value in params:
-        for item in value if type(value) in (tuple, list) else (value,):
+        for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
                 found.append(item.jaxpr)
             elif isinstance(item, Jaxpr):

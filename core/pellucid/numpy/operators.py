@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.numpy import creation, elementwise, manipulation
+from pellucid.numpy import creation, elementwise, index_update, indexing, manipulation
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import convert
 from pellucid.primitives.conversion import bitcast_convert_type
@@ -164,11 +164,12 @@ METHODS: dict[str, Any] = {
     "flatten": manipulation.ravel, "nonzero": manipulation.nonzero, "ravel": manipulation.ravel,
     "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,
     "swapaxes": manipulation.swapaxes, "transpose": _transpose, "view": _view, "__iter__": _iterate,
-    "__contains__": _contains, "__round__": _round,
+    "__contains__": _contains, "__round__": _round, "__getitem__": indexing.getitem,
+    "__setitem__": index_update.setitem,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
-    "imag": elementwise.imag,
+    "imag": elementwise.imag, "at": index_update.IndexUpdateHelper,
 }  # fmt: skip
 
 

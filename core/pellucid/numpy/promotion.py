@@ -81,11 +81,11 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
 
     Elementwise primitives stretch dimensions of size 1 themselves. Raises ShapeError for shapes that don't fit.
     """
-    shapes = [type_of(x).shape for x in operands]  # type: ignore[attr-defined]
-    first = shapes[0]
-    if all(s == first for s in shapes):
+    shapes = [type_of(x).shape for x in operands]
+    distinct = {s for s in shapes if s}
+    if len(distinct) <= 1:
         return list(operands)
-    ranks = {len(s) for s in shapes if s}
+    ranks = {len(s) for s in distinct}
     if len(ranks) > 1:
         _note_rank_promotion(name, shapes)
     try:
@@ -115,6 +115,9 @@ def _note_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
 
 def promote_arguments(name: str, *operands: Any) -> list[Any]:
     """`operands` of one dtype and of shapes that elementwise primitives accept."""
+    aval = getattr(operands[0], "aval", None)
+    if aval is not None and all(getattr(x, "aval", None) is aval for x in operands):
+        return list(operands)  # types are interned: one type, nothing to promote
     return promote_shapes(name, *promote_dtypes(name, *operands))
 
 

@@ -22,7 +22,12 @@ from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_fla
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
 from pellucid.runtime import donation, guards, host
-from pellucid.runtime.array import check_not_deleted, default_sharding
+from pellucid.runtime.array import (
+    check_not_deleted,
+    default_sharding,
+    is_exported,
+    share_memory,
+)
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
@@ -247,7 +252,7 @@ def put_leaf(
         result = _here(x, target, x._committed or sharding is not None, may_alias)
     else:
         result = move(x, target, committed=True, explicit=True)
-        if donate:
+        if donate and not is_exported(x):
             donation.note_put(x.aval, capture())
             result.block_until_ready()  # the copy reads what is deleted next
             x.delete()
@@ -260,7 +265,7 @@ def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any
         x = copied(x)
     if sharding is x._sharding and committed == x._committed:
         return x
-    return arrays.assemble(x.aval, sharding, _parts(x), committed)
+    return share_memory(arrays.assemble(x.aval, sharding, _parts(x), committed), x)
 
 
 def sharding_for(device: Any) -> Any:

@@ -83,10 +83,9 @@ export class ProgramExplorer {
       onSelect: box => this.selected(box),
       onKey: event => this.key(event),
     });
-    const select = (pane: Pane) => (equations: ArrayLike<number>) => this.pick(equations, pane);
     this.text = new LinesView(`Text of ${program.name}`, listingOf(program), {
       onHover: equations => this.link(equations, 'text'),
-      onClick: select('text'),
+      onClick: equations => this.pick(equations[0], equations, 'text'),
     });
     this.sourceLines = program.sources.length > 0 ? new SourceLines(program) : null;
     this.source =
@@ -94,7 +93,9 @@ export class ProgramExplorer {
         ? null
         : new LinesView('Source', this.sourceLines, {
             onHover: equations => this.link(equations, 'source'),
-            onClick: select('source'),
+            // A line that also calls functions stands for its own equations first.
+            onClick: (equations, line) =>
+              this.pick(this.sourceLines?.own(line)[0] ?? equations[0], equations, 'source'),
           });
     this.searchBox = el('input', {
       class: 'pl-search',
@@ -161,11 +162,11 @@ export class ProgramExplorer {
     }
   }
 
-  private pick(equations: ArrayLike<number>, from: Pane): void {
-    if (equations.length === 0) {
-      return;
+  /** Selects one equation and lights up all that a line stands for. */
+  private pick(chosen: number | undefined, equations: ArrayLike<number>, from: Pane): void {
+    if (chosen !== undefined) {
+      void this.graph.goTo(chosen).then(() => this.link(equations, from));
     }
-    void this.graph.goTo(equations[0]!).then(() => this.link(equations, from));
   }
 
   private selected(box: Box | null): void {
