@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.introspect import schema
 from pellucid.introspect.columns import array_bytes
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
@@ -372,3 +373,17 @@ def bodies_of(equation: Equation) -> list[Body]:
 
 def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
+
+
+def cost_columns(rows: Sequence[Cost]) -> list[schema.CostColumn]:
+    """Costs of equations as columns."""
+    units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
+    return [
+        schema.CostColumn(name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows])
+        for i, (name, unit) in enumerate(units)
+    ]
+
+
+def _number(value: float | None) -> float | None:
+    """Whole numbers as integers: their text is shorter."""
+    return int(value) if value is not None and value == int(value) else value

@@ -9,7 +9,8 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.costs import Cost, CostModel, bodies_of
+from pellucid.introspect.costs import Cost, CostModel, bodies_of, cost_columns
+
 from pellucid.introspect.hlo import hlo_program
 from pellucid.introspect.spans import Naming, Spans
 from pellucid.introspect.stablehlo import stablehlo_program
@@ -151,6 +152,9 @@ class _JaxprWriter:
         bodies = bodies_of(equation)
         operands = [self.atom(a) for a in equation.operands]
         results = [self.bind(v, user_names.get(v, "")) for v in equation.results]
+        span = self.spans.span(equation.source)
+        if bodies:
+            self.spans.calls.add(span)
         transformation, origins = origin_of(equation, self.copied_by)
         self.equation_index[equation] = self.columns.equation_count
         self.columns.equation(
@@ -161,7 +165,7 @@ class _JaxprWriter:
             shown_params(equation),
             [(self.bodies[b.jaxpr], b.role, b.trips) for b in bodies],
             self.scope(equation.scope),
-            self.spans.span(equation.source),
+            span,
             ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
             transformation,
             [e.id for e in origins],
@@ -244,19 +248,3 @@ def origin_of(equation: Equation, copied_by: str = "") -> tuple[str, Sequence[Eq
     if copied_by or not lineage.origins:
         return copied_by, lineage.origins
     return origin_of(lineage.origins[0])[0], lineage.origins
-
-
-def cost_columns(rows: Sequence[Cost]) -> list[schema.CostColumn]:
-    """Costs of equations as columns."""
-    units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
-    return [
-        schema.CostColumn(name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows])
-        for i, (name, unit) in enumerate(units)
-    ]
-
-
-def _number(value: float | None) -> float | None:
-    """Whole numbers as integers: their text is shorter."""
-    return int(value) if value is not None and value == int(value) else value
-
-
