@@ -108,6 +108,10 @@ class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
     """
 
 
+class BatchingRuleError(PellucidError, TypeError, ValueError, AttributeError):
+    """A batching rule that a user defined is missing, or gives what does not fit."""
+
+
 class EffectsError(PellucidError, NotImplementedError, ValueError):
     """Side effects where none of their kind is allowed."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxlib import _jax
 from jaxlib import cpu_feature_guard as _cpu_feature_guard  # noqa: F401  (refuses unsupported CPUs)
+
+from pellucid.xla.mlir import bytecode
 
 
 CompileOptions = _jax.CompileOptions
@@ -79,16 +80,9 @@ def allocated_bytes(loaded: LoadedExecutable) -> int:
     return stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
 
 
-def module_bytecode(module: Any) -> bytes:
-    """The module as MLIR bytecode."""
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(file=buffer)
-    return buffer.getvalue()
-
-
 def to_hlo(module: Any) -> Any:
     """The XLA computation of a StableHLO module."""
-    return _jax.mlir.mlir_module_to_xla_computation(module_bytecode(module), False, False)
+    return _jax.mlir.mlir_module_to_xla_computation(bytecode(module), False, False)
 
 
 def hlo_cost(client: Any, computation: Any) -> dict[str, float]:
