@@ -110,7 +110,7 @@ class Jitted:
         if config.debug_nans.value or config.debug_infs.value:
             self.check_finite(program, call.leaves, results)
             return program.out_tree.unflatten(results), None
-        return program.out_tree.unflatten(results), executable.fast_path(program.out_tree)
+        return program.out_tree.unflatten(results), executable.fast_path(program.out_tree, call.leaves)
 
     def staged(self, program: Program, leaves: Sequence[Any]) -> list[Any]:
         """Results of a call under a trace."""

@@ -28,6 +28,13 @@ from pellucid.transforms.jvp import concrete_value
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 
+# What messages call the arguments.
+_SCAN = stand_in("scan", "init", "xs")
+_WHILE_LOOP = stand_in("while_loop", "init_val")
+_FORI_LOOP = stand_in("fori_loop", "init_val")
+_BOUNDS = stand_in("fori_loop", "lower", "upper")
+_MAP = stand_in("map", "xs")
+
 
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
@@ -53,7 +60,7 @@ def scan(
     check_callable(f, "scan")
     init_leaves, init_tree = flatten(init)
     xs_leaves, xs_tree = flatten(xs)
-    leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", stand_in("scan", "init", "xs"), (init, xs), {})
+    leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs), {})
     init_leaves, xs_leaves = leaves[: len(init_leaves)], leaves[len(init_leaves) :]
     xs_avals = types_of(xs_leaves)
     length = _scan_length(xs, xs_avals, length)
@@ -159,7 +166,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
     leaves, tree = flatten(init_val)
-    leaves = checked_leaves(leaves, "while_loop", stand_in("while_loop", "init_val"), (init_val,), {})
+    leaves = checked_leaves(leaves, "while_loop", _WHILE_LOOP, (init_val,), {})
     if config.disable_jit.value:
         value = init_val
         while bool(cond_fun(value)):
@@ -207,8 +214,7 @@ def fori_loop(
     Array(10, dtype=int32)
     """
     check_callable(body_fun, "fori_loop")
-    named = stand_in("fori_loop", "lower", "upper")
-    bounds = types_of(checked_leaves([lower, upper], "fori_loop", named, (lower, upper), {}))
+    bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
     for name, aval in zip(("lower", "upper"), bounds, strict=True):
         if aval.shape != () or aval.dtype.kind not in "iu":  # type: ignore[attr-defined]
             raise ArgumentTypeError("fori_loop needs scalar integer bounds.", got=f"{name}: {aval.text()}")
@@ -221,7 +227,7 @@ def fori_loop(
     dtype = _counter(bounds)
     start, end = _as_counter(lower, dtype), _as_counter(upper, dtype)
     leaves, tree = flatten(init_val)
-    leaves = checked_leaves(leaves, "fori_loop", stand_in("fori_loop", "init_val"), (init_val,), {})
+    leaves = checked_leaves(leaves, "fori_loop", _FORI_LOOP, (init_val,), {})
     counters = flatten(0)[1]
     if low is not None and high is not None:
         length = max(int(high) - int(low), 0)
@@ -284,7 +290,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     check_callable(f, "map")
     xs_leaves, xs_tree = flatten(xs)
-    xs_leaves = checked_leaves(xs_leaves, "map", stand_in("map", "xs"), (xs,), {})
+    xs_leaves = checked_leaves(xs_leaves, "map", _MAP, (xs,), {})
     length = _scan_length(xs, types_of(xs_leaves), None)
     if batch_size is None:
         if config.disable_jit.value:
