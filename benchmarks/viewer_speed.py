@@ -19,10 +19,15 @@ from playwright.sync_api import Page, Route, sync_playwright
 ROOT = Path(__file__).parents[1]
 VIEWER = ROOT / "viz" / "pellucid_viz" / "static" / "viewer.js"
 ORIGIN = "http://viewer.invalid/"
-QUIET = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>body { margin: 0 }</style>
 <div id="host" style="height: 100vh"></div>
 <script type="module">
@@ -166,7 +171,10 @@ def measure(page: Page, samples: Path) -> dict[str, object]:
     open_time(page, "mlp")  # the first page also starts the browser's own parts
     record["open_10k_ms"] = round(min(open_time(page, "equations_10k") for _ in range(3)), 1)
     times = expand_times(page)
-    record["expand_10k_ms"] = {"median": round(statistics.median(times), 1), "worst": round(max(times), 1)}
+    record["expand_10k_ms"] = {
+        "median": round(statistics.median(times), 1),
+        "worst": round(max(times), 1),
+    }
     record["hover_10k_ms"] = round(statistics.median(page.evaluate(HOVER)), 1)
     record["open_10k_unscoped_ms"] = round(open_time(page, "equations_10k_unscoped"), 1)
     record["open_100k_ms"] = round(min(open_time(page, "equations_100k") for _ in range(2)), 1)
@@ -187,9 +195,9 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(folder) / "samples"
-        script = ROOT / "tests" / "introspect" / "sample_records.py"
+        module = "tests.introspect.sample_records"
         names = ["mlp", "equations_10k", "equations_10k_unscoped", "equations_100k", "wide"]
-        subprocess.run([sys.executable, str(script), str(samples), *names], check=True)
+        subprocess.run([sys.executable, "-m", module, str(samples), *names], check=True, cwd=ROOT)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(
                 str(Path(folder) / "profile"),

@@ -1,4 +1,4 @@
-"""Writes sample records as JSON: `python sample_records.py FOLDER [NAME …]`.
+"""Writes sample records as JSON: `python -m tests.introspect.sample_records FOLDER [NAME …]`.
 
 The front end's tests and the viewer's benchmark read them, so both languages test the same bytes.
 """
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import sample_programs as programs
-import sample_shardings as shardings
-import sample_stages as stages
+from tests.introspect import sample_programs as programs
+from tests.introspect import sample_shardings as shardings
+from tests.introspect import sample_stages as stages
 
 SAMPLES: dict[str, Callable[[], object]] = {
     "mlp": lambda: programs.mlp().record(),

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from program_builder import ITEM_BYTES, ProgramBuilder, schema
+from tests.introspect.program_builder import ITEM_BYTES, ProgramBuilder, schema
 
 Axes = dict[str, int]
 
@@ -165,24 +165,42 @@ def function():
             value=value, equation=equation, rule=rule, span=span, is_user_written=user
         )
 
-    written = b.span(cell, "layer(x, w1, w2)", "<module>")
+    run = b.source("In[10]", "pl.viz.sharding(layer)(x, w1, w2)\n", cell_id="s10")
+    written = b.span(run, "pl.viz.sharding(layer)(x, w1, w2)", "<module>")
     x = known(b.input("f32", (512, 1024), "x"), 0, hop("in_shardings", span=written, user=True))
     w1 = known(b.input("f32", (1024, 4096), "w1"), 1, hop("in_shardings", span=written, user=True))
     w2 = known(b.input("f32", (4096, 1024), "w2"), 2, hop("in_shardings", span=written, user=True))
     at = b.span(cell, "x @ w1", "layer")
-    h = b.equation("dot_general", [x, w1], shape=(512, 4096), span=at, params={"dimension_numbers": "(([1], [0]), ([], []))"}, flops=4.3e9)
+    h = b.equation(
+        "dot_general",
+        [x, w1],
+        shape=(512, 4096),
+        span=at,
+        params={"dimension_numbers": "(([1], [0]), ([], []))"},
+        flops=4.3e9,
+    )
     known(h, 3, hop("dimension 0 follows x, dimension 1 follows w1", x, 0, at), *why[x])
     at = b.span(cell, "jax.nn.relu(x @ w1)", "layer")
     h2 = b.equation("max", [h, b.literal("0.0")], shape=(512, 4096), user="h", span=at, flops=2e6)
     known(h2, 3, hop("elementwise: as its operand", h, 1, at), *why[h])
     at = b.span(cell, "h @ w2", "layer")
-    y = b.equation("dot_general", [h2, w2], shape=(512, 1024), user="y", span=at, params={"dimension_numbers": "(([1], [0]), ([], []))"}, flops=4.3e9)
+    y = b.equation(
+        "dot_general",
+        [h2, w2],
+        shape=(512, 1024),
+        user="y",
+        span=at,
+        params={"dimension_numbers": "(([1], [0]), ([], []))"},
+        flops=4.3e9,
+    )
     known(y, 4, hop("contracts a dimension divided by model: sums stay open", h2, 2, at), *why[h2])
     constraint = b.span(cell, "lax.with_sharding_constraint(y, P('data', None))", "layer")
     y2 = b.equation("sharding_constraint", [y], shape=(512, 1024), user="y", span=constraint)
     known(y2, 0, hop("with_sharding_constraint", y, 3, constraint, user=True))
     at = b.span(cell, "y.T", "layer")
-    z = b.equation("transpose", [y2], shape=(1024, 512), user="z", span=at, params={"permutation": "(1, 0)"})
+    z = b.equation(
+        "transpose", [y2], shape=(1024, 512), user="z", span=at, params={"permutation": "(1, 0)"}
+    )
     known(z, 5, hop("transposed with its operand", y2, 4, at), *why[y2])
     norm = b.span(cell, "jnp.linalg.norm(z)", "layer")
     s = b.equation("mul", [z, z], shape=(1024, 512), span=norm, flops=5e5)

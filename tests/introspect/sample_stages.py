@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from program_builder import Body, ProgramBuilder, Row, schema
-from sample_programs import control_flow, mlp, transformer
+from tests.introspect.program_builder import Body, ProgramBuilder, Row, schema
+from tests.introspect.sample_programs import control_flow, mlp, transformer
 
 STABLEHLO = {
     "dot_general": "stablehlo.dot_general",
@@ -42,7 +42,9 @@ def stablehlo(source: ProgramBuilder):
     for number, row in enumerate(source.main.rows):
         [result] = row.results
         name = STABLEHLO[row.primitive]
-        operands = [b.literal(source_literal(source, o)) if o < 0 else values[o] for o in row.operands]
+        operands = [
+            b.literal(source_literal(source, o)) if o < 0 else values[o] for o in row.operands
+        ]
         values[result] = b.equation(
             name, operands, *source.value_shapes[result], user=f"%{number}", id=1000 + row.id
         )
@@ -191,7 +193,15 @@ def ladder():
         source = b.source("In[5]", cell, cell_id="f5")
         return b, b.span(source, "jnp.sin(x)", "f"), b.span(source, "y * x", "f")
 
-    def vector(b: ProgramBuilder, name: str, *operands: int, user: str = "", span: int = -1, origin: int = -1, by: str = "") -> int:
+    def vector(
+        b: ProgramBuilder,
+        name: str,
+        *operands: int,
+        user: str = "",
+        span: int = -1,
+        origin: int = -1,
+        by: str = "",
+    ) -> int:
         return b.equation(
             name, operands, shape=(8,), user=user, span=span, flops=8,
             transformation=by, origins=[origin] if origin >= 0 else [],
@@ -231,7 +241,9 @@ def ladder():
     dy = vector(b, "mul", dx, c, span=sin_span, by="linearize", origin=2)
     left = vector(b, "mul", dy, x, span=mul_span, by="linearize", origin=4)
     right = vector(b, "mul", dx, y, span=mul_span, by="linearize", origin=5)
-    b.main.outputs.append(vector(b, "add_any", left, right, span=mul_span, by="linearize", origin=6))
+    b.main.outputs.append(
+        vector(b, "add_any", left, right, span=mul_span, by="linearize", origin=6)
+    )
     programs.append(b.record())
     names.append("linearize")
     link("f.jvp", "f.linear", "linearize", [(2, 0), (4, 1), (5, 2), (6, 3)])
@@ -246,7 +258,9 @@ def ladder():
     programs.append(b.record())
     names.append("transpose")
     link("f.linear", "f.transpose", "transpose", [(2, 0), (1, 1), (0, 2)])
-    return schema.LadderRecord(name="grad(f)", transformations=names, programs=programs, links=links)
+    return schema.LadderRecord(
+        name="grad(f)", transformations=names, programs=programs, links=links
+    )
 
 
 def diff():

@@ -108,8 +108,16 @@ class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
     """
 
 
+class BatchingRuleError(PellucidError, TypeError, ValueError, AttributeError):
+    """A batching rule that a user defined is missing, or gives what does not fit."""
+
+
 class EffectsError(PellucidError, NotImplementedError, ValueError):
     """Side effects where none of their kind is allowed."""
+
+
+class RemovedError(PellucidError, NotImplementedError):
+    """A setting that the reference once had and has removed."""
 
 
 class JaxprTypeError(PellucidError, TypeError):

@@ -35,17 +35,23 @@ export function adjacency(nodeCount: number, from: Int32Array, to: Int32Array): 
  */
 export function ranks(before: Adjacency, after: Adjacency, pins: Int8Array): Int32Array {
   const count = pins.length;
+  // A row of ports holds nothing else.
+  const firstFree = pins.includes(-1) ? 1 : 0;
   const rank = new Int32Array(count);
   let last = 0;
   for (let node = 0; node < count; node++) {
+    rank[node] = pins[node] === -1 ? 0 : firstFree;
     for (let i = before.starts[node]!; i < before.starts[node + 1]!; i++) {
       rank[node] = Math.max(rank[node]!, rank[before.nodes[i]!]! + 1);
     }
-    last = Math.max(last, rank[node]!);
+    if (pins[node] !== 1) {
+      last = Math.max(last, rank[node]!);
+    }
   }
-  for (let node = 0; node < count; node++) {
-    if (pins[node] === 1) {
-      rank[node] = last;
+  if (pins.includes(1)) {
+    last++;
+    for (let node = 0; node < count; node++) {
+      rank[node] = pins[node] === 1 ? last : rank[node]!;
     }
   }
   const isLoose = new Uint8Array(count).fill(1);

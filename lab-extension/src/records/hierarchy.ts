@@ -152,6 +152,15 @@ export class Hierarchy {
       return { ...only, label: `${draft.label}/${only.label}` };
     }
     const children = this.tidy(inner, body);
+    const [folded] = children;
+    if (
+      children.length === 1 &&
+      typeof folded === 'object' &&
+      folded.kind === 'fold' &&
+      !isNamed(folded)
+    ) {
+      return { ...folded, label: draft.label };
+    }
     return this.group(kind, draft.label, body, children, Int32Array.from(draft.equations));
   }
 
@@ -198,7 +207,7 @@ export class Hierarchy {
         continue;
       }
       result.push(...children.slice(next, start + copies.first * period));
-      const groups = copies.members.map((members, copy) => this.copy(members, copy, body));
+      const groups = copies.members.map(members => this.copy(members, body));
       result.push(this.foldOf(groups, body));
       next = start + (copies.first + copies.members.length) * period;
     }
@@ -227,22 +236,26 @@ export class Hierarchy {
       : null;
   }
 
-  private copy(members: Child[], copy: number, body: number): Group {
+  private copy(members: Child[], body: number): Group {
     const [only] = members;
-    if (members.length === 1 && typeof only === 'object') {
+    if (members.length === 1 && typeof only === 'object' && only.kind !== 'fold') {
       return only;
     }
     const equations = Int32Array.from(members.flatMap(equationsOf));
-    const name = members.length === 1 ? callName(this.program, only as number) : '';
-    return this.group('copy', name || `copy ${copy + 1}`, body, members, equations);
+    const name =
+      members.length > 1 || only === undefined
+        ? ''
+        : typeof only === 'number'
+          ? callName(this.program, only)
+          : only.label;
+    return this.group('copy', name, body, members, equations);
   }
 
   private foldOf(copies: readonly Group[], body: number): Group {
     const first = copies[0]!;
     const last = copies[copies.length - 1]!;
     const equations = Int32Array.from(copies.flatMap(copy => Array.from(copy.equations)));
-    const isNamed = first.kind !== 'copy' || !first.label.startsWith('copy ');
-    const label = isNamed ? rangeLabel(first.label, last.label) : this.mainNames(first);
+    const label = first.label === '' ? this.mainNames(first) : rangeLabel(first.label, last.label);
     return this.group('fold', label, body, first.children, equations, copies);
   }
 
@@ -287,6 +300,11 @@ export class Hierarchy {
     }
     return signature;
   }
+}
+
+/** Whether the copies of a fold have a name of their own. */
+function isNamed(fold: Group): boolean {
+  return fold.copies.some(copy => copy.label !== '');
 }
 
 export function equationsOf(child: Child): number[] {

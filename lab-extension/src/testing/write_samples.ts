@@ -3,11 +3,11 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const script = fileURLToPath(
-  new URL('../../../tests/introspect/sample_records.py', import.meta.url),
-);
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
 const folder = fileURLToPath(new URL('../../.samples', import.meta.url));
 
 export default function setup(): void {
-  execFileSync(process.env['PYTHON'] ?? 'python3', [script, folder], { stdio: 'inherit' });
+  const python = process.env['PYTHON'] ?? 'python3';
+  const command = ['-m', 'tests.introspect.sample_records', folder];
+  execFileSync(python, command, { cwd: repository, stdio: 'inherit' });
 }

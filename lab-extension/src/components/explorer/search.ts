@@ -45,12 +45,21 @@ export class SearchIndex {
       const operands = Array.from(program.operandsOf(equation), operand =>
         program.operandName(operand),
       );
-      const span = program.spanOf(equation);
-      const place =
-        span === null ? '' : `${program.sources[span.source]?.name}:${span.line} ${span.function}`;
+      const place = placeOf(program, equation);
       return [program.primitive(equation), path, ...results, ...operands, place]
         .join(' ')
         .toLowerCase();
     });
   }
+}
+
+/** Name of the source, number and text of the line, and the function that holds it. */
+function placeOf(program: Program, equation: number): string {
+  const span = program.spanOf(equation);
+  if (span === null) {
+    return '';
+  }
+  const source = program.sources[span.source];
+  const line = source?.lines?.[span.line - source.first_line] ?? '';
+  return `${source?.name}:${span.line} ${span.function} ${line}`;
 }

@@ -5,22 +5,25 @@ import { Disposables, el } from '../dom';
 import { readTheme, type Theme } from '../theme';
 import { stepAt, type Box } from './box';
 import { Camera } from './camera';
-import { equationText, operandText, placeText } from './describe';
 import { Minimap } from './minimap';
 import { Mirror } from './mirror';
 import { boundsOf, type GraphModel } from './model';
-import { firstBox, neighbours, nextBox, type Move } from './moves';
+import { firstBox, nextBox, type Move } from './moves';
 import type { Motion } from './frame';
 import { paint } from './painter';
 import { Spotlight } from './spotlight';
+import { Tooltip, tooltipStyle } from './tooltip';
 import { boxAt, edgeAt, makeScene, type Scene, type SceneEdge } from './scene';
 
 const MOVE_TIME = 170;
 /** Above this many boxes a changed layout appears at once. */
 const MOST_MOVING = 1500;
 const CLICK_REACH = 4;
-/** A program that does not fit is shown no smaller than this, if its width allows. */
+/** Down to this scale a program is shown as a whole; a longer one no smaller than the other. */
+const LEAST_WHOLE = 0.64;
 const LEAST_READ = 0.8;
+/** One that is wider than this scale would show begins in the middle of the view. */
+const LEAST_WIDE = 0.3;
 
 export interface GraphOptions {
   /** The pointer is over these equations; empty over none. */
@@ -35,7 +38,7 @@ export interface GraphOptions {
 export class GraphView {
   readonly element: HTMLElement;
   private readonly canvas: HTMLCanvasElement;
-  private readonly tooltip = el('div', { class: 'pl-tooltip', role: 'tooltip', hidden: true });
+  private readonly tooltip: Tooltip;
   private readonly hint = el('div', { class: 'pl-hint', hidden: true });
   private readonly disposables = new Disposables();
   private readonly camera = new Camera();
@@ -56,13 +59,14 @@ export class GraphView {
   private motionFrom: ReadonlyMap<string, readonly [number, number, number, number]> | null = null;
   private mirrorTimer: ReturnType<typeof setTimeout> | undefined;
   private hintTimer: ReturnType<typeof setTimeout> | undefined;
-  private cycle = { key: '', move: '', index: 0 };
+  private cycle = { from: '', at: '', direction: '', index: 0 };
 
   constructor(
     private readonly root: HTMLElement,
     readonly model: GraphModel,
     private readonly options: GraphOptions,
   ) {
+    this.tooltip = new Tooltip(model.program);
     const name = `Graph of ${model.program.name}`;
     this.mirror = new Mirror(model.program, name);
     this.canvas = el('canvas', {
@@ -78,7 +82,7 @@ export class GraphView {
       { class: 'pl-graph' },
       this.canvas,
       this.minimap.element,
-      this.tooltip,
+      this.tooltip.element,
       this.hint,
       this.mirror.element,
     );
@@ -165,9 +169,17 @@ export class GraphView {
   }
 
   fit(): void {
-    // Shrinking a long program until it fits would leave nothing to read: then it fits by its width.
-    const byWidth = (this.width - 40) / Math.max(1, this.model.bounds.width);
-    this.camera.fit(this.model.bounds, this.width, this.height, Math.min(LEAST_READ, byWidth));
+    const { bounds } = this.model;
+    const byWidth = (this.width - 40) / Math.max(1, bounds.width);
+    const whole = Math.min(byWidth, (this.height - 40) / Math.max(1, bounds.height));
+    // Shrinking a long program until it fits would leave nothing to read.
+    const isWide = byWidth < LEAST_WIDE;
+    const least = whole >= LEAST_WHOLE ? 0 : isWide ? LEAST_READ : Math.min(LEAST_READ, byWidth);
+    this.camera.fit(bounds, this.width, this.height, least);
+    const first = firstBox(this.model.root);
+    if (isWide && first !== null) {
+      this.camera.x = this.width / 2 - (first.left + first.width / 2) * this.camera.scale;
+    }
     this.draw();
   }
 
@@ -225,7 +237,7 @@ export class GraphView {
     this.scene = this.makeScene();
     this.hovered = null;
     this.hoveredEdge = null;
-    this.hideTooltip();
+    this.tooltip.hide();
     const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const count = Math.max(before.length, this.scene.boxes.length);
     if (this.hasFitted && !calm && before.length > 1 && count <= MOST_MOVING) {
@@ -373,7 +385,7 @@ export class GraphView {
       } else if (travelled > CLICK_REACH) {
         canvas.classList.add('pl-dragging');
         this.camera.pan(x - last.x, y - last.y);
-        this.hideTooltip();
+        this.tooltip.hide();
       }
       pointers.set(event.pointerId, { x, y });
       this.draw();
@@ -408,7 +420,7 @@ export class GraphView {
         const lines = event.deltaMode === 1 ? 16 : 1;
         const delta = Math.max(-240, Math.min(240, event.deltaY * lines));
         this.camera.zoom(Math.exp(-delta * (event.ctrlKey ? 0.008 : 0.002)), x, y);
-        this.hideTooltip();
+        this.tooltip.hide();
         this.draw();
       },
       { passive: false },
@@ -425,9 +437,7 @@ export class GraphView {
         : null;
     this.setHovered(box, edge);
     this.canvas.style.cursor = box !== null && !box.isOpen ? 'pointer' : 'grab';
-    if (!this.tooltip.hidden) {
-      this.placeTooltip(x, y);
-    }
+    this.tooltip.place(x, y, this.width, this.height);
   }
 
   private setHovered(box: Box | null, edge: SceneEdge | null): void {
@@ -438,7 +448,7 @@ export class GraphView {
     this.hovered = shown;
     this.hoveredEdge = edge;
     this.options.onHover(shown?.equations ?? []);
-    this.fillTooltip();
+    this.tooltip.show(shown, edge, shown === null ? '' : this.spotlight.figure(shown));
     this.draw();
   }
 
@@ -507,9 +517,9 @@ export class GraphView {
         }
         return true;
       case 'u':
-        return this.cycleAlong('down');
+        return this.follow('uses');
       case 'd':
-        return this.cycleAlong('up');
+        return this.follow('definitions');
       case '+':
       case '=':
         this.zoomBy(1.25);
@@ -539,62 +549,20 @@ export class GraphView {
     }
   }
 
-  /** Selects one use or definition after the other. */
-  private cycleAlong(move: 'up' | 'down'): boolean {
+  /** Goes to one use or definition of the selected box after the other. */
+  private follow(direction: 'uses' | 'definitions'): boolean {
     const { selected, cycle } = this;
-    const start = cycle.move === move ? (this.model.box(cycle.key) ?? selected) : selected;
-    if (start === null || start.parent === null) {
+    const goesOn = cycle.direction === direction && selected?.key === cycle.at;
+    const start = goesOn ? this.model.box(cycle.from) : selected;
+    const ends = start === null || start === undefined ? [] : this.model.ends(start, direction);
+    if (start === null || start === undefined || ends.length === 0) {
       return true;
     }
-    const ends = neighbours(start, start.parent.edges, move).filter(box => box.height > 0);
-    if (ends.length > 0) {
-      const index = cycle.key === start.key && cycle.move === move ? cycle.index + 1 : 0;
-      this.cycle = { key: start.key, move, index };
-      this.select(ends[index % ends.length]!, true);
-    }
+    const index = goesOn ? (cycle.index + 1) % ends.length : 0;
+    void this.goTo(ends[index]!).then(() => {
+      this.cycle = { from: start.key, at: this.selectedKey ?? '', direction, index };
+    });
     return true;
-  }
-
-  // Words
-
-  private fillTooltip(): void {
-    const lines = this.tooltipLines();
-    this.tooltip.hidden = lines.length === 0;
-    this.tooltip.replaceChildren(...lines.map(line => el('div', {}, line)));
-  }
-
-  private tooltipLines(): string[] {
-    const { program } = this.model;
-    if (this.hoveredEdge !== null) {
-      const { values } = this.hoveredEdge.edge;
-      const lines = values.slice(0, 8).map(value => operandText(program, value));
-      return values.length > 8 ? [...lines, `and ${values.length - 8} more`] : lines;
-    }
-    const box = this.hovered;
-    if (box === null) {
-      return [];
-    }
-    const heat = this.spotlight.figure(box);
-    if (box.operands.length > 0) {
-      return box.operands.slice(0, 12).map(operand => operandText(program, operand));
-    }
-    if (box.equation >= 0) {
-      return [equationText(program, box.equation), placeText(program, box.equation), heat].filter(
-        Boolean,
-      );
-    }
-    return [[box.tag, box.title].filter(Boolean).join(' '), box.subtitle, heat].filter(Boolean);
-  }
-
-  private placeTooltip(x: number, y: number): void {
-    const { style, offsetWidth, offsetHeight } = this.tooltip;
-    style.left = `${Math.max(4, Math.min(x + 14, this.width - offsetWidth - 6))}px`;
-    const below = y + 18 + offsetHeight < this.height;
-    style.top = `${below ? y + 18 : Math.max(4, y - offsetHeight - 12)}px`;
-  }
-
-  private hideTooltip(): void {
-    this.tooltip.hidden = true;
   }
 
   private showHint(text: string): void {
@@ -629,6 +597,7 @@ function shifted(
 }
 
 export const graphStyle = `
+${tooltipStyle}
 .pl-graph { position: relative; overflow: hidden; min-width: 0; min-height: 0; }
 .pl-graph-canvas { position: absolute; inset: 0; width: 100%; height: 100%; display: block; cursor: grab; touch-action: none; }
 .pl-graph-canvas.pl-dragging { cursor: grabbing !important; }
@@ -638,13 +607,7 @@ export const graphStyle = `
   background: var(--pl-bg); box-shadow: 0 1px 4px var(--pl-shadow); cursor: crosshair; touch-action: none;
 }
 .pl-minimap[hidden] { display: none; }
-.pl-tooltip {
-  position: absolute; z-index: 3; max-width: min(520px, 90%); padding: 6px 9px; border: 1px solid var(--pl-line);
-  border-radius: 6px; background: var(--pl-bg); box-shadow: 0 3px 14px var(--pl-shadow); pointer-events: none;
-  font: 11.5px/1.5 var(--pl-code); overflow-wrap: anywhere;
-}
-.pl-tooltip > div + div { color: var(--pl-muted); }
-.pl-tooltip[hidden], .pl-hint[hidden] { display: none; }
+.pl-hint[hidden] { display: none; }
 .pl-hint {
   position: absolute; left: 50%; top: 12px; transform: translateX(-50%); padding: 4px 12px; border-radius: 14px;
   background: var(--pl-text); color: var(--pl-bg); font-size: 12px; pointer-events: none; opacity: 0.85;

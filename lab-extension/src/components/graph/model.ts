@@ -191,6 +191,35 @@ export class GraphModel {
     return null;
   }
 
+  /** Equations that use what a box makes, or make what it uses, in program order. */
+  ends(box: Box, direction: 'uses' | 'definitions'): number[] {
+    const { program } = this;
+    const inside = new Set<number>(Array.from(box.equations));
+    const found = new Set<number>();
+    const add = (equation: number): void => {
+      if (equation >= 0 && !inside.has(equation)) {
+        found.add(equation);
+      }
+    };
+    const follow = (operand: number): void => {
+      if (operand < 0) {
+        return;
+      }
+      if (direction === 'uses') {
+        program.usesOf(operand).forEach(add);
+      } else {
+        add(program.definers[operand]!);
+      }
+    };
+    box.operands.forEach(follow);
+    for (const equation of inside) {
+      const ends =
+        direction === 'uses' ? program.resultsOf(equation) : program.operandsOf(equation);
+      ends.forEach(follow);
+    }
+    return [...found].sort((a, b) => a - b);
+  }
+
   /** The whole drawing. */
   get bounds(): Bounds {
     return boundsOf(this.root);

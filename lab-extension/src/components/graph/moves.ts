@@ -24,7 +24,7 @@ export function nextBox(from: Box, move: Move): Box | null {
 }
 
 /** Boxes at the other end of the edges of a box, against or along the edges. */
-export function neighbours(box: Box, edges: readonly BoxEdge[], move: 'up' | 'down'): Box[] {
+function neighbours(box: Box, edges: readonly BoxEdge[], move: 'up' | 'down'): Box[] {
   return move === 'up'
     ? edges.filter(edge => edge.to === box).map(edge => edge.from)
     : edges.filter(edge => edge.from === box).map(edge => edge.to);

@@ -23,7 +23,7 @@ export function paintOpen(frame: Frame, boxes: readonly Box[]): void {
     10,
   );
   for (const box of boxes) {
-    context.fillStyle = theme.color(box.depth % 2 === 1 ? 'group-1' : 'group-2');
+    context.fillStyle = theme.color(groundOf(box));
     context.strokeStyle = theme.color('line');
     context.lineWidth = box.kind === 'region' ? 1 : 1.2;
     context.setLineDash(box.kind === 'region' ? [5, 4] : []);
@@ -56,7 +56,7 @@ export function paintTitles(frame: Frame, boxes: readonly Box[], view: View): vo
     const x = camera.x + box.left * camera.scale + 6;
     const y = camera.y + box.top * camera.scale + 10;
     const ground = Math.min(width - 8, textWidth(title, SMALL_TEXT) + 8);
-    context.fillStyle = theme.color(box.depth % 2 === 1 ? 'group-1' : 'group-2');
+    context.fillStyle = theme.color(groundOf(box));
     context.globalAlpha = 0.85;
     context.fillRect(x - 3, y - 7, ground, 14);
     context.globalAlpha = 1;
@@ -76,6 +76,7 @@ function paintHeader(frame: Frame, box: Box): void {
   let x = box.left + HEADER_LEFT;
   context.textAlign = 'left';
   context.textBaseline = 'middle';
+  paintHeaderGround(frame, box, y);
   paintChevron(context, x + 3, y, true, theme.color('muted'));
   x += 14;
   if (box.tag !== '') {
@@ -95,4 +96,17 @@ function paintHeader(frame: Frame, box: Box): void {
     context.fillStyle = theme.color('muted');
     context.fillText(note, x, y + 0.5);
   }
+}
+
+/** Hides edges that cross the header, behind its words. */
+function paintHeaderGround({ context, theme }: Frame, box: Box, y: number): void {
+  const tag = box.tag === '' ? 0 : textWidth(box.tag, SUBTITLE_SIZE) + 16;
+  context.fillStyle = theme.color(groundOf(box));
+  context.globalAlpha = 0.9;
+  context.fillRect(box.left + 6, y - 9, textWidth(box.title, TITLE_SIZE) + tag + 28, 18);
+  context.globalAlpha = 1;
+}
+
+function groundOf(box: Box): string {
+  return box.depth % 2 === 1 ? 'group-1' : 'group-2';
 }
