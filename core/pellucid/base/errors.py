@@ -108,8 +108,16 @@ class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
     """
 
 
+class BatchingRuleError(PellucidError, TypeError, ValueError, AttributeError):
+    """A batching rule that a user defined is missing, or gives what does not fit."""
+
+
 class EffectsError(PellucidError, NotImplementedError, ValueError):
     """Side effects where none of their kind is allowed."""
+
+
+class RemovedError(PellucidError, NotImplementedError):
+    """A setting that the reference once had and has removed."""
 
 
 class JaxprTypeError(PellucidError, TypeError):
@@ -134,6 +142,10 @@ class PlatformError(PellucidError, RuntimeError):
 
 class CompilationError(PellucidError, RuntimeError):
     """XLA refused a program."""
+
+
+class CompilerOptionError(PellucidError, ValueError, RuntimeError):
+    """A compiler option that doesn't exist, or a value that it does not take."""
 
 
 class ExecutionError(PellucidError, RuntimeError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, DeletedArrayError
+from pellucid.base.errors import ArgumentValueError, DeletedArrayError, DeviceError
 from pellucid.base.source import describe
 from pellucid.runtime import platforms
 from pellucid.runtime.donation import donors_of
@@ -211,6 +211,61 @@ def check_not_deleted(array: Any) -> None:
     )
 
 
+class SharedMemory:
+    """What arrays over the same memory know together."""
+
+    __slots__ = ("is_exported",)
+
+    def __init__(self) -> None:
+        self.is_exported = False
+        """Whether a capsule was made of it, which another library may still hold."""
+
+
+def shared_memory_of(array: Any) -> SharedMemory:
+    """The facts that `array` shares with other arrays over its memory; `share_memory` makes them share."""
+    found = getattr(array, "_memory", None)
+    if found is None:
+        found = array._memory = SharedMemory()
+    return found
+
+
+def share_memory(alias: Any, array: Any) -> Any:
+    """Note that `alias`, which is returned, lies over the memory of `array`."""
+    alias._memory = shared_memory_of(array)
+    return alias
+
+
+def is_exported(array: Any) -> bool:
+    """Whether another library may hold the memory of `array`; jaxlib ends the process if it is deleted then."""
+    found = getattr(array, "_memory", None)
+    return found is not None and found.is_exported
+
+
+_delete_unchecked = ArrayImpl.delete
+
+
+@method("delete")
+def _delete(array: Any) -> None:
+    """Give the array's memory back now; using the array afterwards raises DeletedArrayError."""
+    if is_exported(array):
+        raise DeviceError(
+            "an array whose memory was shared through DLPack can't be deleted.",
+            got=array.aval.text(),
+            do="Drop your references to it (`del x`); its memory goes with the last of them.",
+        )
+    _delete_unchecked(array)
+
+
+_clone_unchecked = ArrayImpl.clone
+
+
+@method("clone")
+def _clone(array: Any) -> Any:
+    """Another array over the same memory."""
+    check_not_deleted(array)
+    return share_memory(_clone_unchecked(array), array)
+
+
 def _checked(name: str) -> None:
     """Let the C++ method `name` raise our errors; some of them end the process on a deleted array."""
     unchecked = getattr(ArrayImpl, name)
@@ -231,7 +286,6 @@ _CHECKED = {
     "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",
     "is_ready": "Whether the array is computed.",
     "platform": "Name of the platform that holds the array.",
-    "clone": "Another array over the same memory.",
     "on_device_size_in_bytes": "Bytes that the array takes on this process's devices.",
     "unsafe_buffer_pointer": "Address of the array's memory on its device.",
     "_fully_replicated_shard": "One device's copy of an array that each device holds whole.",

@@ -207,11 +207,10 @@ def _repr(array: Any) -> str:
     if array.size == 0:
         return f"Array([], shape={array.shape}, {tail}"
     body = np.array2string(value_of(array), prefix=_PREFIX, separator=", ", suffix=",")
-    head = f"{_PREFIX}{body},"
-    last_line = len(head) - head.rfind("\n") - 1
+    last_line = len(body) - body.rfind("\n") - 1
     # The reference separates a dtype that doesn't fit by the width of the prefix, without a new line.
-    fits = last_line + len(tail) < np.get_printoptions()["linewidth"]
-    return f"{head}{' ' if fits else ' ' * len(_PREFIX)}{tail}"
+    fits = last_line + len(tail) + 3 <= np.get_printoptions()["linewidth"]
+    return f"{_PREFIX}{body},{' ' if fits else ' ' * len(_PREFIX)}{tail}"
 
 
 @method("__str__")

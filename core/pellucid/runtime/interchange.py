@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.runtime import platforms
-from pellucid.runtime.array import check_not_deleted, method
+from pellucid.runtime.array import check_not_deleted, shared_memory_of, method
 from pellucid.runtime.transfer import copied, device_put
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.xla import arrays
@@ -82,6 +82,8 @@ def _dlpack(
         array = device_put(array, _device_for(*wanted))
     elif copy:
         array = copied(array)
+    else:
+        shared_memory_of(array).is_exported = True
     return arrays.to_dlpack(array, stream, max_version=max_version, copied=bool(copy) or wanted != here)
 
 
@@ -123,11 +125,14 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         raise DLPackError(f"an array on {source} can't be on {target} without a copy.")
     try:
         capsule = external_array.__dlpack__()
-        array = arrays.from_dlpack(capsule, source, None, copy if stays else None)
+        array = arrays.from_dlpack(capsule, source, None, False if copy is False else None)
     except JaxRuntimeError as error:
         raise DLPackError(f"the memory can't be shared: {str(error).splitlines()[0]}") from None
     array = _canonical(array, may_copy=copy is not False)
-    return array if stays else device_put(array, target)
+    if not stays:
+        return device_put(array, target)
+    # jaxlib's own `copy=True` shares the memory nevertheless.
+    return copied(array) if copy else array
 
 
 def _single_device(device: Any) -> Any:

@@ -54,7 +54,7 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
 """For each type of operand, how to get its aval. Extended at import by layers that add types."""
 
 
-def type_of(x: Any) -> AbstractValue:
+def type_of(x: Any) -> Any:
     """The aval of `x`; raises ArgumentTypeError for values that are no arrays."""
     try:
         return x.aval
