@@ -51,10 +51,12 @@ layers: environment ## check who imports whom
 check: lint types layers ## everything that needs no test run
 	$(BIN)/python tools/generate_types.py --check
 	$(BIN)/python tools/public_api.py --check
+	$(BIN)/python tools/missing_api.py --check
 
-snapshots: environment ## rewrite generated types and the list of public names
+snapshots: environment ## rewrite generated types and the lists of public and of missing names
 	$(BIN)/python tools/generate_types.py
 	$(BIN)/python tools/public_api.py
+	$(BIN)/python tools/missing_api.py
 
 wheel: environment ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

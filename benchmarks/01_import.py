@@ -15,10 +15,14 @@ def measurements(library: Any) -> dict[str, Any]:
 
     def seconds(code: str) -> float:
         text = f"import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
-        return float(subprocess.check_output([sys.executable, "-c", text], text=True))  # noqa: S603
+        return float(subprocess.check_output([sys.executable, "-c", text], text=True))
 
-    return {"import": lambda: min(seconds(f"import {name}") for _ in range(3))}
+    first = f"import {name}.numpy as jnp; (jnp.zeros(3) + 1).block_until_ready()"
+    return {
+        "import": lambda: min(seconds(f"import {name}") for _ in range(3)),
+        "import, first array and sum": lambda: min(seconds(first) for _ in range(3)),
+    }
 
 
 if __name__ == "__main__":
-    compare(__file__, {"import": Target(0.5, "ms")})
+    compare(__file__, {"import": Target(0.5, "ms"), "import, first array and sum": Target(1.0, "ms")})

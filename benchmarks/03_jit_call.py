@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from versus import Target, compare, per_call
+from versus import compare, per_call
 
 
 def measurements(jax: Any) -> dict[str, Any]:
@@ -15,7 +15,9 @@ def measurements(jax: Any) -> dict[str, Any]:
     for n in (1, 10, 100):
         function = jax.jit(lambda *xs: [v + 1 for v in xs])
         arguments = [x] * n
-        found[f"{n} array argument{'s' * (n > 1)}"] = lambda f=function, a=arguments: per_call(lambda: f(*a))
+        found[f"{n} array argument{'s' * (n > 1)}"] = lambda f=function, a=arguments: per_call(
+            lambda: f(*a)
+        )
     tree = {f"layer{i}": {"w": x, "b": x, "rest": [x, x]} for i in range(50)}
     nested = jax.jit(lambda t: jax.tree.map(lambda v: v + 1, t))
     found["nested dict of 200 leaves"] = lambda: per_call(lambda: nested(tree))

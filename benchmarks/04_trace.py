@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -15,11 +16,8 @@ def measurements(jax: Any) -> dict[str, Any]:
     p, ids = transformer.parameters(jax), transformer.tokens(jax)
     x = jnp.ones((8,), jnp.float32)
 
-    def forward(q: Any) -> Any:
-        return transformer.forward(jax, q, ids)
-
-    def fresh_forward(q: Any) -> Any:  # a new function each time, so that no cache of traces helps
-        return forward(q)
+    def fresh() -> Any:  # a new function each time, so that no cache of traces helps
+        return functools.partial(transformer.forward, jax, ids=ids)
 
     def traced(make: Any, *args: Any) -> float:
         best = float("inf")
@@ -42,7 +40,7 @@ def measurements(jax: Any) -> dict[str, Any]:
     def lowered() -> float:
         best = float("inf")
         for _ in range(3):
-            program = jax.jit(lambda q: forward(q)).trace(p)
+            program = jax.jit(fresh()).trace(p)
             start = time.perf_counter()
             program.lower()
             best = min(best, time.perf_counter() - start)
@@ -70,11 +68,13 @@ def measurements(jax: Any) -> dict[str, Any]:
             best = min(best, time.perf_counter() - start)
         return best
 
-    step = transformer.train_step(jax)
+    def fresh_step() -> Any:
+        return functools.partial(transformer.train_step(jax), ids=ids)
+
     return {
-        "make_jaxpr of 12 layers, per equation": lambda: traced(lambda: lambda q: fresh_forward(q), p),
-        "make_jaxpr of 12 layers, whole": lambda: whole(lambda: lambda q: fresh_forward(q), p),
-        "make_jaxpr of the train step, whole": lambda: whole(lambda: lambda q: step(q, ids), p),
+        "make_jaxpr of 12 layers, per equation": lambda: traced(fresh, p),
+        "make_jaxpr of 12 layers, whole": lambda: whole(fresh, p),
+        "make_jaxpr of the train step, whole": lambda: whole(fresh_step, p),
         "lower 12 layers, whole": lowered,
         "chain of 10,000 against 100, per equation": linearity,
         "trace a small function again": retrace,

@@ -29,13 +29,19 @@ def measurements(jax: Any) -> dict[str, Any]:
     def peak() -> float:
         statistics = steps[-1].lower(p, ids).compile().memory_analysis()
         return float(
-            statistics.temp_size_in_bytes + statistics.argument_size_in_bytes + statistics.output_size_in_bytes
+            statistics.temp_size_in_bytes
+            + statistics.argument_size_in_bytes
+            + statistics.output_size_in_bytes
         )
 
     return {"first result": first_result, "steady state": steady, "peak memory": peak}
 
 
-TARGETS = {"first result": Target(0.45, "s"), "steady state": Target(1.03, "ms"), "peak memory": Target(1.0, "MiB")}
+TARGETS = {
+    "first result": Target(0.45, "s"),
+    "steady state": Target(1.03, "ms"),
+    "peak memory": Target(1.0, "MiB"),
+}
 
 if __name__ == "__main__":
     compare(__file__, TARGETS, rounds=3)

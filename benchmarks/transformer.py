@@ -25,7 +25,11 @@ def parameters(jax: Any) -> Any:
         }
         for _ in range(LAYERS)
     ]
-    return {"embedding": matrix(VOCABULARY, WIDTH), "layers": layers, "head": matrix(WIDTH, VOCABULARY)}
+    return {
+        "embedding": matrix(VOCABULARY, WIDTH),
+        "layers": layers,
+        "head": matrix(WIDTH, VOCABULARY),
+    }
 
 
 def tokens(jax: Any) -> Any:
@@ -63,7 +67,9 @@ def layer(jnp: Any, p: Any, x: Any) -> Any:
 def forward(jax: Any, p: Any, ids: Any, *, jit_layers: bool = False) -> Any:
     """Logits of the next token at each position."""
     jnp = jax.numpy
-    one_layer = jax.jit(lambda q, x: layer(jnp, q, x)) if jit_layers else lambda q, x: layer(jnp, q, x)
+    one_layer = (
+        jax.jit(lambda q, x: layer(jnp, q, x)) if jit_layers else lambda q, x: layer(jnp, q, x)
+    )
     x = p["embedding"][ids]
     for q in p["layers"]:
         x = one_layer(q, x)

@@ -52,7 +52,7 @@ class Worker:
     """One library in a process of its own."""
 
     def __init__(self, library: str, file: pathlib.Path) -> None:
-        self.process = subprocess.Popen(  # noqa: S603
+        self.process = subprocess.Popen(
             [sys.executable, str(HERE / "versus.py"), "--worker", library, str(file)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -88,15 +88,15 @@ def work(library: str, file: str) -> None:
     question = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(question)
     if library == "jax":
-        import jax as chosen  # noqa: PLC0415  (the opponent lives in this process alone)
+        import jax as chosen
     else:
-        import pellucid as chosen  # noqa: PLC0415
+        import pellucid as chosen
     measurements = question.measurements(chosen)
     print("@" + json.dumps(list(measurements)), flush=True)
     for line in sys.stdin:
         try:
             answer: Any = measurements[line.strip()]()
-        except Exception as error:  # noqa: BLE001  (travels to the other process)
+        except Exception as error:
             answer = {"error": f"{line.strip()} in {library}: {type(error).__name__}: {error}"}
         print("@" + json.dumps(answer), flush=True)
 
@@ -122,7 +122,14 @@ def compare(file: str, targets: dict[str, Target], *, rounds: int = ROUNDS) -> l
                 flush=True,
             )
             records.append(
-                {"name": name, "pellucid": a, "jax": b, "ratio": ratio, "wanted": target.ratio, "unit": target.unit}
+                {
+                    "name": name,
+                    "pellucid": a,
+                    "jax": b,
+                    "ratio": ratio,
+                    "wanted": target.ratio,
+                    "unit": target.unit,
+                }
             )
     finally:
         ours.stop()

@@ -1,96 +1,89 @@
 """pellucid: see through your array programs.
 
-The public names of the core. Heavy modules (`numpy`, `random`, `nn`, …) load when they are first touched, and
-so do installed tools (`viz`, `profiler`, `debugger`), which are found by entry point: core knows none of them.
+The public names of the core. `import pellucid` loads next to nothing: a name's module loads when the name is
+first used, and so do installed tools (`viz`, `profiler`, `debugger`), which are found by entry point, so that
+core knows none of them. `__init__.pyi` shows the same names to type checkers; a test compares the two.
 """
 
 import importlib
 from typing import Any
 
-from pellucid import wiring as _wiring  # noqa: F401  (its late bindings make everything below work)
-from pellucid.base.caching import clear_caches as clear_caches
-from pellucid.base.config import (
-    check_tracer_leaks as check_tracer_leaks,
-    check_tracer_leaks as checking_leaks,
-    config as config,
-    debug_infs as debug_infs,
-    debug_nans as debug_nans,
-    default_device as default_device,
-    default_matmul_precision as default_matmul_precision,
-    default_prng_impl as default_prng_impl,
-    disable_jit as disable_jit,
-    enable_checks as enable_checks,
-    enable_custom_prng as enable_custom_prng,
-    enable_x64 as enable_x64,
-    explain_cache_misses as explain_cache_misses,
-    log_compiles as log_compiles,
-    numpy_dtype_promotion as numpy_dtype_promotion,
-    numpy_rank_promotion as numpy_rank_promotion,
-    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
-    softmax_custom_jvp as softmax_custom_jvp,
-    threefry_partitionable as threefry_partitionable,
-)
-from pellucid.base.dtypes import float0 as float0
-from pellucid.base.events import Observer as Observer, observe as observe
-from pellucid.higher_order.jitted import jit as jit
-from pellucid.higher_order.misses import explain_misses as explain_misses
-from pellucid.higher_order.stages import (
-    ShapeDtypeStruct as ShapeDtypeStruct,
-    eval_shape as eval_shape,
-    make_jaxpr as make_jaxpr,
-    typeof as typeof,
-)
-from pellucid.runtime.memory import live_arrays as live_arrays
-from pellucid.runtime.platforms import (
-    default_backend as default_backend,
-    device_count as device_count,
-    devices as devices,
-    local_device_count as local_device_count,
-    local_devices as local_devices,
-    process_count as process_count,
-    process_index as process_index,
-    process_indices as process_indices,
-)
-from pellucid.runtime.tokens import effects_barrier as effects_barrier
-from pellucid.runtime.transfer import block_until_ready as block_until_ready
-from pellucid.sharding import (
-    NamedSharding as NamedSharding,
-    PartitionSpec as P,  # noqa: F401  (the reference's short name)
-    set_mesh as set_mesh,
-)
-from pellucid.tracing.context import named_scope as named_scope
-from pellucid.transforms.gradient import (
-    grad as grad,
-    linear_transpose as linear_transpose,
-    value_and_grad as value_and_grad,
-    vjp as vjp,
-)
-from pellucid.transforms.jvp import jvp as jvp
-from pellucid.transforms.linearize import linearize as linearize
-from pellucid.transforms.vmap import vmap as vmap
 from pellucid.version import __version__ as __version__
-from pellucid.xla.arrays import Array as Array
-from pellucid.xla.client import Device as Device
+from pellucid.xla import bootstrap as _bootstrap  # noqa: F401  (says at once if `jax` is loaded, too)
 
-_SUBMODULES = frozenset({
-    "dtypes", "introspect", "lax", "numpy", "sharding", "tree", "tree_util",
-})  # fmt: skip
+_NAMES: dict[str, tuple[str, ...]] = {
+    "pellucid.base.caching": ("clear_caches",),
+    "pellucid.base.config": (
+        "check_tracer_leaks", "config", "debug_infs", "debug_nans", "default_device",
+        "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks",
+        "enable_custom_prng", "enable_x64", "explain_cache_misses", "log_compiles",
+        "numpy_dtype_promotion", "numpy_rank_promotion", "remove_size_one_mesh_axis_from_type",
+        "softmax_custom_jvp", "threefry_partitionable",
+    ),
+    "pellucid.base.dtypes": ("float0",),
+    "pellucid.base.events": ("Observer", "observe"),
+    "pellucid.higher_order.custom_jvp": ("custom_jvp",),
+    "pellucid.higher_order.custom_vjp": ("closure_convert", "custom_gradient", "custom_vjp"),
+    "pellucid.higher_order.forward_backward": ("fwd_and_bwd",),
+    "pellucid.higher_order.jitted": ("jit",),
+    "pellucid.higher_order.misses": ("explain_misses",),
+    "pellucid.higher_order.remat": ("checkpoint", "remat"),
+    "pellucid.higher_order.remat_policies": ("checkpoint_policies",),
+    "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
+    "pellucid.primitives.placement": ("device_put",),
+    "pellucid.runtime.memory": ("live_arrays",),
+    "pellucid.runtime.platforms": (
+        "default_backend", "device_count", "devices", "local_device_count", "local_devices",
+        "process_count", "process_index", "process_indices",
+    ),
+    "pellucid.runtime.tokens": ("effects_barrier",),
+    "pellucid.runtime.transfer": ("block_until_ready", "copy_to_host_async", "device_get"),
+    "pellucid.sharding": ("NamedSharding", "set_mesh"),
+    "pellucid.tracing.context": ("named_scope",),
+    "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
+    "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
+    "pellucid.transforms.jvp": ("jvp",),
+    "pellucid.transforms.linearize": ("linearize",),
+    "pellucid.transforms.vmap": ("vmap",),
+    "pellucid.xla.arrays": ("Array",),
+    "pellucid.xla.client": ("Device",),
+}  # fmt: skip
+_RENAMED = {
+    "P": ("pellucid.sharding", "PartitionSpec"),
+    "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
+}
+_SUBMODULES = (
+    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "flatten_util", "introspect", "lax", "numpy", "sharding", "tree", "tree_util",
+)  # fmt: skip
+_ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
+
+__all__ = sorted(_ORIGINS)  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a submodule, or an installed tool, at its first use."""
-    if name in _SUBMODULES:
-        return importlib.import_module(f"pellucid.{name}")
-    if name.startswith("_"):
-        raise AttributeError(name)
+    """Load what the public name `name` stands for: a name of the core, a submodule, an installed tool."""
+    origin = _ORIGINS.get(name)
+    if origin is not None:
+        importlib.import_module("pellucid.wiring")
+        module, original = origin
+        value = getattr(importlib.import_module(module), original)
+    elif name in _SUBMODULES:
+        importlib.import_module("pellucid.wiring")
+        value = importlib.import_module(f"pellucid.{name}")
+    else:
+        value = None if name.startswith("_") else _tool(name)
+        if value is None:
+            raise AttributeError(f"module 'pellucid' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def _tool(name: str) -> Any:
+    """The installed tool called `name`, loaded; None if there is none."""
     metadata = importlib.import_module("importlib.metadata")  # slow to import, and seldom needed
-    for tool in metadata.entry_points(group="pellucid.tools"):
-        if tool.name == name:
-            module = tool.load()
-            globals()[name] = module
-            return module
-    raise AttributeError(f"module 'pellucid' has no attribute {name!r}")
+    found = [tool for tool in metadata.entry_points(group="pellucid.tools") if tool.name == name]
+    return found[0].load() if found else None
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
+    return sorted({*globals(), *_ORIGINS, *_SUBMODULES})

@@ -10,6 +10,11 @@ import numpy as np
 from pellucid.base.dtypes import set_scalar_conversion
 from pellucid.compilation.eager import EvalTrace
 from pellucid.ir import jaxpr as _jaxpr, printing as _printing
+from pellucid.runtime import (
+    interchange as _interchange,  # noqa: F401  (methods of arrays)
+    platforms,
+)
+from pellucid.sharding.topology import default_devices
 from pellucid.tracing.context import Context
 from pellucid.tracing.tracer import Tracer
 from pellucid.xla.arrays import ArrayImpl
@@ -23,7 +28,7 @@ _jaxpr.printer = _printing.text
 # Operators and methods of arrays are the NumPy API, which loads when one of them is first used.
 _OPERATORS = (
     *(f"__{prefix}{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul") for prefix in ("", "r")),
-    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "getitem", "iter", "contains", "round")),
+    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "getitem", "setitem", "iter", "contains", "round")),
 )  # fmt: skip
 _METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
@@ -56,9 +61,11 @@ def _late_property(name: str) -> Any:
 
 
 for _class in (ArrayImpl, Tracer):
-    for _name in (*_OPERATORS, *_METHODS):
+    for _name in {*_OPERATORS, *_METHODS} - vars(
+        _class
+    ).keys():  # the NumPy API may be loaded already
         setattr(_class, _name, _late_method(_name))
-    for _name in _PROPERTIES:
+    for _name in set(_PROPERTIES) - vars(_class).keys():
         setattr(_class, _name, _late_property(_name))
 
 
@@ -68,3 +75,6 @@ def _scalar(x: Any, dtype: np.dtype) -> Any:
 
 # `jnp.float32(3)` makes an array.
 set_scalar_conversion(_scalar)
+
+# `make_mesh` without devices takes them all.
+default_devices.find = platforms.devices

@@ -80,7 +80,9 @@ class ProgramBuilder:
     def string(self, text: str) -> int:
         return self.strings.setdefault(text, len(self.strings))
 
-    def type(self, dtype: str, shape: Sequence[int | str], *, weak: bool = False, sharding: int = -1) -> int:
+    def type(
+        self, dtype: str, shape: Sequence[int | str], *, weak: bool = False, sharding: int = -1
+    ) -> int:
         key = (dtype, tuple(shape), weak, sharding)
         if key not in self.types:
             self.types[key] = len(self.type_records)
@@ -99,7 +101,9 @@ class ProgramBuilder:
             )
         return self.types[key]
 
-    def value(self, dtype: str, shape: Sequence[int | str], user: str = "", *, sharding: int = -1) -> int:
+    def value(
+        self, dtype: str, shape: Sequence[int | str], user: str = "", *, sharding: int = -1
+    ) -> int:
         index = len(self.value_names)
         self.value_names.append(self.string(_letters(index)))
         self.value_users.append(self.string(user))
@@ -129,12 +133,7 @@ class ProgramBuilder:
         key = (source, snippet, function, caller)
         if key in self.span_index:
             return self.span_index[key]
-        for number, line in enumerate(self.sources[source].lines or [], 1):
-            column = line.find(snippet)
-            if column >= 0:
-                break
-        else:
-            raise KeyError(snippet)
+        number, line, column = self.find(source, snippet)
         head = line[:column].strip()
         variable = head[:-1].strip() if head.endswith("=") and not head.endswith("==") else ""
         self.spans.append(
@@ -152,6 +151,14 @@ class ProgramBuilder:
         self.span_index[key] = len(self.spans) - 1
         return self.span_index[key]
 
+    def find(self, source: int, snippet: str) -> tuple[int, str, int]:
+        """Number and text of the line that calls `snippet`, and the column where it stands."""
+        for number, line in enumerate(self.sources[source].lines or [], 1):
+            column = line.find(snippet)
+            if column >= 0 and not line.startswith("def "):
+                return number, line, column
+        raise KeyError(snippet)
+
     def scope(self, *path: str) -> int:
         index = -1
         for name in path:
@@ -163,7 +170,9 @@ class ProgramBuilder:
         self.bodies.append(Body(name))
         return self.bodies[-1]
 
-    def input(self, dtype: str, shape: Sequence[int | str], user: str = "", body: Body | None = None) -> int:
+    def input(
+        self, dtype: str, shape: Sequence[int | str], user: str = "", body: Body | None = None
+    ) -> int:
         index = self.value(dtype, shape, user)
         (body or self.main).inputs.append(index)
         return index
@@ -256,7 +265,16 @@ class ProgramBuilder:
             **{
                 name: list(column)
                 for name, column in zip(
-                    ("source", "line", "end_line", "column", "end_column", "function", "variable", "caller"),
+                    (
+                        "source",
+                        "line",
+                        "end_line",
+                        "column",
+                        "end_column",
+                        "function",
+                        "variable",
+                        "caller",
+                    ),
                     columns,
                 )
             }

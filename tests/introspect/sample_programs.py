@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from program_builder import Body, ProgramBuilder, schema
+from tests.introspect.program_builder import Body, ProgramBuilder, schema
 
 MLP_CELL = """\
 def dense(layer, x):
@@ -38,9 +38,11 @@ def mlp(key: str = "mlp", *, hidden: int = 128, with_dropout: bool = False) -> P
     x = b.input("f32", (32, 784), "x")
     y = b.input("f32", (32, 10), "y")
 
-    def dense(x: int, w: int, bias: int, sizes: tuple[int, int, int], caller: int, scope: int) -> int:
+    def dense(
+        x: int, w: int, bias: int, sizes: tuple[int, int, int], caller: int, scope: int
+    ) -> int:
         rows, inner, columns = sizes
-        at = dict(scope=scope)
+        at = {"scope": scope}
         h = b.equation(
             "dot_general",
             [x, w],
@@ -82,12 +84,22 @@ def mlp(key: str = "mlp", *, hidden: int = 128, with_dropout: bool = False) -> P
     if with_dropout:
         seed = b.input("u32", (2,), "key")
         bits = b.equation(
-            "random_bits", [seed], "u32", (32, hidden), params={"bit_width": "32"}, flops=70 * 32 * hidden
+            "random_bits",
+            [seed],
+            "u32",
+            (32, hidden),
+            params={"bit_width": "32"},
+            flops=70 * 32 * hidden,
         )
-        keep = b.equation("lt", [bits, b.literal("3435973836", "u32")], "bool", (32, hidden), user="keep")
+        keep = b.equation(
+            "lt", [bits, b.literal("3435973836", "u32")], "bool", (32, hidden), user="keep"
+        )
         scaled = b.equation("mul", [h, b.literal("1.25")], shape=(32, hidden))
         zero = b.equation(
-            "broadcast_in_dim", [b.literal("0.0")], shape=(32, hidden), params={"shape": f"(32, {hidden})"}
+            "broadcast_in_dim",
+            [b.literal("0.0")],
+            shape=(32, hidden),
+            params={"shape": f"(32, {hidden})"},
         )
         h = b.equation("select_n", [keep, zero, scaled], shape=(32, hidden), user="hidden")
     second = b.span(cell, "dense(params[1], hidden)", "model", call)
@@ -96,9 +108,23 @@ def mlp(key: str = "mlp", *, hidden: int = 128, with_dropout: bool = False) -> P
 
     in_loss = b.scope("loss")
     top_span = b.span(cell, "jnp.max(logits, axis=-1, keepdims=True)", "loss", entry)
-    top = b.equation("reduce_max", [logits], shape=(32,), params={"axes": "(1,)"}, scope=in_loss, span=top_span, flops=320)
     top = b.equation(
-        "broadcast_in_dim", [top], shape=(32, 1), params={"shape": "(32, 1)"}, scope=in_loss, span=top_span, flops=0
+        "reduce_max",
+        [logits],
+        shape=(32,),
+        params={"axes": "(1,)"},
+        scope=in_loss,
+        span=top_span,
+        flops=320,
+    )
+    top = b.equation(
+        "broadcast_in_dim",
+        [top],
+        shape=(32, 1),
+        params={"shape": "(32, 1)"},
+        scope=in_loss,
+        span=top_span,
+        flops=0,
     )
     shifted = b.equation(
         "sub",
@@ -109,21 +135,60 @@ def mlp(key: str = "mlp", *, hidden: int = 128, with_dropout: bool = False) -> P
         span=b.span(cell, "logits - jnp.max(logits, axis=-1, keepdims=True)", "loss", entry),
         flops=320,
     )
-    e = b.equation("exp", [shifted], shape=(32, 10), scope=in_loss, span=b.span(cell, "jnp.exp(shifted)", "loss", entry), flops=320)
+    e = b.equation(
+        "exp",
+        [shifted],
+        shape=(32, 10),
+        scope=in_loss,
+        span=b.span(cell, "jnp.exp(shifted)", "loss", entry),
+        flops=320,
+    )
     total_span = b.span(cell, "jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True)", "loss", entry)
-    s = b.equation("reduce_sum", [e], shape=(32,), params={"axes": "(1,)"}, scope=in_loss, span=total_span, flops=320)
-    s = b.equation("broadcast_in_dim", [s], shape=(32, 1), params={"shape": "(32, 1)"}, scope=in_loss, span=total_span, flops=0)
+    s = b.equation(
+        "reduce_sum",
+        [e],
+        shape=(32,),
+        params={"axes": "(1,)"},
+        scope=in_loss,
+        span=total_span,
+        flops=320,
+    )
+    s = b.equation(
+        "broadcast_in_dim",
+        [s],
+        shape=(32, 1),
+        params={"shape": "(32, 1)"},
+        scope=in_loss,
+        span=total_span,
+        flops=0,
+    )
     total = b.equation(
         "log",
         [s],
         shape=(32, 1),
         user="total",
         scope=in_loss,
-        span=b.span(cell, "jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))", "loss", entry),
+        span=b.span(
+            cell, "jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))", "loss", entry
+        ),
         flops=32,
     )
-    logp = b.equation("sub", [shifted, total], shape=(32, 10), scope=in_loss, span=b.span(cell, "shifted - total", "loss", entry), flops=320)
-    weighted = b.equation("mul", [logp, y], shape=(32, 10), scope=in_loss, span=b.span(cell, "(shifted - total) * y", "loss", entry), flops=320)
+    logp = b.equation(
+        "sub",
+        [shifted, total],
+        shape=(32, 10),
+        scope=in_loss,
+        span=b.span(cell, "shifted - total", "loss", entry),
+        flops=320,
+    )
+    weighted = b.equation(
+        "mul",
+        [logp, y],
+        shape=(32, 10),
+        scope=in_loss,
+        span=b.span(cell, "(shifted - total) * y", "loss", entry),
+        flops=320,
+    )
     picked = b.equation(
         "reduce_sum",
         [weighted],
@@ -135,9 +200,13 @@ def mlp(key: str = "mlp", *, hidden: int = 128, with_dropout: bool = False) -> P
         flops=320,
     )
     mean_span = b.span(cell, "jnp.mean(picked)", "loss", entry)
-    mean = b.equation("reduce_sum", [picked], params={"axes": "(0,)"}, scope=in_loss, span=mean_span, flops=32)
+    mean = b.equation(
+        "reduce_sum", [picked], params={"axes": "(0,)"}, scope=in_loss, span=mean_span, flops=32
+    )
     mean = b.equation("div", [mean, b.literal("32.0")], scope=in_loss, span=mean_span, flops=1)
-    out = b.equation("neg", [mean], scope=in_loss, span=b.span(cell, "-jnp.mean(picked)", "loss", entry), flops=1)
+    out = b.equation(
+        "neg", [mean], scope=in_loss, span=b.span(cell, "-jnp.mean(picked)", "loss", entry), flops=1
+    )
     b.main.outputs.append(out)
     return b
 
@@ -247,7 +316,14 @@ class TransformerWriter:
 
         def mean(x: int, at: str, user: str) -> int:
             s = self.op("reduce_sum", [x], rows, at, axes="(2,)")
-            s = self.op("broadcast_in_dim", [s], column, at, shape=str(column), broadcast_dimensions="(0, 1)")
+            s = self.op(
+                "broadcast_in_dim",
+                [s],
+                column,
+                at,
+                shape=str(column),
+                broadcast_dimensions="(0, 1)",
+            )
             return self.op("div", [s, self.b.literal("512.0")], column, at, user=user)
 
         m = mean(x, "jnp.mean(x, axis=-1, keepdims=True)", "mean")
@@ -258,27 +334,53 @@ class TransformerWriter:
         r = self.op("rsqrt", [v], column, "lax.rsqrt(variance + 1e-6)")
         n = self.op("mul", [c, r], full, "centred * lax.rsqrt(variance + 1e-6)")
         line = "centred * lax.rsqrt(variance + 1e-6) * scale + bias"
-        s = self.op("broadcast_in_dim", [scale], full, line, shape=str(full), broadcast_dimensions="(2,)")
+        s = self.op(
+            "broadcast_in_dim", [scale], full, line, shape=str(full), broadcast_dimensions="(2,)"
+        )
         n = self.op("mul", [n, s], full, "centred * lax.rsqrt(variance + 1e-6) * scale")
-        t = self.op("broadcast_in_dim", [bias], full, line, shape=str(full), broadcast_dimensions="(2,)")
+        t = self.op(
+            "broadcast_in_dim", [bias], full, line, shape=str(full), broadcast_dimensions="(2,)"
+        )
         n = self.op("add", [n, t], full, line)
         self.leave()
         return n
 
     def attention(self, x: int, weights: dict[str, int]) -> int:
-        self.enter("attention", "attention(p.attention, layer_norm(x, p.scale1, p.bias1))", "attention")
+        self.enter(
+            "attention", "attention(p.attention, layer_norm(x, p.scale1, p.bias1))", "attention"
+        )
         full, split = (BATCH, LENGTH, WIDTH), (BATCH, HEADS, LENGTH, WIDTH // HEADS)
         heads = {}
         for name in "qkv":
             at = f"split_heads(x @ p.w{name})"
             h = self.dot(x, weights[f"w{name}"], full, WIDTH, f"x @ p.w{name}")
-            h = self.op("reshape", [h], (BATCH, LENGTH, HEADS, WIDTH // HEADS), at, new_sizes=f"({BATCH}, {LENGTH}, {HEADS}, {WIDTH // HEADS})")
-            heads[name] = self.op("transpose", [h], split, at, user=name, permutation="(0, 2, 1, 3)")
+            h = self.op(
+                "reshape",
+                [h],
+                (BATCH, LENGTH, HEADS, WIDTH // HEADS),
+                at,
+                new_sizes=f"({BATCH}, {LENGTH}, {HEADS}, {WIDTH // HEADS})",
+            )
+            heads[name] = self.op(
+                "transpose", [h], split, at, user=name, permutation="(0, 2, 1, 3)"
+            )
         square = (BATCH, HEADS, LENGTH, LENGTH)
         at = "q @ k.swapaxes(-1, -2)"
-        kt = self.op("transpose", [heads["k"]], (BATCH, HEADS, WIDTH // HEADS, LENGTH), "k.swapaxes(-1, -2)", permutation="(0, 1, 3, 2)")
+        kt = self.op(
+            "transpose",
+            [heads["k"]],
+            (BATCH, HEADS, WIDTH // HEADS, LENGTH),
+            "k.swapaxes(-1, -2)",
+            permutation="(0, 1, 3, 2)",
+        )
         s = self.dot(heads["q"], kt, square, WIDTH // HEADS, at)
-        s = self.op("div", [s, self.b.literal("8.0")], square, "q @ k.swapaxes(-1, -2) / jnp.sqrt(q.shape[-1])", user="scores")
+        s = self.op(
+            "div",
+            [s, self.b.literal("8.0")],
+            square,
+            "q @ k.swapaxes(-1, -2) / jnp.sqrt(q.shape[-1])",
+            user="scores",
+        )
         at, row = "jax.nn.softmax(scores)", (BATCH, HEADS, LENGTH)
         self.path = (*self.path, "softmax")
         top = self.op("reduce_max", [s], row, at, axes="(3,)")
@@ -290,14 +392,24 @@ class TransformerWriter:
         p = self.op("div", [e, total], square, at, user="weights")
         self.path = self.path[:-1]
         o = self.dot(p, heads["v"], split, LENGTH, "weights @ v")
-        o = self.op("transpose", [o], (BATCH, LENGTH, HEADS, WIDTH // HEADS), "merge_heads(weights @ v)", permutation="(0, 2, 1, 3)")
+        o = self.op(
+            "transpose",
+            [o],
+            (BATCH, LENGTH, HEADS, WIDTH // HEADS),
+            "merge_heads(weights @ v)",
+            permutation="(0, 2, 1, 3)",
+        )
         o = self.op("reshape", [o], full, "merge_heads(weights @ v)", new_sizes=str(full))
         o = self.dot(o, weights["wo"], full, WIDTH, "merge_heads(weights @ v) @ p.wo")
         self.leave()
         return o
 
     def feed_forward(self, x: int, weights: dict[str, int]) -> int:
-        self.enter("feed_forward", "feed_forward(p.feed_forward, layer_norm(x, p.scale2, p.bias2))", "feed_forward")
+        self.enter(
+            "feed_forward",
+            "feed_forward(p.feed_forward, layer_norm(x, p.scale2, p.bias2))",
+            "feed_forward",
+        )
         wide, full = (BATCH, LENGTH, INNER), (BATCH, LENGTH, WIDTH)
         h = self.dot(x, weights["w1"], wide, WIDTH, "x @ p.w1")
         t = self.op("broadcast_in_dim", [weights["b1"]], wide, "x @ p.w1 + p.b1", shape=str(wide))
@@ -314,7 +426,9 @@ class TransformerWriter:
         h = self.op("mul", [h, inner], wide, at, user="hidden")
         self.path = self.path[:-1]
         o = self.dot(h, weights["w2"], full, INNER, "hidden @ p.w2")
-        t = self.op("broadcast_in_dim", [weights["b2"]], full, "hidden @ p.w2 + p.b2", shape=str(full))
+        t = self.op(
+            "broadcast_in_dim", [weights["b2"]], full, "hidden @ p.w2 + p.b2", shape=str(full)
+        )
         o = self.op("add", [o, t], full, "hidden @ p.w2 + p.b2")
         self.leave()
         return o
@@ -325,17 +439,35 @@ class TransformerWriter:
             "wv": (WIDTH, WIDTH), "wo": (WIDTH, WIDTH), "scale2": (WIDTH,), "bias2": (WIDTH,),
             "w1": (WIDTH, INNER), "b1": (INNER,), "w2": (INNER, WIDTH), "b2": (WIDTH,),
         }  # fmt: skip
-        return {name: self.b.input("f32", shape, f"{prefix}.{name}", body) for name, shape in shapes.items()}
+        return {
+            name: self.b.input("f32", shape, f"{prefix}.{name}", body)
+            for name, shape in shapes.items()
+        }
 
     def layer(self, x: int, weights: dict[str, int], *scope: str) -> int:
         full = (BATCH, LENGTH, WIDTH)
         self.enter("layer", "layer(p, x)", *scope)
-        n = self.layer_norm(x, weights["scale1"], weights["bias1"], "layer_norm(x, p.scale1, p.bias1)", "norm_1")
+        n = self.layer_norm(
+            x, weights["scale1"], weights["bias1"], "layer_norm(x, p.scale1, p.bias1)", "norm_1"
+        )
         a = self.attention(n, weights)
-        x = self.op("add", [x, a], full, "x + attention(p.attention, layer_norm(x, p.scale1, p.bias1))", user="x")
-        n = self.layer_norm(x, weights["scale2"], weights["bias2"], "layer_norm(x, p.scale2, p.bias2)", "norm_2")
+        x = self.op(
+            "add",
+            [x, a],
+            full,
+            "x + attention(p.attention, layer_norm(x, p.scale1, p.bias1))",
+            user="x",
+        )
+        n = self.layer_norm(
+            x, weights["scale2"], weights["bias2"], "layer_norm(x, p.scale2, p.bias2)", "norm_2"
+        )
         f = self.feed_forward(n, weights)
-        x = self.op("add", [x, f], full, "x + feed_forward(p.feed_forward, layer_norm(x, p.scale2, p.bias2))")
+        x = self.op(
+            "add",
+            [x, f],
+            full,
+            "x + feed_forward(p.feed_forward, layer_norm(x, p.scale2, p.bias2))",
+        )
         self.leave(len(scope))
         return x
 
@@ -351,8 +483,23 @@ def transformer(
     head = b.input("f32", (WIDTH, VOCABULARY), "params.head")
     w.path = ("embed",)
     at = "params.embedding[tokens]"
-    index = w.op("broadcast_in_dim", [tokens], (BATCH, LENGTH, 1), at, dtype="i32", shape=f"({BATCH}, {LENGTH}, 1)")
-    x = w.op("gather", [table, index], (BATCH, LENGTH, WIDTH), at, user="x", mode="promise_in_bounds", slice_sizes=f"(1, {WIDTH})")
+    index = w.op(
+        "broadcast_in_dim",
+        [tokens],
+        (BATCH, LENGTH, 1),
+        at,
+        dtype="i32",
+        shape=f"({BATCH}, {LENGTH}, 1)",
+    )
+    x = w.op(
+        "gather",
+        [table, index],
+        (BATCH, LENGTH, WIDTH),
+        at,
+        user="x",
+        mode="promise_in_bounds",
+        slice_sizes=f"(1, {WIDTH})",
+    )
     w.path = ()
     for stage in range(stages):
         for index in range(layers):
@@ -418,33 +565,108 @@ def control_flow(key: str = "control_flow") -> ProgramBuilder:
 
     halve = b.body("<lambda>")
     h = b.input("f32", (64,), "h", halve)
-    halve.outputs.append(b.equation("mul", [h, b.literal("0.5")], shape=(64,), body=halve, flops=64, span=b.span(cell, "h * 0.5", "<lambda>")))
+    halve.outputs.append(
+        b.equation(
+            "mul",
+            [h, b.literal("0.5")],
+            shape=(64,),
+            body=halve,
+            flops=64,
+            span=b.span(cell, "h * 0.5", "<lambda>"),
+        )
+    )
     sine = b.body("<lambda>")
     h = b.input("f32", (64,), "h", sine)
-    sine.outputs.append(b.equation("sin", [h], shape=(64,), body=sine, flops=64, span=b.span(cell, "jnp.sin(h)", "<lambda>")))
+    sine.outputs.append(
+        b.equation(
+            "sin",
+            [h],
+            shape=(64,),
+            body=sine,
+            flops=64,
+            span=b.span(cell, "jnp.sin(h)", "<lambda>"),
+        )
+    )
 
     step = b.body("step")
     inner_w = b.input("f32", (64, 64), "w", step)
     h = b.input("f32", (64,), "h", step)
     count = b.input("i32", (), "count", step)
     x = b.input("f32", (64,), "x", step)
-    at = dict(body=step)
-    h = b.equation("dot_general", [inner_w, h], shape=(64,), params={"dimension_numbers": "(([1], [0]), ([], []))"}, flops=8192, span=b.span(cell, "w @ h", "step"), **at)
-    h = b.equation("add", [h, x], shape=(64,), flops=64, span=b.span(cell, "w @ h + x", "step"), **at)
-    h = b.equation("tanh", [h], shape=(64,), user="h", flops=64, span=b.span(cell, "jnp.tanh(w @ h + x)", "step"), **at)
-    m = b.equation("rem", [count, b.literal("2", "i32")], "i32", span=b.span(cell, "count % 2", "step"), flops=1, **at)
-    e = b.equation("eq", [m, b.literal("0", "i32")], "bool", span=b.span(cell, "count % 2 == 0", "step"), flops=1, **at)
-    i = b.equation("convert_element_type", [e], "i32", params={"new_dtype": "int32"}, span=b.span(cell, "count % 2 == 0", "step"), **at)
+    at = {"body": step}
+    h = b.equation(
+        "dot_general",
+        [inner_w, h],
+        shape=(64,),
+        params={"dimension_numbers": "(([1], [0]), ([], []))"},
+        flops=8192,
+        span=b.span(cell, "w @ h", "step"),
+        **at,
+    )
+    h = b.equation(
+        "add", [h, x], shape=(64,), flops=64, span=b.span(cell, "w @ h + x", "step"), **at
+    )
+    h = b.equation(
+        "tanh",
+        [h],
+        shape=(64,),
+        user="h",
+        flops=64,
+        span=b.span(cell, "jnp.tanh(w @ h + x)", "step"),
+        **at,
+    )
+    m = b.equation(
+        "rem",
+        [count, b.literal("2", "i32")],
+        "i32",
+        span=b.span(cell, "count % 2", "step"),
+        flops=1,
+        **at,
+    )
+    e = b.equation(
+        "eq",
+        [m, b.literal("0", "i32")],
+        "bool",
+        span=b.span(cell, "count % 2 == 0", "step"),
+        flops=1,
+        **at,
+    )
+    i = b.equation(
+        "convert_element_type",
+        [e],
+        "i32",
+        params={"new_dtype": "int32"},
+        span=b.span(cell, "count % 2 == 0", "step"),
+        **at,
+    )
     h = b.equation(
         "cond", [i, h], shape=(64,), user="h",
         bodies=[("branches[0]", sine, None), ("branches[1]", halve, None)],
         span=b.span(cell, "lax.cond(count % 2 == 0, lambda h: h * 0.5, lambda h: jnp.sin(h), h)", "step"), flops=64, **at,
     )  # fmt: skip
-    n = b.equation("add", [count, b.literal("1", "i32")], "i32", span=b.span(cell, "count + 1", "step"), flops=1, **at)
-    s = b.equation("reduce_sum", [h], params={"axes": "(0,)"}, span=b.span(cell, "h.sum()", "step"), flops=64, **at)
+    n = b.equation(
+        "add",
+        [count, b.literal("1", "i32")],
+        "i32",
+        span=b.span(cell, "count + 1", "step"),
+        flops=1,
+        **at,
+    )
+    s = b.equation(
+        "reduce_sum",
+        [h],
+        params={"axes": "(0,)"},
+        span=b.span(cell, "h.sum()", "step"),
+        flops=64,
+        **at,
+    )
     step.outputs.extend([h, n, s])
 
-    results = [b.value("f32", (64,), "h"), b.value("i32", (), "count"), b.value("f32", (100,), "sums")]
+    results = [
+        b.value("f32", (64,), "h"),
+        b.value("i32", (), "count"),
+        b.value("f32", (100,), "sums"),
+    ]
     b.equation(
         "scan", [w, h0, b.literal("0", "i32"), xs], results=results,
         params={"length": "100", "num_consts": "1", "num_carry": "2", "reverse": "False", "unroll": "1"},
@@ -453,12 +675,39 @@ def control_flow(key: str = "control_flow") -> ProgramBuilder:
 
     test = b.body("<lambda>")
     h = b.input("f32", (64,), "h", test)
-    a = b.equation("abs", [h], shape=(64,), body=test, flops=64, span=b.span(cell, "jnp.abs(h)", "<lambda>"))
-    a = b.equation("reduce_max", [a], params={"axes": "(0,)"}, body=test, flops=64, span=b.span(cell, "jnp.abs(h).max()", "<lambda>"))
-    test.outputs.append(b.equation("gt", [a, b.literal("0.001")], "bool", body=test, flops=1, span=b.span(cell, "jnp.abs(h).max() > 1e-3", "<lambda>")))
+    a = b.equation(
+        "abs", [h], shape=(64,), body=test, flops=64, span=b.span(cell, "jnp.abs(h)", "<lambda>")
+    )
+    a = b.equation(
+        "reduce_max",
+        [a],
+        params={"axes": "(0,)"},
+        body=test,
+        flops=64,
+        span=b.span(cell, "jnp.abs(h).max()", "<lambda>"),
+    )
+    test.outputs.append(
+        b.equation(
+            "gt",
+            [a, b.literal("0.001")],
+            "bool",
+            body=test,
+            flops=1,
+            span=b.span(cell, "jnp.abs(h).max() > 1e-3", "<lambda>"),
+        )
+    )
     shrink = b.body("<lambda>")
     h = b.input("f32", (64,), "h", shrink)
-    shrink.outputs.append(b.equation("mul", [h, b.literal("0.9")], shape=(64,), body=shrink, flops=64, span=b.span(cell, "h * 0.9", "<lambda>")))
+    shrink.outputs.append(
+        b.equation(
+            "mul",
+            [h, b.literal("0.9")],
+            shape=(64,),
+            body=shrink,
+            flops=64,
+            span=b.span(cell, "h * 0.9", "<lambda>"),
+        )
+    )
     h = b.equation(
         "while", [results[0]], shape=(64,), user="h",
         bodies=[("cond_jaxpr", test, None), ("body_jaxpr", shrink, None)],
@@ -467,7 +716,15 @@ def control_flow(key: str = "control_flow") -> ProgramBuilder:
     remat = b.body("sin")
     v = b.input("f32", (64,), "x", remat)
     remat.outputs.append(b.equation("sin", [v], shape=(64,), body=remat, flops=64))
-    h = b.equation("checkpoint", [h], shape=(64,), bodies=[("jaxpr", remat, 1)], params={"prevent_cse": "True", "policy": "None"}, span=b.span(cell, "jax.checkpoint(jnp.sin)(h)", "rollout"), flops=64)
+    h = b.equation(
+        "checkpoint",
+        [h],
+        shape=(64,),
+        bodies=[("jaxpr", remat, 1)],
+        params={"prevent_cse": "True", "policy": "None"},
+        span=b.span(cell, "jax.checkpoint(jnp.sin)(h)", "rollout"),
+        flops=64,
+    )
     b.main.outputs.extend([h, results[2]])
     return b
 
@@ -528,13 +785,27 @@ def wide(count: int = 5000) -> ProgramBuilder:
     """Many equations in one level with random-looking operands: nothing to fold or to group."""
     b = ProgramBuilder("wide", "wide")
     values = [b.input("f32", (64, 64), f"x{i}") for i in range(8)]
-    names = ["add", "mul", "sub", "tanh", "exp", "dot_general", "reduce_sum", "transpose", "select_n"]
+    names = [
+        "add",
+        "mul",
+        "sub",
+        "tanh",
+        "exp",
+        "dot_general",
+        "reduce_sum",
+        "transpose",
+        "select_n",
+    ]
     state = 12345
     for _ in range(count):
         state = (state * 1103515245 + 12345) % 2**31
         first = values[-1 - (state >> 8) % min(12, len(values))]
         second = values[-1 - (state >> 16) % min(40, len(values))]
-        values.append(b.equation(names[(state >> 4) % len(names)], [first, second], shape=(64, 64), flops=4096))
+        values.append(
+            b.equation(
+                names[(state >> 4) % len(names)], [first, second], shape=(64, 64), flops=4096
+            )
+        )
     b.main.outputs.append(values[-1])
     return b
 

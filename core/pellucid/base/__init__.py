@@ -1,0 +1,1 @@
+"""Vocabulary that everybody needs: errors, options, events, sources, dtypes, trees."""

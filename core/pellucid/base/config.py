@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from pellucid.base.errors import ConfigError
-from pellucid.xla import flags
+from pellucid.xla import flags, guards
+from pellucid.xla.shardings import Device
 
 T = TypeVar("T")
 
@@ -116,6 +117,12 @@ def _one_of(*choices: Any) -> Callable[[Any], Any]:
     return parse
 
 
+def _device(value: Any) -> Any:
+    if value is None or isinstance(value, (str, Device)):
+        return value
+    raise TypeError(f"expected a device, a platform's name or None, got {type(value).__name__}")
+
+
 def _anything(value: Any) -> Any:
     return value
 
@@ -135,7 +142,9 @@ class Config:
     def __init__(self) -> None:
         self._options: dict[str, Option[Any]] = {}
 
-    def declare(self, name: str, default: Any, parse: Callable[[Any], Any], doc: str, **more: Any) -> Option[Any]:
+    def declare(
+        self, name: str, default: Any, parse: Callable[[Any], Any], doc: str, **more: Any
+    ) -> Option[Any]:
         option: Option[Any] = Option(name, default, parse, doc, **more)
         self._options[name] = option
         return option
@@ -185,35 +194,211 @@ class Config:
 config = Config()
 _declare = config.declare
 
-enable_x64 = _declare("enable_x64", False, _boolean, "Whether 64-bit types are kept; else they become 32-bit.", state=flags.enable_x64)
-disable_jit = _declare("disable_jit", False, _boolean, "Whether jit runs functions eagerly.", state=flags.disable_jit)
-numpy_dtype_promotion = _declare("numpy_dtype_promotion", "standard", _one_of("standard", "strict"), "'standard' or 'strict' (no implicit promotion).", in_call_key=True, in_trace_key=True)
-numpy_rank_promotion = _declare("numpy_rank_promotion", "allow", _one_of("allow", "warn", "raise"), "'allow', 'warn' or 'raise' when operands of different rank meet.", in_call_key=True, in_trace_key=True)
-default_matmul_precision = _declare("default_matmul_precision", None, _one_of(*_PRECISIONS), "Precision of products that state none.", in_call_key=True, in_trace_key=True)
-default_dtype_bits = _declare("default_dtype_bits", "64", _one_of("32", "64"), "Width of default types when x64 is on.", in_call_key=True, in_trace_key=True)
-enable_checks = _declare("enable_checks", False, _boolean, "Whether every program is type-checked after every pass.")
-check_tracer_leaks = _declare("check_tracer_leaks", False, _boolean, "Whether traced values that outlive their trace raise at once.", in_trace_key=True)
-debug_nans = _declare("debug_nans", False, _boolean, "Whether a NaN in a result raises.", in_call_key=True)
-debug_infs = _declare("debug_infs", False, _boolean, "Whether an infinity in a result raises.", in_call_key=True)
-log_compiles = _declare("log_compiles", False, _boolean, "Whether each trace and compilation is logged as a warning.")
-explain_cache_misses = _declare("explain_cache_misses", False, _boolean, "Whether each miss is logged with its reason.")
-platforms = _declare("platforms", None, _text, "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.")
+enable_x64 = _declare(
+    "enable_x64",
+    False,
+    _boolean,
+    "Whether 64-bit types are kept; else they become 32-bit.",
+    state=flags.enable_x64,
+)
+disable_jit = _declare(
+    "disable_jit", False, _boolean, "Whether jit runs functions eagerly.", state=flags.disable_jit
+)
+numpy_dtype_promotion = _declare(
+    "numpy_dtype_promotion",
+    "standard",
+    _one_of("standard", "strict"),
+    "'standard' or 'strict' (no implicit promotion).",
+    in_call_key=True,
+    in_trace_key=True,
+)
+numpy_rank_promotion = _declare(
+    "numpy_rank_promotion",
+    "allow",
+    _one_of("allow", "warn", "raise"),
+    "'allow', 'warn' or 'raise' when operands of different rank meet.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+default_matmul_precision = _declare(
+    "default_matmul_precision",
+    None,
+    _one_of(*_PRECISIONS),
+    "Precision of products that state none.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+default_dtype_bits = _declare(
+    "default_dtype_bits",
+    "64",
+    _one_of("32", "64"),
+    "Width of default types when x64 is on.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+enable_checks = _declare(
+    "enable_checks", False, _boolean, "Whether every program is type-checked after every pass."
+)
+check_tracer_leaks = _declare(
+    "check_tracer_leaks",
+    False,
+    _boolean,
+    "Whether traced values that outlive their trace raise at once.",
+    in_trace_key=True,
+)
+debug_nans = _declare(
+    "debug_nans", False, _boolean, "Whether a NaN in a result raises.", in_call_key=True
+)
+debug_infs = _declare(
+    "debug_infs", False, _boolean, "Whether an infinity in a result raises.", in_call_key=True
+)
+log_compiles = _declare(
+    "log_compiles", False, _boolean, "Whether each trace and compilation is logged as a warning."
+)
+explain_cache_misses = _declare(
+    "explain_cache_misses", False, _boolean, "Whether each miss is logged with its reason."
+)
+platforms = _declare(
+    "platforms",
+    None,
+    _text,
+    "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.",
+)
 platform_name = _declare("platform_name", None, _text, "The platform to use by default.")
-num_cpu_devices = _declare("num_cpu_devices", -1, _integer, "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1.")
-default_device = _declare("default_device", None, _anything, "Device of new arrays: a device, a platform's name, or None.", in_call_key=True, in_trace_key=True)
-compilation_cache_dir = _declare("compilation_cache_dir", None, _text, "Folder of the on-disk compilation cache; None turns it off.")
-enable_compilation_cache = _declare("enable_compilation_cache", True, _boolean, "Whether the on-disk compilation cache is used where a folder is set.")
-compilation_cache_max_size = _declare("compilation_cache_max_size", -1, _integer, "Bytes that the on-disk cache may hold; -1 for no limit.")
-persistent_cache_min_compile_time_secs = _declare("persistent_cache_min_compile_time_secs", 1.0, float, "Compilations quicker than this many seconds are not stored on disk.")
-persistent_cache_min_entry_size_bytes = _declare("persistent_cache_min_entry_size_bytes", 0, _integer, "Executables smaller than this many bytes are not stored on disk.")
-threefry_partitionable = _declare("threefry_partitionable", True, _boolean, "Whether random bits are made by a scheme that shards without communication.", in_call_key=True, in_trace_key=True)
-default_prng_impl = _declare("default_prng_impl", "threefry2x32", _one_of("threefry2x32", "rbg", "unsafe_rbg"), "Generator of new random keys.", in_call_key=True, in_trace_key=True)
-enable_custom_prng = _declare("enable_custom_prng", False, _boolean, "Whether PRNGKey makes typed keys.", in_call_key=True, in_trace_key=True)
-softmax_custom_jvp = _declare("softmax_custom_jvp", True, _boolean, "Whether softmax has its own derivative rule.", in_call_key=True, in_trace_key=True)
-traceback_filtering = _declare("traceback_filtering", "auto", _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"), "How frames of pellucid are hidden in tracebacks.")
-transfer_guard_host_to_device = _declare("transfer_guard_host_to_device", "allow", _one_of(None, *_GUARD_LEVELS), "Level of the guard of transfers from host to device.")
-transfer_guard_device_to_device = _declare("transfer_guard_device_to_device", "allow", _one_of(None, *_GUARD_LEVELS), "Level of the guard of transfers between devices.")
-transfer_guard_device_to_host = _declare("transfer_guard_device_to_host", "allow", _one_of(None, *_GUARD_LEVELS), "Level of the guard of transfers from device to host.")
-use_shardy_partitioner = _declare("use_shardy_partitioner", True, _boolean, "Shardy partitions programs; False is refused, there is no other partitioner here.", in_call_key=True, in_trace_key=True)
-remove_size_one_mesh_axis_from_type = _declare("remove_size_one_mesh_axis_from_type", False, _boolean, "Whether mesh axes of size one are left out of sharded types.", in_call_key=True, in_trace_key=True)
-optimization_level = _declare("optimization_level", None, _anything, "XLA backend optimization level 0 to 3; None leaves XLA's own.", in_call_key=True)
+num_cpu_devices = _declare(
+    "num_cpu_devices",
+    -1,
+    _integer,
+    "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1.",
+)
+default_device = _declare(
+    "default_device",
+    None,
+    _device,
+    "Device of new arrays: a device, a platform's name, or None.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+compilation_cache_dir = _declare(
+    "compilation_cache_dir",
+    None,
+    _text,
+    "Folder of the on-disk compilation cache; None turns it off.",
+)
+enable_compilation_cache = _declare(
+    "enable_compilation_cache",
+    True,
+    _boolean,
+    "Whether the on-disk compilation cache is used where a folder is set.",
+)
+compilation_cache_max_size = _declare(
+    "compilation_cache_max_size",
+    -1,
+    _integer,
+    "Bytes that the on-disk cache may hold; -1 for no limit.",
+)
+persistent_cache_min_compile_time_secs = _declare(
+    "persistent_cache_min_compile_time_secs",
+    1.0,
+    float,
+    "Compilations quicker than this many seconds are not stored on disk.",
+)
+persistent_cache_min_entry_size_bytes = _declare(
+    "persistent_cache_min_entry_size_bytes",
+    0,
+    _integer,
+    "Executables smaller than this many bytes are not stored on disk.",
+)
+threefry_partitionable = _declare(
+    "threefry_partitionable",
+    True,
+    _boolean,
+    "Whether random bits are made by a scheme that shards without communication.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+default_prng_impl = _declare(
+    "default_prng_impl",
+    "threefry2x32",
+    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    "Generator of new random keys.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+enable_custom_prng = _declare(
+    "enable_custom_prng",
+    False,
+    _boolean,
+    "Whether PRNGKey makes typed keys.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+softmax_custom_jvp = _declare(
+    "softmax_custom_jvp",
+    True,
+    _boolean,
+    "Whether softmax has its own derivative rule.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+traceback_filtering = _declare(
+    "traceback_filtering",
+    "auto",
+    _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
+    "How frames of pellucid are hidden in tracebacks.",
+)
+transfer_guard_host_to_device = _declare(
+    "transfer_guard_host_to_device",
+    "allow",
+    _one_of(*_GUARD_LEVELS),
+    "Level of the guard of transfers from host to device.",
+    state=guards.GuardFlag("host_to_device"),
+)
+transfer_guard_device_to_device = _declare(
+    "transfer_guard_device_to_device",
+    "allow",
+    _one_of(*_GUARD_LEVELS),
+    "Level of the guard of transfers between devices.",
+    state=guards.GuardFlag("device_to_device"),
+)
+transfer_guard_device_to_host = _declare(
+    "transfer_guard_device_to_host",
+    "allow",
+    _one_of(*_GUARD_LEVELS),
+    "Level of the guard of transfers from device to host.",
+    state=guards.GuardFlag("device_to_host"),
+)
+transfer_guard = _declare(
+    "transfer_guard",
+    "allow",
+    _one_of(*_GUARD_LEVELS),
+    "Level of the guard of transfers in all directions.",
+    state=guards.AllDirections(
+        transfer_guard_host_to_device.state,
+        transfer_guard_device_to_device.state,
+        transfer_guard_device_to_host.state,
+    ),
+)
+use_shardy_partitioner = _declare(
+    "use_shardy_partitioner",
+    True,
+    _boolean,
+    "Shardy partitions programs; False is refused, there is no other partitioner here.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+remove_size_one_mesh_axis_from_type = _declare(
+    "remove_size_one_mesh_axis_from_type",
+    False,
+    _boolean,
+    "Whether mesh axes of size one are left out of sharded types.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+optimization_level = _declare(
+    "optimization_level",
+    None,
+    _anything,
+    "XLA backend optimization level 0 to 3; None leaves XLA's own.",
+    in_call_key=True,
+)

@@ -54,6 +54,10 @@ class ArgumentValueError(PellucidError, ValueError):
     """An argument has an acceptable type and an unacceptable value."""
 
 
+class IntegerRangeError(PellucidError, OverflowError):
+    """A Python integer that its array's dtype can't hold."""
+
+
 class ShapeError(PellucidError, TypeError, ValueError):
     """Shapes or ranks of operands do not fit together.
 
@@ -104,12 +108,24 @@ class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
     """
 
 
+class BatchingRuleError(PellucidError, TypeError, ValueError, AttributeError):
+    """A batching rule that a user defined is missing, or gives what does not fit."""
+
+
 class EffectsError(PellucidError, NotImplementedError, ValueError):
     """Side effects where none of their kind is allowed."""
 
 
+class RemovedError(PellucidError, NotImplementedError):
+    """A setting that the reference once had and has removed."""
+
+
 class JaxprTypeError(PellucidError, TypeError):
     """A program breaks its own typing rules; always a mistake of whoever built it."""
+
+
+class ArrayConversionError(PellucidError, TypeError, ValueError):
+    """An array that can't become the Python value or buffer that was asked for."""
 
 
 class DeletedArrayError(PellucidError, RuntimeError, ValueError):
@@ -126,6 +142,10 @@ class PlatformError(PellucidError, RuntimeError):
 
 class CompilationError(PellucidError, RuntimeError):
     """XLA refused a program."""
+
+
+class CompilerOptionError(PellucidError, ValueError, RuntimeError):
+    """A compiler option that doesn't exist, or a value that it does not take."""
 
 
 class ExecutionError(PellucidError, RuntimeError):

@@ -6,7 +6,7 @@ The algebra is Wadler's ("A prettier printer", 2003), laid out without recursion
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Text(NamedTuple):
@@ -40,7 +40,13 @@ class Group(NamedTuple):
     body: Doc
 
 
-Doc = Text | Break | Concat | Nest | Group
+class Mark(NamedTuple):
+    """Nothing; `layout` notes on which line it stands."""
+
+    label: Any
+
+
+Doc = Text | Break | Concat | Nest | Group | Mark
 
 
 def concat(*parts: Doc | str) -> Doc:
@@ -58,17 +64,22 @@ def join(separator: Doc | str, parts: Iterable[Doc | str]) -> Doc:
     return concat(*joined)
 
 
-def layout(doc: Doc, width: int = 80) -> str:
-    """The text of `doc`, groups broken where they exceed `width` columns."""
+def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None) -> str:
+    """The text of `doc`, groups broken where they exceed `width` columns.
+
+    For each `Mark` of `doc`, in order, `marks` gets (index of its line, label).
+    """
     pieces: list[str] = []
-    column = 0
+    column = line = 0
     todo: list[tuple[int, bool, Doc]] = [(0, False, doc)]
     while todo:
         indent, flat, item = todo.pop()
         kind = type(item)
         if kind is Text:
             pieces.append(item.text)  # type: ignore[union-attr]
-            column += len(item.text)  # type: ignore[union-attr]
+            breaks = item.text.count("\n")  # type: ignore[union-attr]
+            line += breaks
+            column = len(item.text) - item.text.rfind("\n") - 1 + (0 if breaks else column)  # type: ignore[union-attr]
         elif kind is Concat:
             todo.extend((indent, flat, part) for part in reversed(item.parts))  # type: ignore[union-attr]
         elif kind is Nest:
@@ -80,10 +91,16 @@ def layout(doc: Doc, width: int = 80) -> str:
             else:
                 pieces.append("\n" + " " * indent)
                 column = indent
+                line += 1
+        elif kind is Mark:
+            if marks is not None:
+                marks.append((line, item.label))  # type: ignore[union-attr]
         else:
             fits = flat or _fits(item.body, width - column)  # type: ignore[union-attr]
             todo.append((indent, fits, item.body))  # type: ignore[union-attr]
-    return "\n".join(line.rstrip() if not line.strip() else line for line in "".join(pieces).split("\n"))
+    return "\n".join(
+        line.rstrip() if not line.strip() else line for line in "".join(pieces).split("\n")
+    )
 
 
 def _fits(doc: Doc, room: int) -> bool:
@@ -102,6 +119,6 @@ def _fits(doc: Doc, room: int) -> bool:
             room -= len(item.flat)  # type: ignore[union-attr]
         elif kind is Concat:
             todo.extend(reversed(item.parts))  # type: ignore[union-attr]
-        else:
+        elif kind is not Mark:
             todo.append(item.body)  # type: ignore[union-attr]
     return room >= 0

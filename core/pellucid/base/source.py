@@ -11,6 +11,7 @@ import linecache
 import os
 import sysconfig
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, NamedTuple
 
 from pellucid.xla.traceback import Traceback, location_of
@@ -58,15 +59,23 @@ def user_frames(source: Any) -> list[Frame]:
     """The user's frames of a captured source, innermost first."""
     if source is None:
         return []
+    return [frame_of(code, offset) for code, offset in user_places(source)]
+
+
+def user_places(source: Any) -> list[tuple[CodeType, int]]:
+    """Where the user's frames of a captured source stand in their code, innermost first."""
     codes, offsets = source.raw_frames()
-    frames = []
-    for code, offset in zip(codes, offsets, strict=True):
-        if is_user_file(code.co_filename):
-            line, column, end_line, end_column = location_of(code, offset)
-            frames.append(
-                Frame(code.co_filename, code.co_qualname, line, end_line, column, end_column)
-            )
-    return frames
+    return [
+        (code, offset)
+        for code, offset in zip(codes, offsets, strict=True)
+        if is_user_file(code.co_filename)
+    ]
+
+
+def frame_of(code: CodeType, offset: int) -> Frame:
+    """The frame that stands at `offset` of `code`."""
+    line, column, end_line, end_column = location_of(code, offset)
+    return Frame(code.co_filename, code.co_qualname, line, end_line, column, end_column)
 
 
 def user_frame(source: Any) -> Frame | None:
@@ -96,7 +105,7 @@ cell_name = _no_cell
 
 def name_cells_with(function: Callable[[str], str | None]) -> None:
     """Let a kernel say which notebook cell a file name stands for."""
-    global cell_name  # noqa: PLW0603
+    global cell_name
     cell_name = function
 
 

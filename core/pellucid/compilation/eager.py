@@ -48,7 +48,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
             primitive, params, tuple([type_of(x) for x in operands]), where(operands, primitive.name), trace_context()
         )
         results = executable(operands)
-        return results, executable.fast_path(flatten(results)[1])
+        return results, executable.fast_path(flatten(results)[1], operands)
 
     return make_call(primitive.name, None, apply, (), (), (primitive.name, params), shard_argument)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -57,14 +58,20 @@ def traced(
     It is remembered for the function as long as the function lives, unless it captured traced values. With `call`,
     a function of the module level, the program is that of `call(function, *args)`.
     """
-    key = (caller, call, in_tree, tuple(avals), tuple(context.axes.items()), trace_context())
+    key = (caller, call, in_tree, tuple(avals))
+    return known_body(function, key, lambda: _traced(function, in_tree, avals, caller, call))
+
+
+def known_body(function: Callable[..., Any], key: tuple[Any, ...], trace: Callable[[], Body]) -> Body:
+    """What `trace` gives, remembered for the function and `key` under the options in force."""
+    key = (*key, tuple(context.axes.items()), trace_context())
     try:
         known = _bodies.setdefault(function, {})
     except TypeError:  # neither hashed nor referred to weakly
         known = {}
     body = known.get(key)
     if body is None:
-        body = _traced(function, in_tree, avals, caller, call)
+        body = trace()
         if not any(isinstance(c, Tracer) for c in body.consts):
             if len(known) >= _BODIES_KEPT:
                 known.clear()
@@ -153,3 +160,15 @@ def _widens(weak: Any, dtype: Any) -> bool:
 def types_of(values: Sequence[Any]) -> list[Any]:
     """The types of `values`."""
     return [type_of(x) for x in values]
+
+
+def stand_in(name: str, *parameters: str) -> Callable[..., Any]:
+    """A function that only has a name and parameters: so messages can name the arguments of control flow."""
+
+    def function(*args: Any) -> None:
+        raise TypeError(f"{name} was called")
+
+    function.__name__ = name
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in parameters])  # type: ignore[attr-defined]
+    return function

@@ -272,7 +272,7 @@ class Signature:
         except (ValueError, TypeError):
             self.signature = None
         parameters = [] if self.signature is None else list(self.signature.parameters.values())
-        self.is_plain = all(p.default is p.empty for p in parameters)
+        self.is_plain = all(p.default is p.empty for p in parameters if p.kind is not p.KEYWORD_ONLY)
         self.nondiff: tuple[int, ...] = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums")}))
         if names(nondiff_argnames, "nondiff_argnames"):
             chosen, _ = resolve_arguments(function, None, nondiff_argnames, "nondiff")
@@ -289,10 +289,10 @@ class Signature:
         except TypeError as error:
             raise ArgumentTypeError(f"`{self.name}` was called with arguments that don't fit.", got=str(error)) from None
         bound.apply_defaults()
-        if bound.kwargs:
+        if any(name in kwargs for name in bound.kwargs):
             raise ArgumentTypeError(
                 f"`{self.name}` has its own derivative, so all its arguments must have positions.",
-                got=f"only by keyword: {', '.join(bound.kwargs)}",
+                got=f"only by keyword: {', '.join(name for name in bound.kwargs if name in kwargs)}",
                 do="Bind them with functools.partial, or make them positional.",
             )
         return bound.args

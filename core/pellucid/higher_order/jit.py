@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.ir.effects import Effects
+from pellucid.higher_order.calls import Call
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
-from pellucid.tracing.trace import bind
-from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import linearize_jaxpr
-from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import spread
 
 
 class JitParams(NamedTuple):
@@ -35,81 +26,13 @@ class JitParams(NamedTuple):
         return JitParams(self.name, program, inline=self.inline, compiler_options=self.compiler_options)
 
 
-class Jit(Primitive[JitParams]):
-    """A call of a program."""
+class Jit(Call):
+    """A call of a program that is compiled as a function of its own."""
 
     name = "jit"
-    remember_types = False
-
-    def abstract_eval(self, avals: tuple[Any, ...], params: JitParams) -> Sequence[Any]:
-        return params.jaxpr.out_avals
-
-    def _typed(self, avals: tuple[Any, ...], params: JitParams) -> Any:
-        return params.jaxpr.out_avals, params.jaxpr.effects
-
-    def effects(self, avals: tuple[Any, ...], params: JitParams) -> Effects:
-        return params.jaxpr.effects
-
-    def called(self, params: JitParams) -> Any:
-        return params.jaxpr.jaxpr
-
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: JitParams) -> tuple[Any, Any]:
-        nonzero = [type(t) is not Zero for t in tangents]
-        program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
-        given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
-        results = bind(self, *consts, *primals, *given, params=params.on(program))
-        n = len(nonzero_out)
-        return results[:n], spread(results[n:], nonzero_out, params.jaxpr.out_avals)
-
-    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: JitParams) -> Any:
-        nonzero = [type(t) is not Zero for t in tangents]
-        parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
-        results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
-        n = len(parts.nonzero_out)
-        found: Sequence[Any] = ()
-        if any(parts.nonzero_out):
-            given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
-            operands = (*parts.residuals(primals, results), *given)
-            found = trace.stage_linear(self, operands, params.on(parts.linear))
-        return results[:n], spread(found, parts.nonzero_out, params.jaxpr.out_avals)
-
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: JitParams) -> Sequence[Any]:
-        linear = [type(x) is LinearOperand for x in operands]
-        nonzero = [type(ct) is not Zero for ct in cotangents]
-        program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, nonzero, False)
-        given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
-        given += [ct for ct, nz in zip(cotangents, nonzero, strict=True) if nz]
-        results = iter(bind(self, *consts, *given, params=params.on(program)))
-        masked = iter(mask)
-        return [
-            None if not is_linear else next(results) if next(masked) else Zero(x.aval)
-            for x, is_linear in zip(operands, linear, strict=True)
-        ]
-
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: JitParams
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        program, consts, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
-        return bind(self, *consts, *operands, params=params.on(program)), out_dims
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: JitParams) -> Sequence[Any]:
         return ctx.call(params.jaxpr.jaxpr, params.name, operands)
-
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
-        jaxpr = equation.params.jaxpr.jaxpr
-        key = ("dead code", tuple(used))
-        found = jaxpr.memo.get(key)
-        if found is None:
-            pruned, used_inputs = remove_dead_equations(jaxpr, used)
-            found = jaxpr.memo[key] = (ClosedJaxpr(pruned), used_inputs)
-        program, used_inputs = found
-        if not program.jaxpr.equations and not program.effects and not any(used):
-            return used_inputs, None
-        operands = [x for x, u in zip(equation.operands, used_inputs, strict=True) if u]
-        results = [x for x, u in zip(equation.results, used, strict=True) if u]
-        return used_inputs, equation.replace(
-            operands=operands, results=results, params=equation.params.on(program)
-        )
 
     def printed_params(self, equation: Equation) -> dict[str, Any]:
         params = equation.params

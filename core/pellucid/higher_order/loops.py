@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, tree_map
-from pellucid.higher_order.bodies import check_carry, strengthened, traced, types_of
+from pellucid.higher_order.bodies import check_carry, stand_in, strengthened, traced, types_of
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
 from pellucid.primitives.arithmetic import add
@@ -27,6 +27,13 @@ from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.transforms.jvp import concrete_value
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
+
+# What messages call the arguments.
+_SCAN = stand_in("scan", "init", "xs")
+_WHILE_LOOP = stand_in("while_loop", "init_val")
+_FORI_LOOP = stand_in("fori_loop", "init_val")
+_BOUNDS = stand_in("fori_loop", "lower", "upper")
+_MAP = stand_in("map", "xs")
 
 
 def scan(
@@ -53,7 +60,7 @@ def scan(
     check_callable(f, "scan")
     init_leaves, init_tree = flatten(init)
     xs_leaves, xs_tree = flatten(xs)
-    leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _scanned, (init, xs), {})
+    leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs), {})
     init_leaves, xs_leaves = leaves[: len(init_leaves)], leaves[len(init_leaves) :]
     xs_avals = types_of(xs_leaves)
     length = _scan_length(xs, xs_avals, length)
@@ -84,10 +91,6 @@ def _scan(
     params = ScanParams(body.program, length, n, len(body.consts), reverse, unroll)
     results = bind(scan_p, *body.consts, *leaves, *xs_leaves, params=params)
     return carry_tree.unflatten(results[:n]), ys_tree.unflatten(results[n:])
-
-
-def _scanned(init: Any, xs: Any) -> None:
-    """Stands for the arguments of `scan` in messages."""
 
 
 def _pair(tree: Any, f: Callable[..., Any]) -> tuple[Any, Any]:
@@ -163,7 +166,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
     leaves, tree = flatten(init_val)
-    leaves = checked_leaves(leaves, "while_loop", _looped, (init_val,), {})
+    leaves = checked_leaves(leaves, "while_loop", _WHILE_LOOP, (init_val,), {})
     if config.disable_jit.value:
         value = init_val
         while bool(cond_fun(value)):
@@ -191,10 +194,6 @@ def _while(
     return tree.unflatten(bind(while_p, *condition.consts, *body.consts, *leaves, params=params))
 
 
-def _looped(init_val: Any) -> None:
-    """Stands for the arguments of `while_loop` in messages."""
-
-
 def check_predicate(caller: str, function: Callable[..., Any], tree: Any, avals: Any) -> None:
     """Raise ArgumentTypeError unless a condition gives a scalar boolean."""
     if tree.num_nodes == 1 and tree.num_leaves == 1 and avals[0].shape == () and avals[0].dtype == np.bool_:
@@ -215,7 +214,7 @@ def fori_loop(
     Array(10, dtype=int32)
     """
     check_callable(body_fun, "fori_loop")
-    bounds = [type_of(x) for x in checked_leaves([lower, upper], "fori_loop", _bounded, (lower, upper), {})]
+    bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
     for name, aval in zip(("lower", "upper"), bounds, strict=True):
         if aval.shape != () or aval.dtype.kind not in "iu":  # type: ignore[attr-defined]
             raise ArgumentTypeError("fori_loop needs scalar integer bounds.", got=f"{name}: {aval.text()}")
@@ -228,7 +227,7 @@ def fori_loop(
     dtype = _counter(bounds)
     start, end = _as_counter(lower, dtype), _as_counter(upper, dtype)
     leaves, tree = flatten(init_val)
-    leaves = checked_leaves(leaves, "fori_loop", _looped, (init_val,), {})
+    leaves = checked_leaves(leaves, "fori_loop", _FORI_LOOP, (init_val,), {})
     counters = flatten(0)[1]
     if low is not None and high is not None:
         length = max(int(high) - int(low), 0)
@@ -265,10 +264,6 @@ def _next(i: Any) -> Any:
     return add(i, i.dtype.type(1) if not i.weak_type else 1)
 
 
-def _bounded(lower: Any, upper: Any) -> None:
-    """Stands for the bounds of `fori_loop` in messages."""
-
-
 def _counter(bounds: list[Any]) -> Any:
     """The dtype of the counter: that of the bounds, which must agree unless one is a Python int."""
     strong = {a.dtype for a in bounds if not a.weak_type}
@@ -295,7 +290,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     check_callable(f, "map")
     xs_leaves, xs_tree = flatten(xs)
-    xs_leaves = checked_leaves(xs_leaves, "map", _mapped, (xs,), {})
+    xs_leaves = checked_leaves(xs_leaves, "map", _MAP, (xs,), {})
     length = _scan_length(xs, types_of(xs_leaves), None)
     if batch_size is None:
         if config.disable_jit.value:
@@ -314,10 +309,6 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if length > whole or not whole:
         parts.append(batched(xs_tree.unflatten([slice_in_dim(x, whole, length) for x in xs_leaves])))
     return parts[0] if len(parts) == 1 else tree_map(lambda *ys: concatenate(ys, 0), *parts)
-
-
-def _mapped(xs: Any) -> None:
-    """Stands for the arguments of `map` in messages."""
 
 
 def _mapped_step(f: Callable[[Any], Any], _: None, x: Any) -> tuple[None, Any]:

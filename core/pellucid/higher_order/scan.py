@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effects
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rewriting import rearranged, remove_dead_equations
+from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
@@ -408,16 +408,9 @@ def _with_hoisted(
     consts, rest = body.invars[:n_consts], body.invars[n_consts:]
     pure = [e for e in body.equations if not e.effects]
     hoist, _ = remove_dead_equations(Jaxpr((), consts, pure, hoisted, debug=body.debug), keep_inputs=True)
-    given: dict[Any, Any] = {v: Var(v.aval) for v in hoisted}
-
-    def read(atom: Any) -> Any:
-        return atom if type(atom) is Literal else given.get(atom, atom)
-
-    equations = [e.replace(operands=[read(a) for a in e.operands]) if hoisted else e for e in body.equations]
-    primal = Jaxpr(
-        (), [*consts, *given.values(), *rest], equations, [read(a) for a in results], body.effects, body.debug
-    )
-    return ClosedJaxpr(remove_dead_equations(primal, keep_inputs=True)[0]), hoist
+    primal = with_known(body, hoisted, results)
+    given = primal.invars[len(body.invars) :]
+    return ClosedJaxpr(primal.replace(invars=[*consts, *given, *rest])), hoist
 
 
 # Transpose --------------------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ class ShapedArray(AbstractValue):
     ndim: int
     size: int
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False, **more: Any) -> ShapedArray:
+    def __new__(  # noqa: PYI034  (interned: the one object with these fields)
+        cls, shape: Any, dtype: Any, weak_type: bool = False, **more: Any
+    ) -> ShapedArray:
         dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
         return shaped_array(tuple(shape), dtype, weak_type, **more)
 
@@ -91,7 +93,12 @@ class ShapedArray(AbstractValue):
                 shaped_array(self.shape, dtype, False, None, None, self.varying)
                 if dtype == dtypes.float0
                 else shaped_array(
-                    self.shape, dtype, self.weak_type, self.sharding, self.memory_space, self.varying
+                    self.shape,
+                    dtype,
+                    self.weak_type,
+                    self.sharding,
+                    self.memory_space,
+                    self.varying,
                 )
             )
             return self._tangent

@@ -21,7 +21,9 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
 
     def use(atom: Atom, user: Any) -> None:
         if type(atom) is not Literal and atom not in bound:
-            raise JaxprTypeError("a variable is used before it is bound.", got=f"{atom!r} in {user!r}")
+            raise JaxprTypeError(
+                "a variable is used before it is bound.", got=f"{atom!r} in {user!r}"
+            )
 
     for var in (*jaxpr.constvars, *jaxpr.invars):
         define(var)
@@ -37,10 +39,15 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         ):
             raise JaxprTypeError(
                 f"`{equation.primitive.name}` gives other types than its equation says.",
-                got=[f"rule: {', '.join(map(repr, expected))}", f"equation: {', '.join(map(repr, found))}"],
+                got=[
+                    f"rule: {', '.join(map(repr, expected))}",
+                    f"equation: {', '.join(map(repr, found))}",
+                ],
             )
         if effects - equation.effects:
-            raise JaxprTypeError(f"an equation of `{equation.primitive.name}` hides effects.", got=repr(effects))
+            raise JaxprTypeError(
+                f"an equation of `{equation.primitive.name}` hides effects.", got=repr(effects)
+            )
         if equation.effects - jaxpr.effects:
             raise JaxprTypeError("a program hides effects of its equations.", got=repr(equation))
         for inner in subjaxprs(equation.params):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.ir.avals import AbstractValue
@@ -78,7 +78,7 @@ class Equation:
         source: Any = None,
         scope: Any = None,
         lineage: Lineage | None = None,
-        id: int | None = None,  # noqa: A002
+        id: int | None = None,
     ) -> None:
         self.operands = operands
         self.results = results
@@ -116,7 +116,16 @@ class Jaxpr:
     Compared and hashed by identity. `debug` names its function and arguments for messages.
     """
 
-    __slots__ = ("constvars", "invars", "equations", "outvars", "effects", "debug", "memo", "__weakref__")
+    __slots__ = (
+        "constvars",
+        "invars",
+        "equations",
+        "outvars",
+        "effects",
+        "debug",
+        "memo",
+        "__weakref__",
+    )
 
     def __init__(
         self,
@@ -151,7 +160,9 @@ class Jaxpr:
 
     def replace(self, **changes: Any) -> Jaxpr:
         """This program with some fields changed."""
-        fields = {n: getattr(self, n) for n in ("constvars", "invars", "equations", "outvars", "debug")}
+        fields = {
+            n: getattr(self, n) for n in ("constvars", "invars", "equations", "outvars", "debug")
+        }
         if "equations" not in changes:
             fields["effects"] = self.effects
         return Jaxpr(**(fields | changes))
@@ -196,7 +207,9 @@ class ClosedJaxpr:
         """The reference's other name for `consts`."""
         return self.consts
 
-    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+    def replace(
+        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
+    ) -> ClosedJaxpr:
         """This program with another jaxpr or other constants."""
         return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
 
@@ -208,13 +221,29 @@ class ClosedJaxpr:
         return text_of(self.jaxpr, **settings)
 
 
-class DebugInfo(NamedTuple):
-    """What a program is called in messages: its function, and names of its arguments and results."""
+class DebugInfo:
+    """What a program is called in messages: its function, and names of its arguments.
 
-    name: str
-    argument_names: tuple[str, ...] = ()
-    result_paths: tuple[str, ...] = ()
-    source: Any = None
+    The names may be given as a function; they are then worked out when a message wants them.
+    """
+
+    __slots__ = ("_names", "name")
+
+    def __init__(
+        self, name: str, argument_names: Sequence[str] | Callable[[], Sequence[str]] = ()
+    ) -> None:
+        self.name = name
+        self._names = argument_names
+
+    @property
+    def argument_names(self) -> tuple[str, ...]:
+        """A name for each argument, as `params['w']`."""
+        names = self._names() if callable(self._names) else self._names
+        self._names = names = tuple(names)
+        return names
+
+    def __repr__(self) -> str:
+        return f"DebugInfo({self.name!r})"
 
 
 def joined_effects(equations: Sequence[Equation]) -> Effects:
@@ -230,7 +259,7 @@ def subjaxprs(params: Any) -> list[Jaxpr]:
     """The programs among `params` of an equation, in order of the fields."""
     found: list[Jaxpr] = []
     for value in params:
-        for item in value if type(value) in (tuple, list) else (value,):
+        for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
                 found.append(item.jaxpr)
             elif isinstance(item, Jaxpr):

@@ -66,7 +66,9 @@ class Primitive(Generic[P]):
         """`results` with their shardings; asked only if some operand's type has a sharding."""
         raise self.missing("explicit_sharding")
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P
+    ) -> tuple[Any, Any]:
         """(results, their tangents). A tangent may be `Zero`, never all of those given."""
         raise self.missing("jvp")
 
@@ -121,7 +123,9 @@ class Primitive(Generic[P]):
             self._types[key] = typed
         return typed
 
-    def _typed(self, avals: tuple[Any, ...], params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
+    def _typed(
+        self, avals: tuple[Any, ...], params: P
+    ) -> tuple[tuple[AbstractValue, ...], Effects]:
         results: Sequence[AbstractValue] = self.abstract_eval(avals, params)
         if any(getattr(aval, "sharding", None) is not None for aval in avals):
             results = self.explicit_sharding(avals, results, params)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import string
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import source
-from pellucid.base.pretty import Break, Doc, Group, Nest, Text, concat, join, layout
+from pellucid.base import dtypes, source
+from pellucid.base.pretty import Break, Doc, Group, Mark, Nest, Text, concat, join, layout
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 
 
@@ -34,20 +34,20 @@ class Names:
 
     def __init__(self, name_of: Callable[[Var], str | None] | None = None) -> None:
         self._fresh = variable_names()
-        self._names: dict[Var, str] = {}
+        self.given: dict[Var, str] = {}
         self._name_of = name_of
 
     def __getitem__(self, var: Var) -> str:
-        name = self._names.get(var)
+        name = self.given.get(var)
         if name is None:
             wanted = self._name_of(var) if self._name_of is not None else None
-            name = self._names[var] = wanted or next(self._fresh)
+            name = self.given[var] = wanted or next(self._fresh)
         return name
 
     def suggest(self, var: Atom, like: Atom) -> None:
         """Let `var` have the name of `like`, unless it has one."""
-        if type(var) is not Literal and type(like) is not Literal and like in self._names:
-            self._names.setdefault(var, self._names[like])  # type: ignore[arg-type, index]
+        if type(var) is not Literal and type(like) is not Literal and like in self.given:
+            self.given.setdefault(var, self.given[like])  # type: ignore[arg-type, index]
 
 
 def text(
@@ -77,8 +77,43 @@ def text(
     return layout(concat(*shared, printer.jaxpr(program)), width)
 
 
+class Listing(NamedTuple):
+    """The text of a program with what stands where."""
+
+    text: str
+    line_equations: list[Equation | None]
+    """For each line the innermost equation that it shows a part of."""
+    names: dict[Var, str]
+    """For each variable the name in the text."""
+
+
+def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
+    """The text of a program, the equation of each of its lines and the names of its variables."""
+    program = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    printer = _Printer(Names(), source_info=False, name_stack=False, equation_ids=False, shapes=True)
+    shared = printer.declare_shared(program)
+    marks: list[tuple[int, Equation | None]] = []
+    shown = layout(concat(*shared, printer.jaxpr(program)), width, marks)
+    found: list[Equation | None] = [None] * (shown.count("\n") + 1)
+    open_equations: list[Equation] = []
+    reached = 0
+    for line, equation in marks:  # an equation at its begin, None at its end
+        if open_equations:
+            for between in range(reached, line + (equation is None)):
+                found[between] = found[between] or open_equations[-1]
+        reached = line
+        if equation is None:
+            open_equations.pop()
+            reached += 1
+        else:
+            open_equations.append(equation)
+    return Listing(shown, found, printer.names.given)
+
+
 class _Printer:
-    def __init__(self, names: Names, *, source_info: bool, name_stack: bool, equation_ids: bool, shapes: bool) -> None:
+    def __init__(
+        self, names: Names, *, source_info: bool, name_stack: bool, equation_ids: bool, shapes: bool
+    ) -> None:
         self.names = names
         self.source_info = source_info
         self.name_stack = name_stack
@@ -118,7 +153,9 @@ class _Printer:
             return Text(self.shared[jaxpr])
         consts = " ".join(map(self.binder, jaxpr.constvars))
         arguments = " ".join(map(self.binder, jaxpr.invars))
-        head = f"{{ lambda {consts}; {arguments}. let" if consts else f"{{ lambda ; {arguments}. let"
+        head = (
+            f"{{ lambda {consts}; {arguments}. let" if consts else f"{{ lambda ; {arguments}. let"
+        )
         used = {a for e in jaxpr.equations for a in e.operands if type(a) is not Literal}
         used.update(a for a in jaxpr.outvars if type(a) is not Literal)
         equations = [self.equation(e, used) for e in jaxpr.equations]
@@ -155,14 +192,15 @@ class _Printer:
         name = primitive.printed_name(equation)
         params = self.params(shown) if shown else Text("")
         operands = "".join(f" {self.atom(a)}" for a in equation.operands) or " "
-        if not equation.results:
-            return concat(name, params, operands, self.comment(equation))
-        return concat(f"{results} = ", name, params, operands, self.comment(equation))
+        head = f"{results} = {name}" if equation.results else name
+        return concat(
+            Mark(equation), head, params, operands, self.comment(equation), Mark(None)
+        )
 
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
         for operand, var in zip(equation.operands, inner.invars, strict=True):
             if type(operand) is not Literal:
-                self.names[operand]  # noqa: B018  (gives the operand its name first)
+                self.names[operand]
                 self.names.suggest(var, operand)
         for result, atom in zip(equation.results, inner.outvars, strict=True):
             self.names.suggest(atom, result)
@@ -209,9 +247,10 @@ def literal_text(literal: Literal) -> str:
     """The value of a literal, as its dtype rounds it."""
     value = literal.val
     dtype = getattr(literal.aval, "dtype", None)
-    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "aval"):
-        value = np.asarray(value)
-        return str(value.item()) if value.dtype.kind in "biufc" else str(value)
-    if dtype is not None and isinstance(dtype, np.dtype) and dtype.kind in "iufcb":
-        return str(np.asarray(value, dtype).item())
+    if isinstance(dtype, np.dtype):
+        value = np.asarray(value, dtype)
+        if dtype.kind in "biufc":
+            return str(value.item())
+        if dtypes.is_inexact(dtype):
+            return str(float(value))
     return str(value)

@@ -65,7 +65,9 @@ def rearranged(program: ClosedJaxpr, inputs: Sequence[int], results: Sequence[in
     `inputs` is a permutation; results may be repeated or left out. One object for equal questions.
     """
     jaxpr = program.jaxpr
-    if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(range(len(jaxpr.outvars))):
+    if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(
+        range(len(jaxpr.outvars))
+    ):
         return program
     key = ("rearranged", tuple(inputs), tuple(results))
     found = jaxpr.memo.get(key)
@@ -74,6 +76,23 @@ def rearranged(program: ClosedJaxpr, inputs: Sequence[int], results: Sequence[in
         outvars = [jaxpr.outvars[i] for i in results]
         found = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
     return found
+
+
+def with_known(jaxpr: Jaxpr, known: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:
+    """The program that takes the values of `known`, variables of `jaxpr`, behind its inputs, and gives `results`.
+
+    Equations that are no longer needed are gone; all inputs stay.
+    """
+    given: dict[Atom, Var] = {v: Var(v.aval) for v in known}
+
+    def read(atom: Atom) -> Atom:
+        return atom if type(atom) is Literal else given.get(atom, atom)
+
+    equations = [e.replace(operands=[read(a) for a in e.operands]) for e in jaxpr.equations] if known else jaxpr.equations
+    program = Jaxpr(
+        jaxpr.constvars, [*jaxpr.invars, *given.values()], equations, [read(a) for a in results], debug=jaxpr.debug
+    )
+    return remove_dead_equations(program, keep_inputs=True)[0]
 
 
 def inlined(

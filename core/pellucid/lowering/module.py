@@ -10,13 +10,16 @@ import numpy as np
 from pellucid.base import source
 from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
-from pellucid.ir.jaxpr import Jaxpr, Literal
+from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.lowering.context import LoweringContext
+from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
 from pellucid.xla.mlir import ir, location_cache, new_context
 
 _FRAME_LIMIT = 12
+_LOWERED = Lineage("lower", ())
+"""Of equations that a lowering rule makes because it is written in Python: they are nobody's."""
 
 
 class ModuleOptions(NamedTuple):
@@ -56,7 +59,7 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
     attributes; None for programs of one device.
     """
     context = new_context()
-    with context, ir.Location.unknown(context):
+    with context, ir.Location.unknown(context), use_lineage(_LOWERED):
         lowering = ModuleLowering(context, options.platform)
         lowering.ctx.sharding_attributes = shardings
         module = lowering.lower_main(jaxpr, options)
@@ -229,7 +232,12 @@ class ModuleLowering:
         return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))
 
     def location(self, equation: Any) -> ir.Location:
-        """A location that carries the equation's id, scope and source into the compiled program."""
+        """A location that carries the equation's id, scope and source into the compiled program.
+
+        What a lowering rule defines by other primitives is where its own equation is.
+        """
+        if equation.lineage is _LOWERED:
+            return self.ctx.location
         scope = equation.scope
         path = self.scopes.get(scope)
         if path is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as _np
+import numpy as np
 
 from pellucid.base.dtypes import (
     SCALAR_TYPES as _SCALAR_TYPES,
@@ -17,6 +17,9 @@ from pellucid.numpy import operators as _operators
 from pellucid.numpy.creation import *  # noqa: F403
 from pellucid.numpy.elementwise import *  # noqa: F403
 from pellucid.numpy.manipulation import *  # noqa: F403
+from pellucid.numpy.products import *  # noqa: F403
+from pellucid.numpy.reductions import *  # noqa: F403
+from pellucid.numpy.sorting import *  # noqa: F403
 from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
 from pellucid.xla.arrays import Array as ndarray  # noqa: F401, N813
 
@@ -29,16 +32,16 @@ single = _SCALAR_TYPES["float32"]
 complex_ = cdouble = _SCALAR_TYPES["complex128"]
 csingle = _SCALAR_TYPES["complex64"]
 
-e, pi, euler_gamma, inf, nan, newaxis = _np.e, _np.pi, _np.euler_gamma, _np.inf, _np.nan, None
-dtype = _np.dtype
+e, pi, euler_gamma, inf, nan, newaxis = np.e, np.pi, np.euler_gamma, np.inf, np.nan, None
+dtype = np.dtype
 generic, number, inexact, floating, complexfloating = (
-    _np.generic, _np.number, _np.inexact, _np.floating, _np.complexfloating,
+    np.generic, np.number, np.inexact, np.floating, np.complexfloating,
 )  # fmt: skip
 integer, signedinteger, unsignedinteger, character, flexible, object_ = (
-    _np.integer, _np.signedinteger, _np.unsignedinteger, _np.character, _np.flexible, _np.object_,
+    np.integer, np.signedinteger, np.unsignedinteger, np.character, np.flexible, np.object_,
 )  # fmt: skip
 set_printoptions, get_printoptions, printoptions = (
-    _np.set_printoptions, _np.get_printoptions, _np.printoptions,
+    np.set_printoptions, np.get_printoptions, np.printoptions,
 )  # fmt: skip
 
 _operators.install()

@@ -38,7 +38,13 @@ def numpy_function(function: F | None = None, *, static: str | Sequence[str] = (
         return jitted.cache_miss(*args, **kwargs)
 
     call = make_call(
-        chosen.__name__, chosen, cache_miss, static_nums, static_names, (chosen, static_nums), shard_argument
+        chosen.__name__,
+        chosen,
+        cache_miss,
+        static_nums,
+        static_names,
+        (chosen, static_nums),
+        shard_argument,
     )
     functools.update_wrapper(call, chosen)
     call.python = chosen

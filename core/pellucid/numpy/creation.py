@@ -30,7 +30,7 @@ from pellucid.xla.arrays import ArrayImpl
 
 
 def array(
-    object: Any,  # noqa: A002
+    object: Any,
     dtype: Any = None,
     copy: bool | None = True,
     order: str | None = "K",
@@ -48,7 +48,9 @@ def array(
            [3, 4]], dtype=int32)
     """
     if order not in (None, "K", "C"):
-        raise ArgumentValueError(f"arrays have no memory order, got order={order!r}.", do="Leave it out.")
+        raise ArgumentValueError(
+            f"arrays have no memory order, got order={order!r}.", do="Leave it out."
+        )
     wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     wanted = None if wanted is None else _canonical(wanted)
     place = out_sharding if device is None else device
@@ -57,12 +59,14 @@ def array(
         result = copied(result)
     if place is not None:
         result = _placed(result, place)
-    ndim = type_of(result).ndim  # type: ignore[attr-defined]
+    ndim = type_of(result).ndim
     return result if ndim >= ndmin else expand_dims(result, range(ndmin - ndim))
 
 
 def _canonical(dtype: Any) -> Any:
-    return dtype if isinstance(dtype, dtypes.ExtendedDType) else dtypes.canonicalize(np.dtype(dtype))
+    return (
+        dtype if isinstance(dtype, dtypes.ExtendedDType) else dtypes.canonicalize(np.dtype(dtype))
+    )
 
 
 def _as_array(x: Any, dtype: Any) -> Any:
@@ -87,13 +91,19 @@ def _as_array(x: Any, dtype: Any) -> Any:
     if isinstance(x, (memoryview, bytes, range)):
         return _as_array(np.asarray(x), dtype)
     raise ArgumentTypeError(
-        "jnp.array needs numbers, arrays, or nested sequences of such.", got=f"got {type(x).__name__}"
+        "jnp.array needs numbers, arrays, or nested sequences of such.",
+        got=f"got {type(x).__name__}",
     )
 
 
 def _filled(x: Any, aval: Any, dtype: Any, *, weak_type: bool) -> Any:
     if context.trace.is_eager:
-        return put_host(np.asarray(x, dtype), shaped_array((), dtype, weak_type), default_sharding(), committed=False)
+        return put_host(
+            np.asarray(x, dtype),
+            shaped_array((), dtype, weak_type),
+            default_sharding(),
+            committed=False,
+        )
     return convert(x, aval, dtype, weak_type)
 
 
@@ -104,9 +114,11 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     if dtype is None:
         dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
     parts = [_as_array(part, dtype) for part in x]
-    shapes = {type_of(p).shape for p in parts}  # type: ignore[attr-defined]
+    shapes = {type_of(p).shape for p in parts}
     if len(shapes) > 1:
-        raise ArgumentValueError("jnp.array got a ragged sequence.", got=f"shapes of its items: {sorted(shapes)}")
+        raise ArgumentValueError(
+            "jnp.array got a ragged sequence.", got=f"shapes of its items: {sorted(shapes)}"
+        )
     return concatenate([expand_dims(p, (0,)) for p in parts], 0)
 
 
@@ -118,7 +130,9 @@ def _from_host_sequence(x: Any, leaves: list[Any], dtype: Any) -> Any:
     try:
         host = np.asarray(x, dtype=dtype)
     except ValueError as error:
-        raise ArgumentValueError("jnp.array got a ragged or unreadable sequence.", got=str(error)) from None
+        raise ArgumentValueError(
+            "jnp.array got a ragged or unreadable sequence.", got=str(error)
+        ) from None
     return from_host(host)
 
 
@@ -151,7 +165,15 @@ def _placed(x: Any, place: Any) -> Any:
     return move(x, sharding, committed=True)
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None, out_sharding: Any = None) -> Any:
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """`a` as an array, without a copy where it already is one of that dtype.
 
     >>> asarray(1.5)
@@ -165,15 +187,23 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
 
 def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
     """`shape`, an int or a sequence of ints, as a tuple."""
-    if isinstance(shape, Tracer) or (isinstance(shape, (tuple, list)) and any(isinstance(s, Tracer) for s in shape)):
+    if isinstance(shape, Tracer) or (
+        isinstance(shape, (tuple, list)) and any(isinstance(s, Tracer) for s in shape)
+    ):
         raise ArgumentTypeError(
             f"jnp.{name} needs a shape that is known when tracing.",
             got=f"got {shape!r}", do="Pass Python ints, or mark the argument static.",
         )  # fmt: skip
     try:
-        sizes = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(operator.index(s) for s in shape)
+        sizes = (
+            (operator.index(shape),)
+            if np.ndim(shape) == 0
+            else tuple(operator.index(s) for s in shape)
+        )
     except TypeError:
-        raise ArgumentTypeError(f"jnp.{name} needs a shape of ints.", got=f"got {shape!r}") from None
+        raise ArgumentTypeError(
+            f"jnp.{name} needs a shape of ints.", got=f"got {shape!r}"
+        ) from None
     if any(s < 0 for s in sizes):
         raise ArgumentValueError(f"jnp.{name} got a negative size.", got=f"shape {sizes}")
     return sizes
@@ -189,7 +219,12 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> zeros(2)
     Array([0., 0.], dtype=float32)
     """
-    return full(shape, 0, _dtype(dtype, dtypes.default_float_dtype(), "zeros"), device=device or out_sharding)
+    return full(
+        shape,
+        0,
+        _dtype(dtype, dtypes.default_float_dtype(), "zeros"),
+        device=device or out_sharding,
+    )
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -198,7 +233,9 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> ones(2)
     Array([1., 1.], dtype=float32)
     """
-    return full(shape, 1, _dtype(dtype, dtypes.default_float_dtype(), "ones"), device=device or out_sharding)
+    return full(
+        shape, 1, _dtype(dtype, dtypes.default_float_dtype(), "ones"), device=device or out_sharding
+    )
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -206,7 +243,9 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """An array of `shape` filled with `fill_value`, which may itself be an array that broadcasts to it.
 
     >>> full(2, 7)
@@ -237,22 +276,41 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, name: str) ->
     return result if device is None else _placed(result, device)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Zeros of the shape and dtype of `a`."""
     return _like(a, 0, dtype, shape, device or out_sharding, "zeros_like")
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Ones of the shape and dtype of `a`."""
     return _like(a, 1, dtype, shape, device or out_sharding, "ones_like")
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros."""
     return _like(prototype, 0, dtype, shape, device or out_sharding, "empty_like")
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """`fill_value` in the shape and dtype of `a`."""
     return _like(a, fill_value, dtype, shape, device or out_sharding, "full_like")
 
@@ -260,7 +318,15 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
 # Sequences --------------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """Numbers from `start` up to, not including, `stop`, `step` apart.
 
     The bounds must be known when tracing, because they decide the shape.
@@ -279,9 +345,17 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     if chosen is None:
         chosen, _ = dtypes.promote(tuple([_type_pair(v) for v in given]))
     chosen = _dtype(chosen, None, "arange")
-    host = np.arange(*(np.asarray(v).item() for v in (start, stop, step) if v is not None)) if stop is not None or step is None else np.arange(0, np.asarray(start).item(), np.asarray(step).item())
+    host = (
+        np.arange(*(np.asarray(v).item() for v in (start, stop, step) if v is not None))
+        if stop is not None or step is None
+        else np.arange(0, np.asarray(start).item(), np.asarray(step).item())
+    )
     n = len(host)
-    first, delta = (0, 1) if stop is None and step is None else (start if stop is not None else 0, 1 if step is None else step)
+    first, delta = (
+        (0, 1)
+        if stop is None and step is None
+        else (start if stop is not None else 0, 1 if step is None else step)
+    )
     result = _arange(n, chosen, _number(first), _number(delta))
     place = out_sharding if device is None else device
     return result if place is None else _placed(result, place)
@@ -299,7 +373,17 @@ def _arange(n: int, dtype: Any, first: Any, delta: Any) -> Any:
     return counts if first == 0 else arithmetic.add(np.asarray(first, dtype)[()], counts)
 
 
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
     """`num` numbers evenly spaced from `start` to `stop` (included if `endpoint`).
 
     >>> linspace(0, 1, 3)
@@ -307,14 +391,20 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     """
     num = operator.index(num)
     if num < 0:
-        raise ArgumentValueError(f"jnp.linspace needs a number of samples that is not negative, got {num}.")
-    values, step = _linspace(start, stop, num, endpoint, None if dtype is None else _dtype(dtype, None, "linspace"), axis)
+        raise ArgumentValueError(
+            f"jnp.linspace needs a number of samples that is not negative, got {num}."
+        )
+    values, step = _linspace(
+        start, stop, num, endpoint, None if dtype is None else _dtype(dtype, None, "linspace"), axis
+    )
     values = values if device is None else _placed(values, device)
     return (values, step) if retstep else values
 
 
 @numpy_function(static=("num", "endpoint", "dtype", "axis"))
-def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> tuple[Any, Any]:
+def _linspace(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> tuple[Any, Any]:
     start, stop = broadcast_arrays("linspace", *promote_dtypes_inexact("linspace", start, stop))
     aval: Any = type_of(start)
     computed = aval.dtype
@@ -343,15 +433,27 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     return values, step
 
 
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Any:
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
     """`num` numbers whose logarithms to `base` are evenly spaced from `start` to `stop`."""
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base, exponents = promote_dtypes_inexact("logspace", base, exponents)
     result = arithmetic.pow(base, exponents)
-    return result if dtype is None else convert_element_type(result, _dtype(dtype, None, "logspace"))
+    return (
+        result if dtype is None else convert_element_type(result, _dtype(dtype, None, "logspace"))
+    )
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
     """`num` numbers in geometric progression from `start` to `stop`."""
     start, stop = promote_dtypes_inexact("geomspace", start, stop)
     sign = arithmetic.sign(start)
@@ -360,10 +462,12 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
         num, endpoint, axis=axis,
     )  # fmt: skip
     result = arithmetic.mul(sign, transcendental.exp(logs))
-    return result if dtype is None else convert_element_type(result, _dtype(dtype, None, "geomspace"))
+    return (
+        result if dtype is None else convert_element_type(result, _dtype(dtype, None, "geomspace"))
+    )
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:  # noqa: N803
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """A matrix of `N` rows and `M` columns with ones on its diagonal number `k`."""
     rows, columns = canonical_shape((N, N if M is None else M), "eye")
     chosen = _dtype(dtype, dtypes.default_float_dtype(), "eye")
@@ -376,10 +480,12 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:  # noqa: N803
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones at and below its diagonal number `k`, zeros above."""
     rows, columns = canonical_shape((N, N if M is None else M), "tri")
-    return _band(rows, columns, operator.index(k), _dtype(dtype, dtypes.default_float_dtype(), "tri"), "ge")
+    return _band(
+        rows, columns, operator.index(k), _dtype(dtype, dtypes.default_float_dtype(), "tri"), "ge"
+    )
 
 
 @numpy_function(static=("rows", "columns", "k", "dtype", "compare"))
@@ -399,9 +505,12 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ArgumentValueError("jnp.meshgrid can't give views, so copy=False is refused.")
     vectors = [asarray(x) for x in xi]
     if any(v.ndim > 1 for v in vectors):
-        raise ArgumentValueError("jnp.meshgrid needs vectors.", got=[f"argument {i}: {type_of(v)!r}" for i, v in enumerate(vectors)])
+        raise ArgumentValueError(
+            "jnp.meshgrid needs vectors.",
+            got=[f"argument {i}: {type_of(v)!r}" for i, v in enumerate(vectors)],
+        )
     axes = list(range(len(vectors)))
-    if indexing == "xy" and len(vectors) >= 2:  # noqa: PLR2004
+    if indexing == "xy" and len(vectors) >= 2:
         axes[0], axes[1] = 1, 0
     sizes = [v.size for v in vectors]
     shape = [0] * len(vectors)

@@ -29,14 +29,18 @@ from pellucid.tracing.values import type_of
 # Families -----------------------------------------------------------------------------------------
 
 
-def _unary(name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str) -> Any:
+def _unary(
+    name: str, function: Callable[[Any], Any], promote: Callable[..., list[Any]], doc: str
+) -> Any:
     def apply(x: Any, /) -> Any:
         return function(promote(name, x)[0])
 
     return _named(apply, name, doc)
 
 
-def _binary(name: str, function: Callable[[Any, Any], Any], promote: Callable[..., list[Any]], doc: str) -> Any:
+def _binary(
+    name: str, function: Callable[[Any, Any], Any], promote: Callable[..., list[Any]], doc: str
+) -> Any:
     def apply(x: Any, y: Any, /) -> Any:
         return function(*promote(name, x, y))
 
@@ -60,27 +64,64 @@ log1p = _unary("log1p", transcendental.log1p, promote_dtypes_inexact, "`log(1 + 
 sin = _unary("sin", transcendental.sin, promote_dtypes_inexact, "Sine of `x`, in radians.")
 cos = _unary("cos", transcendental.cos, promote_dtypes_inexact, "Cosine of `x`, in radians.")
 tan = _unary("tan", transcendental.tan, promote_dtypes_inexact, "Tangent of `x`, in radians.")
-arcsin = asin = _unary("arcsin", transcendental.asin, promote_dtypes_inexact, "Angle in radians whose sine is `x`.")
-arccos = acos = _unary("arccos", transcendental.acos, promote_dtypes_inexact, "Angle in radians whose cosine is `x`.")
-arctan = atan = _unary("arctan", transcendental.atan, promote_dtypes_inexact, "Angle in radians whose tangent is `x`.")
+arcsin = asin = _unary(
+    "arcsin", transcendental.asin, promote_dtypes_inexact, "Angle in radians whose sine is `x`."
+)
+arccos = acos = _unary(
+    "arccos", transcendental.acos, promote_dtypes_inexact, "Angle in radians whose cosine is `x`."
+)
+arctan = atan = _unary(
+    "arctan", transcendental.atan, promote_dtypes_inexact, "Angle in radians whose tangent is `x`."
+)
 sinh = _unary("sinh", transcendental.sinh, promote_dtypes_inexact, "Hyperbolic sine of `x`.")
 cosh = _unary("cosh", transcendental.cosh, promote_dtypes_inexact, "Hyperbolic cosine of `x`.")
 tanh = _unary("tanh", transcendental.tanh, promote_dtypes_inexact, "Hyperbolic tangent of `x`.")
-arcsinh = asinh = _unary("arcsinh", transcendental.asinh, promote_dtypes_inexact, "Inverse hyperbolic sine of `x`.")
-arccosh = acosh = _unary("arccosh", transcendental.acosh, promote_dtypes_inexact, "Inverse hyperbolic cosine of `x`.")
-arctanh = atanh = _unary("arctanh", transcendental.atanh, promote_dtypes_inexact, "Inverse hyperbolic tangent of `x`.")
-arctan2 = atan2 = _binary("arctan2", transcendental.atan2, promote_arguments_inexact, "Angle in radians of the point (`y`, `x`), in [-pi, pi].")
+arcsinh = asinh = _unary(
+    "arcsinh", transcendental.asinh, promote_dtypes_inexact, "Inverse hyperbolic sine of `x`."
+)
+arccosh = acosh = _unary(
+    "arccosh", transcendental.acosh, promote_dtypes_inexact, "Inverse hyperbolic cosine of `x`."
+)
+arctanh = atanh = _unary(
+    "arctanh", transcendental.atanh, promote_dtypes_inexact, "Inverse hyperbolic tangent of `x`."
+)
+arctan2 = atan2 = _binary(
+    "arctan2",
+    transcendental.atan2,
+    promote_arguments_inexact,
+    "Angle in radians of the point (`y`, `x`), in [-pi, pi].",
+)
 sqrt = _unary("sqrt", arithmetic.sqrt, promote_dtypes_inexact, "Square root of `x`.")
 cbrt = _unary("cbrt", arithmetic.cbrt, promote_dtypes_inexact, "Cube root of `x`.")
-log2 = _unary("log2", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(2.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 2.")
-log10 = _unary("log10", lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(10.0), x)), promote_dtypes_inexact, "Logarithm of `x` to base 10.")
-deg2rad = radians = _unary("deg2rad", lambda x: arithmetic.mul(x, _like(np.pi / 180, x)), promote_dtypes_inexact, "Degrees in radians.")
-rad2deg = degrees = _unary("rad2deg", lambda x: arithmetic.mul(x, _like(180 / np.pi, x)), promote_dtypes_inexact, "Radians in degrees.")
+log2 = _unary(
+    "log2",
+    lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(2.0), x)),
+    promote_dtypes_inexact,
+    "Logarithm of `x` to base 2.",
+)
+log10 = _unary(
+    "log10",
+    lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(10.0), x)),
+    promote_dtypes_inexact,
+    "Logarithm of `x` to base 10.",
+)
+deg2rad = radians = _unary(
+    "deg2rad",
+    lambda x: arithmetic.mul(x, _like(np.pi / 180, x)),
+    promote_dtypes_inexact,
+    "Degrees in radians.",
+)
+rad2deg = degrees = _unary(
+    "rad2deg",
+    lambda x: arithmetic.mul(x, _like(180 / np.pi, x)),
+    promote_dtypes_inexact,
+    "Radians in degrees.",
+)
 
 
 def _like(value: Any, x: Any) -> Any:
     """`value` as a NumPy scalar of the dtype of `x`."""
-    return np.asarray(value, type_of(x).dtype)[()]  # type: ignore[attr-defined]
+    return np.asarray(value, type_of(x).dtype)[()]
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -95,34 +136,74 @@ def _multiply(x: Any, y: Any) -> Any:
 
 
 def _is_bool(x: Any) -> bool:
-    return type_of(x).dtype == np.bool_  # type: ignore[attr-defined]
+    return type_of(x).dtype == np.bool_
 
 
 def _subtract(x: Any, y: Any) -> Any:
     if _is_bool(x):
         raise DtypeError(
-            "jnp.subtract does not accept bools.", do="Use `jnp.logical_xor`, or convert to an integer type."
+            "jnp.subtract does not accept bools.",
+            do="Use `jnp.logical_xor`, or convert to an integer type.",
         )
     return arithmetic.sub(x, y)
 
 
 add = _binary("add", _add, promote_arguments, "Sum of `x` and `y`; of bools, their `or`.")
-multiply = _binary("multiply", _multiply, promote_arguments, "Product of `x` and `y`; of bools, their `and`.")
+multiply = _binary(
+    "multiply", _multiply, promote_arguments, "Product of `x` and `y`; of bools, their `and`."
+)
 subtract = _binary("subtract", _subtract, promote_arguments, "Difference `x - y`.")
-divide = true_divide = _binary("divide", arithmetic.div, promote_arguments_inexact, "Quotient `x / y`, floating or complex.")
-maximum = _binary("maximum", arithmetic.max, promote_arguments, "The larger of `x` and `y`; NaN where either is NaN.")
-minimum = _binary("minimum", arithmetic.min, promote_arguments, "The smaller of `x` and `y`; NaN where either is NaN.")
+divide = true_divide = _binary(
+    "divide", arithmetic.div, promote_arguments_inexact, "Quotient `x / y`, floating or complex."
+)
+maximum = _binary(
+    "maximum",
+    arithmetic.max,
+    promote_arguments,
+    "The larger of `x` and `y`; NaN where either is NaN.",
+)
+minimum = _binary(
+    "minimum",
+    arithmetic.min,
+    promote_arguments,
+    "The smaller of `x` and `y`; NaN where either is NaN.",
+)
 negative = _unary("negative", arithmetic.neg, promote_dtypes, "Negative of `x`.")
-sign = _unary("sign", arithmetic.sign, promote_dtypes, "Sign of `x`: -1, 0 or 1; for complex numbers, `x / |x|`.")
-floor = _unary("floor", lambda x: _rounded(arithmetic.floor, x), promote_dtypes, "The largest integer that is not above `x`.")
-ceil = _unary("ceil", lambda x: _rounded(arithmetic.ceil, x), promote_dtypes, "The smallest integer that is not below `x`.")
-nextafter = _binary("nextafter", arithmetic.nextafter, promote_arguments_inexact, "The number next to `x` towards `y`.")
+sign = _unary(
+    "sign",
+    arithmetic.sign,
+    promote_dtypes,
+    "Sign of `x`: -1, 0 or 1; for complex numbers, `x / |x|`.",
+)
+floor = _unary(
+    "floor",
+    lambda x: _rounded(arithmetic.floor, x),
+    promote_dtypes,
+    "The largest integer that is not above `x`.",
+)
+ceil = _unary(
+    "ceil",
+    lambda x: _rounded(arithmetic.ceil, x),
+    promote_dtypes,
+    "The smallest integer that is not below `x`.",
+)
+nextafter = _binary(
+    "nextafter",
+    arithmetic.nextafter,
+    promote_arguments_inexact,
+    "The number next to `x` towards `y`.",
+)
 square = _unary("square", arithmetic.square, promote_dtypes_numeric, "`x` times `x`.")
-reciprocal = _unary("reciprocal", lambda x: arithmetic.integer_pow(x, -1), promote_dtypes_inexact, "One divided by `x`.")
+reciprocal = _unary(
+    "reciprocal",
+    lambda x: arithmetic.integer_pow(x, -1),
+    promote_dtypes_inexact,
+    "One divided by `x`.",
+)
 
 
 def _rounded(function: Callable[[Any], Any], x: Any) -> Any:
-    return x if type_of(x).dtype.kind in "iub" else function(x)  # type: ignore[attr-defined]
+    return x if type_of(x).dtype.kind in "iub" else function(x)
 
 
 @numpy_function
@@ -143,7 +224,7 @@ def absolute(x: Any, /) -> Any:
     return x if kind == np.bool_ or str(kind).startswith("uint") else arithmetic.abs(x)
 
 
-abs = absolute  # noqa: A001
+abs = absolute
 
 
 @numpy_function
@@ -156,7 +237,7 @@ def fabs(x: Any, /) -> Any:
 def trunc(x: Any, /) -> Any:
     """`x` without its fraction, rounded towards zero."""
     [x] = promote_dtypes("trunc", x)
-    if type_of(x).dtype.kind in "iub":  # type: ignore[attr-defined]
+    if type_of(x).dtype.kind in "iub":
         return x
     return logical.select(logical.lt(x, _like(0, x)), arithmetic.ceil(x), arithmetic.floor(x))
 
@@ -171,11 +252,11 @@ def rint(x: Any, /) -> Any:
 
 
 def _is_complex(x: Any) -> bool:
-    return type_of(x).dtype.kind == "c"  # type: ignore[attr-defined]
+    return type_of(x).dtype.kind == "c"
 
 
 @numpy_function(static="decimals")
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:  # noqa: A001
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` rounded to `decimals` decimal places, ties to even."""
     del out
     aval = aval_of("round", a)
@@ -220,9 +301,11 @@ def fmod(x: Any, y: Any, /) -> Any:
 def floor_divide(x: Any, y: Any, /) -> Any:
     """The largest integer that is not above `x / y`."""
     x, y = promote_arguments_numeric("floor_divide", x, y)
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     if dtype.kind == "c":
-        raise DtypeError("jnp.floor_divide does not accept complex numbers.", got=f"got {dtype.name}")
+        raise DtypeError(
+            "jnp.floor_divide does not accept complex numbers.", got=f"got {dtype.name}"
+        )
     zero = _like(0, x)
     if dtype.kind in "iu" or "int" in dtype.name:
         quotient = arithmetic.div(x, y)
@@ -230,7 +313,9 @@ def floor_divide(x: Any, y: Any, /) -> Any:
             return quotient
         inexact = logical.ne(arithmetic.rem(x, y), zero)
         negative_ = logical.ne(arithmetic.sign(x), arithmetic.sign(y))
-        return _select(logical.bitwise_and(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient)
+        return _select(
+            logical.bitwise_and(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient
+        )
     return _float_divmod(x, y)[0]
 
 
@@ -249,23 +334,27 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @numpy_function
-def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:  # noqa: A001
+def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     """(`x // y`, `x % y`)."""
     x, y = promote_arguments_numeric("divmod", x, y)
-    if dtypes.is_inexact(type_of(x).dtype):  # type: ignore[attr-defined]
+    if dtypes.is_inexact(type_of(x).dtype):
         return _float_divmod(x, y)
     return floor_divide(x, y), remainder(x, y)
 
 
 def _select(which: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where `which`, else `on_false`; operands are broadcast to one shape."""
-    shape = np.broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))  # type: ignore[attr-defined]
+    shape = np.broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
 
     def full(v: Any) -> Any:
-        own = type_of(v).shape  # type: ignore[attr-defined]
-        return v if own == shape else broadcast_in_dim(v, shape, tuple(range(len(shape) - len(own), len(shape))))
+        own = type_of(v).shape
+        return (
+            v
+            if own == shape
+            else broadcast_in_dim(v, shape, tuple(range(len(shape) - len(own), len(shape))))
+        )
 
-    predicate = which if type_of(which).shape == () else full(which)  # type: ignore[attr-defined]
+    predicate = which if type_of(which).shape == () else full(which)
     return logical.select_n(predicate, full(on_false), full(on_true))
 
 
@@ -280,7 +369,7 @@ def power(x: Any, y: Any, /) -> Any:
         [y] = promote_dtypes_numeric("power", y)
         return arithmetic.pow(*promote_shapes("power", x, y))
     x, y = promote_arguments_numeric("power", x, y)
-    if dtypes.is_inexact(type_of(x).dtype):  # type: ignore[attr-defined]
+    if dtypes.is_inexact(type_of(x).dtype):
         return arithmetic.pow(x, y)
     return _integer_to_integer(x, y)
 
@@ -288,7 +377,7 @@ def power(x: Any, y: Any, /) -> Any:
 def integer_power(x: Any, y: int) -> Any:
     """`x` to the power of the Python integer `y`, by repeated multiplication."""
     [x] = promote_dtypes_numeric("power", x)
-    if y < 0 and type_of(x).dtype.kind in "iu":  # type: ignore[attr-defined]
+    if y < 0 and type_of(x).dtype.kind in "iu":
         raise DtypeError(
             "jnp.power can't raise integers to negative powers.",
             got=f"{type_of(x)!r} ** {y}", do="Convert to a floating type first.",
@@ -298,10 +387,10 @@ def integer_power(x: Any, y: int) -> Any:
 
 def _integer_to_integer(x: Any, y: Any) -> Any:
     """`x ** y` of integers: square and multiply over the bits of `y`."""
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     bits = dtype.itemsize * 8 - (not dtype.name.startswith("u"))
     one, zero = _like(1, x), _like(0, x)
-    shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)  # type: ignore[attr-defined]
+    shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
         odd = logical.ne(logical.bitwise_and(y, one), zero)
@@ -311,7 +400,12 @@ def _integer_to_integer(x: Any, y: Any) -> Any:
     return result
 
 
-float_power = _binary("float_power", arithmetic.pow, promote_arguments_inexact, "`x` to the power of `y`, floating or complex.")
+float_power = _binary(
+    "float_power",
+    arithmetic.pow,
+    promote_arguments_inexact,
+    "`x` to the power of `y`, floating or complex.",
+)
 
 
 @numpy_function
@@ -334,7 +428,9 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promote_arguments_inexact("logaddexp", x1, x2)
     large = arithmetic.max(x1, x2)
     delta = arithmetic.sub(x1, x2)
-    smooth = arithmetic.add(large, transcendental.log1p(transcendental.exp(arithmetic.neg(arithmetic.abs(delta)))))
+    smooth = arithmetic.add(
+        large, transcendental.log1p(transcendental.exp(arithmetic.neg(arithmetic.abs(delta))))
+    )
     return _select(logical.ne(delta, delta), arithmetic.add(x1, x2), smooth)
 
 
@@ -379,7 +475,7 @@ def sinc(x: Any, /) -> Any:
 
 
 @numpy_function
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """`arr` with values below `min` raised to it and values above `max` lowered to it."""
     if min is not None:
         arr = maximum(min, arr)
@@ -389,7 +485,9 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: 
 
 
 @numpy_function
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     """`x` with NaN and infinities replaced: by `nan`, and by the largest finite numbers or those given."""
     del copy
     aval = aval_of("nan_to_num", x)
@@ -405,7 +503,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     neginf = limits.min if neginf is None else neginf
     x = _select(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)  # type: ignore[arg-type]
     x = _select(logical.eq(x, _like(np.inf, x)), convert(posinf, type_of(posinf), aval.dtype), x)  # type: ignore[arg-type]
-    return _select(logical.eq(x, _like(-np.inf, x)), convert(neginf, type_of(neginf), aval.dtype), x)  # type: ignore[arg-type]
+    return _select(
+        logical.eq(x, _like(-np.inf, x)), convert(neginf, type_of(neginf), aval.dtype), x
+    )  # type: ignore[arg-type]
 
 
 # Comparison and logic -------------------------------------------------------------------------------
@@ -427,9 +527,13 @@ def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 equal = _binary("equal", logical.eq, promote_arguments, "Whether `x` equals `y`.")
 not_equal = _binary("not_equal", logical.ne, promote_arguments, "Whether `x` differs from `y`.")
 less = _binary("less", _ordered(logical.lt), promote_arguments, "Whether `x` is below `y`.")
-less_equal = _binary("less_equal", _ordered(logical.le), promote_arguments, "Whether `x` is not above `y`.")
+less_equal = _binary(
+    "less_equal", _ordered(logical.le), promote_arguments, "Whether `x` is not above `y`."
+)
 greater = _binary("greater", _ordered(logical.gt), promote_arguments, "Whether `x` is above `y`.")
-greater_equal = _binary("greater_equal", _ordered(logical.ge), promote_arguments, "Whether `x` is not below `y`.")
+greater_equal = _binary(
+    "greater_equal", _ordered(logical.ge), promote_arguments, "Whether `x` is not below `y`."
+)
 
 
 def _as_bools(name: str, *operands: Any) -> list[Any]:
@@ -440,9 +544,13 @@ def _as_bools(name: str, *operands: Any) -> list[Any]:
     return promote_shapes(name, *bools)
 
 
-logical_and = _binary("logical_and", logical.bitwise_and, _as_bools, "Whether both `x` and `y` are nonzero.")
+logical_and = _binary(
+    "logical_and", logical.bitwise_and, _as_bools, "Whether both `x` and `y` are nonzero."
+)
 logical_or = _binary("logical_or", logical.bitwise_or, _as_bools, "Whether `x` or `y` is nonzero.")
-logical_xor = _binary("logical_xor", logical.bitwise_xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero.")
+logical_xor = _binary(
+    "logical_xor", logical.bitwise_xor, _as_bools, "Whether exactly one of `x` and `y` is nonzero."
+)
 logical_not = _unary("logical_not", logical.bitwise_not, _as_bools, "Whether `x` is zero.")
 
 
@@ -458,20 +566,40 @@ def _integers(name: str, *operands: Any) -> list[Any]:
     return promoted
 
 
-bitwise_and = _binary("bitwise_and", logical.bitwise_and, _integers, "Bits set in both `x` and `y`.")
+bitwise_and = _binary(
+    "bitwise_and", logical.bitwise_and, _integers, "Bits set in both `x` and `y`."
+)
 bitwise_or = _binary("bitwise_or", logical.bitwise_or, _integers, "Bits set in `x` or `y`.")
-bitwise_xor = _binary("bitwise_xor", logical.bitwise_xor, _integers, "Bits set in exactly one of `x` and `y`.")
-bitwise_not = bitwise_invert = invert = _unary("invert", logical.bitwise_not, _integers, "Bits not set in `x`.")
-bitwise_count = _unary("bitwise_count", lambda x: convert_element_type(logical.population_count(arithmetic.abs(x) if not type_of(x).dtype.name.startswith("u") else x), np.dtype(np.uint8)), _integers, "Number of bits set in the absolute value of `x`.")  # type: ignore[attr-defined]
-left_shift = bitwise_left_shift = _binary("left_shift", logical.shift_left, _integers, "Bits of `x` moved left by `y`.")
+bitwise_xor = _binary(
+    "bitwise_xor", logical.bitwise_xor, _integers, "Bits set in exactly one of `x` and `y`."
+)
+bitwise_not = bitwise_invert = invert = _unary(
+    "invert", logical.bitwise_not, _integers, "Bits not set in `x`."
+)
+bitwise_count = _unary(
+    "bitwise_count",
+    lambda x: convert_element_type(
+        logical.population_count(
+            arithmetic.abs(x) if not type_of(x).dtype.name.startswith("u") else x
+        ),
+        np.dtype(np.uint8),
+    ),
+    _integers,
+    "Number of bits set in the absolute value of `x`.",
+)
+left_shift = bitwise_left_shift = _binary(
+    "left_shift", logical.shift_left, _integers, "Bits of `x` moved left by `y`."
+)
 
 
 def _shift_right(x: Any, y: Any) -> Any:
-    unsigned = type_of(x).dtype.name.startswith("u")  # type: ignore[attr-defined]
+    unsigned = type_of(x).dtype.name.startswith("u")
     return (logical.shift_right_logical if unsigned else logical.shift_right_arithmetic)(x, y)
 
 
-right_shift = bitwise_right_shift = _binary("right_shift", _shift_right, _integers, "Bits of `x` moved right by `y`; the sign is kept.")
+right_shift = bitwise_right_shift = _binary(
+    "right_shift", _shift_right, _integers, "Bits of `x` moved right by `y`; the sign is kept."
+)
 
 
 @numpy_function
@@ -535,7 +663,7 @@ def signbit(x: Any, /) -> Any:
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether `|a - b| <= atol + rtol |b|`, or both are the same infinity (or NaN, if `equal_nan`)."""
     a, b = promote_arguments("isclose", a, b)
-    dtype = type_of(a).dtype  # type: ignore[attr-defined]
+    dtype = type_of(a).dtype
     if dtype == np.bool_:
         return logical.eq(a, b)
     if not dtypes.is_inexact(dtype):
@@ -545,7 +673,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     bound = add(atol, multiply(rtol, size))
     close = logical.bitwise_and(less_equal(distance, bound), isfinite(b))
     close = logical.bitwise_or(close, logical.eq(a, b))
-    return logical.bitwise_or(close, logical.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
+    return (
+        logical.bitwise_or(close, logical.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
+    )
 
 
 # Complex numbers --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,13 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray, canonical_shape
-from pellucid.numpy.promotion import aval_of, broadcast_arrays as _broadcast_arrays, check_arrays, promote_dtypes
+from pellucid.numpy.promotion import (
+    aval_of,
+    broadcast_arrays as _broadcast_arrays,
+    check_arrays,
+    promote_dtypes,
+)
+from pellucid.numpy.sorting import sized_nonzero
 from pellucid.primitives import broadcasting, concatenation, logical, movement, slicing
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.values import type_of
@@ -29,17 +36,24 @@ def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _ndim(x: Any) -> int:
-    return type_of(x).ndim  # type: ignore[attr-defined]
+    return type_of(x).ndim
 
 
 def _shape(x: Any) -> tuple[int, ...]:
-    return type_of(x).shape  # type: ignore[attr-defined]
+    return type_of(x).shape
 
 
 # Shapes -----------------------------------------------------------------------------------------------
 
 
-def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+def reshape(
+    a: Any,
+    shape: Any = None,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """The elements of `a`, in row-major order ("C") or column-major order ("F"), with `shape`.
 
     One size may be -1: it follows from the others.
@@ -93,7 +107,9 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     """`a` with its axes permuted; reversed by default."""
     ndim = aval_of("transpose", a).ndim
-    order = tuple(range(ndim))[::-1] if axes is None else tuple(canonical_axis(i, ndim) for i in axes)
+    order = (
+        tuple(range(ndim))[::-1] if axes is None else tuple(canonical_axis(i, ndim) for i in axes)
+    )
     return _transpose(a, order)
 
 
@@ -107,8 +123,10 @@ def _transpose(a: Any, order: tuple[int, ...]) -> Any:
 
 def matrix_transpose(x: Any, /) -> Any:
     """`x` with its last two axes exchanged."""
-    if aval_of("matrix_transpose", x).ndim < 2:  # noqa: PLR2004
-        raise ShapeError("jnp.matrix_transpose needs at least two dimensions.", got=f"got {type_of(x)!r}")
+    if aval_of("matrix_transpose", x).ndim < 2:
+        raise ShapeError(
+            "jnp.matrix_transpose needs at least two dimensions.", got=f"got {type_of(x)!r}"
+        )
     return swapaxes(x, -1, -2)
 
 
@@ -126,7 +144,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     ndim = aval_of("moveaxis", a).ndim
     sources, targets = canonical_axes(source, ndim), canonical_axes(destination, ndim)
     if len(sources) != len(targets):
-        raise ArgumentValueError("jnp.moveaxis needs as many destinations as sources.", got=f"{source} and {destination}")
+        raise ArgumentValueError(
+            "jnp.moveaxis needs as many destinations as sources.", got=f"{source} and {destination}"
+        )
     order = [i for i in range(ndim) if i not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
@@ -173,7 +193,10 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     aval = aval_of("broadcast_to", array)
     sizes = canonical_shape(shape, "broadcast_to")
     if len(sizes) < aval.ndim or broadcasting.broadcast_shapes(aval.shape, sizes) != sizes:
-        raise ShapeError("jnp.broadcast_to got a shape that doesn't fit.", got=[f"array: {aval.text()}", f"shape: {sizes}"])
+        raise ShapeError(
+            "jnp.broadcast_to got a shape that doesn't fit.",
+            got=[f"array: {aval.text()}", f"shape: {sizes}"],
+        )
     return _broadcast_to(array, sizes, out_sharding)
 
 
@@ -195,7 +218,7 @@ def atleast_1d(*arys: Any) -> Any:
 
 def atleast_2d(*arys: Any) -> Any:
     """`arys` with at least two dimensions; vectors become rows."""
-    return _each(arys, lambda x: x if _ndim(x) >= 2 else reshape(x, (1, -1)))  # noqa: PLR2004
+    return _each(arys, lambda x: x if _ndim(x) >= 2 else reshape(x, (1, -1)))
 
 
 def atleast_3d(*arys: Any) -> Any:
@@ -205,7 +228,7 @@ def atleast_3d(*arys: Any) -> Any:
         ndim = _ndim(x)
         if ndim <= 1:
             return reshape(x, (1, -1, 1))
-        return expand_dims(x, 2) if ndim == 2 else x  # noqa: PLR2004
+        return expand_dims(x, 2) if ndim == 2 else x
 
     return _each(arys, expand)
 
@@ -227,7 +250,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         return _concatenate([ravel(p) for p in parts], 0, dtype)
     first = aval_of("concatenate", parts[0])
     if first.ndim == 0:
-        raise ShapeError("jnp.concatenate can't join arrays without dimensions.", do="Use `jnp.stack`.")
+        raise ShapeError(
+            "jnp.concatenate can't join arrays without dimensions.", do="Use `jnp.stack`."
+        )
     return _concatenate(parts, canonical_axis(axis, first.ndim), dtype)
 
 
@@ -235,7 +260,9 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
     if not isinstance(arrays, (list, tuple)):
         if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0):
             return list(arrays)
-        raise ArgumentTypeError(f"jnp.{name} needs a sequence of arrays.", got=f"got {type(arrays).__name__}")
+        raise ArgumentTypeError(
+            f"jnp.{name} needs a sequence of arrays.", got=f"got {type(arrays).__name__}"
+        )
     check_arrays(name, *arrays)
     return list(arrays)
 
@@ -260,7 +287,10 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         raise ArgumentValueError("jnp.stack needs at least one array.")
     shapes = {aval_of("stack", p, i).shape for i, p in enumerate(parts)}
     if len(shapes) > 1:
-        raise ShapeError("jnp.stack needs arrays of one shape.", got=[f"array {i}: {type_of(p)!r}" for i, p in enumerate(parts)])
+        raise ShapeError(
+            "jnp.stack needs arrays of one shape.",
+            got=[f"array {i}: {type_of(p)!r}" for i, p in enumerate(parts)],
+        )
     return _stack(parts, canonical_axis(axis, _ndim(parts[0]) + 1), dtype)
 
 
@@ -277,7 +307,11 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     if aval.ndim == 0:
         raise ShapeError("jnp.unstack needs at least one dimension.", got=f"got {aval.text()}")
     axis = canonical_axis(axis, aval.ndim)
-    return tuple(squeeze(part, axis) for part in split(x, aval.shape[axis], axis)) if aval.shape[axis] else ()
+    return (
+        tuple(squeeze(part, axis) for part in split(x, aval.shape[axis], axis))
+        if aval.shape[axis]
+        else ()
+    )
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
@@ -311,14 +345,18 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """`ary` cut along `axis`: into that many equal parts, or before each of the given indices."""
     aval = aval_of("split", ary)
     axis = canonical_axis(axis, aval.ndim)
-    return list(_split(ary, _sizes("split", aval.shape[axis], indices_or_sections, uneven=False), axis))
+    return list(
+        _split(ary, _sizes("split", aval.shape[axis], indices_or_sections, uneven=False), axis)
+    )
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """As `split`; the number of parts need not divide the axis."""
     aval = aval_of("array_split", ary)
     axis = canonical_axis(axis, aval.ndim)
-    return list(_split(ary, _sizes("array_split", aval.shape[axis], indices_or_sections, uneven=True), axis))
+    return list(
+        _split(ary, _sizes("array_split", aval.shape[axis], indices_or_sections, uneven=True), axis)
+    )
 
 
 def _sizes(name: str, size: int, sections: Any, *, uneven: bool) -> tuple[int, ...]:
@@ -326,11 +364,16 @@ def _sizes(name: str, size: int, sections: Any, *, uneven: bool) -> tuple[int, .
         n = operator.index(sections)
         if n <= 0 or (size % n and not uneven):
             raise ArgumentValueError(
-                f"jnp.{name} can't cut an axis of size {size} into {n} equal parts.", do="Use `jnp.array_split`."
+                f"jnp.{name} can't cut an axis of size {size} into {n} equal parts.",
+                do="Use `jnp.array_split`.",
             )
         return tuple(size // n + (i < size % n) for i in range(n))
-    edges = [0, *(int(np.clip(i + size if i < 0 else i, 0, size)) for i in map(operator.index, sections)), size]
-    return tuple(max(0, b - a) for a, b in zip(edges, edges[1:], strict=False))
+    edges = [
+        0,
+        *(int(np.clip(i + size if i < 0 else i, 0, size)) for i in map(operator.index, sections)),
+        size,
+    ]
+    return tuple(max(0, b - a) for a, b in itertools.pairwise(edges))
 
 
 @numpy_function(static=("sizes", "axis"))
@@ -356,10 +399,12 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 # Repeating, turning, padding ------------------------------------------------------------------------------
 
 
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803
+def tile(A: Any, reps: Any) -> Any:
     """`A` repeated `reps` times along each axis."""
     aval = aval_of("tile", A)
-    counts = (operator.index(reps),) if np.ndim(reps) == 0 else tuple(operator.index(r) for r in reps)
+    counts = (
+        (operator.index(reps),) if np.ndim(reps) == 0 else tuple(operator.index(r) for r in reps)
+    )
     return _tile(A, (1,) * (aval.ndim - len(counts)) + counts)
 
 
@@ -398,9 +443,13 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     k %= 4
     if k == 0:
         return asarray(m)
-    if k == 2:  # noqa: PLR2004
+    if k == 2:
         return flip(m, (first, second))
-    return flip(swapaxes(m, first, second), first) if k == 1 else swapaxes(flip(m, first), first, second)
+    return (
+        flip(swapaxes(m, first, second), first)
+        if k == 1
+        else swapaxes(flip(m, first), first, second)
+    )
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
@@ -412,7 +461,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), aval.shape)
     axes = canonical_axes(axis, aval.ndim)
-    if isinstance(shift, (int, np.integer)) or (isinstance(shift, tuple) and all(isinstance(s, (int, np.integer)) for s in shift)):
+    if isinstance(shift, (int, np.integer)) or (
+        isinstance(shift, tuple) and all(isinstance(s, (int, np.integer)) for s in shift)
+    ):
         shifts = tuple(int(s) for s in np.broadcast_to(shift, (len(axes),)))
         return _roll_static(a, shifts, axes)
     shifts_ = broadcast_to(shift, (len(axes),))
@@ -426,7 +477,9 @@ def _roll_static(a: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
         offset = shift % size if size else 0
         if offset:
             tail = slicing.slice_in_dim(a, size - offset, size, 1, axis)
-            a = concatenation.concatenate([tail, slicing.slice_in_dim(a, 0, size - offset, 1, axis)], axis)
+            a = concatenation.concatenate(
+                [tail, slicing.slice_in_dim(a, 0, size - offset, 1, axis)], axis
+            )
     return a
 
 
@@ -437,13 +490,23 @@ def _roll_traced(a: Any, shifts: Any, axes: tuple[int, ...]) -> Any:
         if not size:
             continue
         shift = movement.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
-        start = np.asarray(size, type_of(shifts).dtype)[()] - shift % np.asarray(size, type_of(shifts).dtype)[()]  # type: ignore[attr-defined]
+        start = (
+            np.asarray(size, type_of(shifts).dtype)[()]
+            - shift % np.asarray(size, type_of(shifts).dtype)[()]
+        )
         doubled = concatenation.concatenate([a, a], axis)
         a = slicing.dynamic_slice_in_dim(doubled, start, size, axis)
     return a
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """Each element (or slice along `axis`) of `a`, `repeats` times in a row.
 
     `repeats` must be known when tracing, unless `total_repeat_length` fixes the size of the result.
@@ -458,7 +521,12 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     counts = np.broadcast_to(np.asarray(repeats), (aval.shape[axis],))
     order = np.repeat(np.arange(aval.shape[axis]), counts)
     if total_repeat_length is not None:
-        order = np.concatenate([order, np.full(max(0, total_repeat_length - len(order)), order[-1] if len(order) else 0)])
+        order = np.concatenate(
+            [
+                order,
+                np.full(max(0, total_repeat_length - len(order)), order[-1] if len(order) else 0),
+            ]
+        )
         order = order[:total_repeat_length]
     from_axis = (slice(None),) * axis
     return asarray(a)[(*from_axis, order)]
@@ -476,7 +544,15 @@ def _repeat(a: Any, repeats: int, axis: int) -> Any:
 # Choosing ---------------------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
     """`x` where `condition`, else `y`. With `condition` alone, the indices of its nonzero elements."""
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -503,13 +579,10 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
     """
-    aval = aval_of("nonzero", a)
+    aval_of("nonzero", a)
     if size is None:
         host = np.nonzero(np.asarray(a))
         return tuple(asarray(index.astype(np.int32)) for index in host)
-    from pellucid.numpy.searching import sized_nonzero  # noqa: PLC0415
-
-    del aval
     return sized_nonzero(a, size, fill_value)
 
 
@@ -527,7 +600,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def diag(v: Any, k: int = 0) -> Any:
     """The diagonal number `k` of a matrix, or a matrix with the vector `v` on that diagonal."""
     aval = aval_of("diag", v)
-    if aval.ndim == 2:  # noqa: PLR2004
+    if aval.ndim == 2:
         return diagonal(v, k)
     if aval.ndim != 1:
         raise ShapeError("jnp.diag needs a vector or a matrix.", got=f"got {aval.text()}")
@@ -536,14 +609,15 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @numpy_function(static="k")
 def _diag(v: Any, k: int) -> Any:
-    n = _shape(v)[0] + abs(k)
-    padded = concatenation.concatenate(
-        [np.zeros(max(k, 0), type_of(v).dtype), v, np.zeros(max(-k, 0), type_of(v).dtype)], 0  # type: ignore[attr-defined]
-    ) if k else v
-    rows = np.arange(n)[:, None]
-    mask = rows + k == np.arange(n)[None, :]
-    spread = broadcasting.broadcast_in_dim(padded, (n, n), (1,) if k >= 0 else (0,))
-    return logical.select_n(mask, np.zeros((n, n), type_of(v).dtype), spread)  # type: ignore[attr-defined]
+    dtype, n = type_of(v).dtype, _shape(v)[0] + abs(k)
+    zero = np.zeros((), dtype)[()]
+    rows, columns = np.arange(n)[:, None], np.arange(n)[None, :]
+    # The element at (i, i + k) is number i of `v`; below the main diagonal, number i + k, the column.
+    padded = concatenation.concatenate([v, np.zeros(abs(k), dtype)], 0) if k else v
+    spread = broadcasting.broadcast_in_dim(padded, (n, n), (0,) if k >= 0 else (1,))
+    return logical.select_n(
+        rows + k == columns, broadcasting.broadcast_in_dim(zero, (n, n), ()), spread
+    )
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -559,8 +633,11 @@ def tril(m: Any, k: int = 0) -> Any:
 @numpy_function(static=("k", "upper"))
 def _triangle(m: Any, k: int, upper: bool) -> Any:
     aval: Any = aval_of("triu" if upper else "tril", m)
-    if aval.ndim < 2:  # noqa: PLR2004
-        raise ShapeError(f"jnp.{'triu' if upper else 'tril'} needs at least two dimensions.", got=f"got {aval.text()}")
+    if aval.ndim < 2:
+        raise ShapeError(
+            f"jnp.{'triu' if upper else 'tril'} needs at least two dimensions.",
+            got=f"got {aval.text()}",
+        )
     rows, columns = aval.shape[-2:]
     at_or_below = np.arange(rows)[:, None] + (k - 1 if upper else k) >= np.arange(columns)[None, :]
     mask = broadcasting.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))

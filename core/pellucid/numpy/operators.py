@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.numpy import creation, elementwise, manipulation
+from pellucid.numpy import (
+    creation,
+    elementwise,
+    index_update,
+    indexing,
+    manipulation,
+    products,
+    reductions,
+    sorting,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import convert
-from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
+from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
@@ -75,7 +84,9 @@ def _traced(function: Any, *, swapped: bool) -> Callable[[Any, Any], Any]:
 def _power(x: Any, y: Any) -> Any:
     """`x ** y`; a Python integer exponent is known when compiling, so it has a call of its own."""
     if type(y) is int:
-        return _integer_power(x, y) if not isinstance(x, Tracer) else elementwise.integer_power(x, y)
+        return (
+            _integer_power(x, y) if not isinstance(x, Tracer) else elementwise.integer_power(x, y)
+        )
     if not is_array_like(y):
         return NotImplemented
     return elementwise.power(x, y)
@@ -89,8 +100,16 @@ def _integer_power(x: Any, y: int) -> Any:
 def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """`x` converted to `dtype`; complex to real drops the imaginary part, as NumPy does."""
     del copy
-    wanted = dtypes.check_user_dtype(dtype, "astype") if dtype is not None else dtypes.default_float_dtype()
-    wanted = wanted if isinstance(wanted, dtypes.ExtendedDType) else dtypes.canonicalize(np.dtype(wanted))
+    wanted = (
+        dtypes.check_user_dtype(dtype, "astype")
+        if dtype is not None
+        else dtypes.default_float_dtype()
+    )
+    wanted = (
+        wanted
+        if isinstance(wanted, dtypes.ExtendedDType)
+        else dtypes.canonicalize(np.dtype(wanted))
+    )
     result = _astype(x, wanted)
     return result if device is None else creation.asarray(result, device=device)
 
@@ -109,20 +128,32 @@ def _astype(x: Any, dtype: Any) -> Any:
 def _iterate(x: Any) -> Any:
     if not x.shape:
         raise TypeError("iteration over a 0-dimensional array")
-    return iter(manipulation.unstack(x)) if isinstance(x, Tracer) else iter([x[i] for i in range(x.shape[0])])
+    return (
+        iter(manipulation.unstack(x))
+        if isinstance(x, Tracer)
+        else iter([x[i] for i in range(x.shape[0])])
+    )
 
 
 def _contains(x: Any, item: Any) -> Any:
     return bool((x == item).any())
 
 
-def _reshape(x: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
+def _reshape(
+    x: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None
+) -> Any:
     shape = args[0] if len(args) == 1 else args
     return manipulation.reshape(x, shape, order, copy=copy, out_sharding=out_sharding)
 
 
 def _transpose(x: Any, *args: Any) -> Any:
-    axes = None if not args or args == (None,) else args[0] if len(args) == 1 and np.ndim(args[0]) else args
+    axes = (
+        None
+        if not args or args == (None,)
+        else args[0]
+        if len(args) == 1 and np.ndim(args[0])
+        else args
+    )
     return manipulation.transpose(x, axes)
 
 
@@ -130,10 +161,18 @@ def _round(x: Any, ndigits: int | None = None) -> Any:
     return elementwise.round(x, ndigits or 0)
 
 
-def _view(x: Any, dtype: Any = None, type: None = None) -> Any:  # noqa: A002
+def _view(x: Any, dtype: Any = None, type: None = None) -> Any:
     """The bits of `x` read as `dtype`."""
     del type
     return x if dtype is None else bitcast_convert_type(x, np.dtype(dtype))
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    return products.matmul(x, y) if is_array_like(y) else NotImplemented
+
+
+def _matmul_reversed(x: Any, y: Any) -> Any:
+    return products.matmul(y, x) if is_array_like(y) else NotImplemented
 
 
 METHODS: dict[str, Any] = {
@@ -142,11 +181,17 @@ METHODS: dict[str, Any] = {
     "flatten": manipulation.ravel, "nonzero": manipulation.nonzero, "ravel": manipulation.ravel,
     "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,
     "swapaxes": manipulation.swapaxes, "transpose": _transpose, "view": _view, "__iter__": _iterate,
-    "__contains__": _contains, "__round__": _round,
+    "__contains__": _contains, "__round__": _round, "__getitem__": indexing.getitem,
+    "__setitem__": index_update.setitem, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
+    "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
+    "argsort": sorting.argsort, "cumprod": reductions.cumprod, "cumsum": reductions.cumsum, "dot": products.dot,
+    "max": reductions.max, "mean": reductions.mean, "min": reductions.min, "prod": reductions.prod,
+    "ptp": reductions.ptp, "sort": sorting.sort, "std": reductions.std, "sum": reductions.sum,
+    "trace": reductions.trace, "var": reductions.var,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
-    "imag": elementwise.imag,
+    "imag": elementwise.imag, "at": index_update.IndexUpdateHelper,
 }  # fmt: skip
 
 
@@ -173,6 +218,6 @@ def install() -> None:
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
         setattr(ArrayImpl, f"__{name}__", function)
     for cls in (Tracer, ArrayImpl):
-        cls.__pow__ = _power  # type: ignore[attr-defined]
+        cls.__pow__ = _power
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)

@@ -44,7 +44,9 @@ def convert(x: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> A
     if type(x) in _PYTHON_SCALARS:
         if aval.dtype == dtype and aval.weak_type == weak_type:
             return x
-        return np.asarray(x, dtype)[()] if not weak_type else convert_element_type(x, dtype, weak_type)
+        return (
+            np.asarray(x, dtype)[()] if not weak_type else convert_element_type(x, dtype, weak_type)
+        )
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
     return convert_element_type(x, dtype, weak_type)
@@ -79,11 +81,11 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
 
     Elementwise primitives stretch dimensions of size 1 themselves. Raises ShapeError for shapes that don't fit.
     """
-    shapes = [type_of(x).shape for x in operands]  # type: ignore[attr-defined]
-    first = shapes[0]
-    if all(s == first for s in shapes):
+    shapes = [type_of(x).shape for x in operands]
+    distinct = {s for s in shapes if s}
+    if len(distinct) <= 1:
         return list(operands)
-    ranks = {len(s) for s in shapes if s}
+    ranks = {len(s) for s in distinct}
     if len(ranks) > 1:
         _note_rank_promotion(name, shapes)
     try:
@@ -113,6 +115,9 @@ def _note_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
 
 def promote_arguments(name: str, *operands: Any) -> list[Any]:
     """`operands` of one dtype and of shapes that elementwise primitives accept."""
+    aval = getattr(operands[0], "aval", None)
+    if aval is not None and all(getattr(x, "aval", None) is aval for x in operands):
+        return list(operands)  # types are interned: one type, nothing to promote
     return promote_shapes(name, *promote_dtypes(name, *operands))
 
 
@@ -131,6 +136,8 @@ def broadcast_arrays(name: str, *operands: Any) -> list[Any]:
     shapes = [aval_of(name, x, i).shape for i, x in enumerate(operands)]
     shape = broadcast_shapes(*shapes)
     return [
-        x if s == shape else broadcast_in_dim(x, shape, tuple(range(len(shape) - len(s), len(shape))))
+        x
+        if s == shape
+        else broadcast_in_dim(x, shape, tuple(range(len(shape) - len(s), len(shape))))
         for x, s in zip(operands, shapes, strict=True)
     ]

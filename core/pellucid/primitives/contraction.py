@@ -13,6 +13,7 @@ from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.movement import transpose
@@ -67,7 +68,7 @@ class Bilinear(Primitive[Any]):
         for rule, x in zip(rules, operands, strict=False):
             if not is_linear(x):
                 found.append(None)
-            elif type(cotangent) is Zero:
+            elif type(cotangent) is Zero or type_of(cotangent).size == 0:  # type: ignore[attr-defined]
                 found.append(Zero(x.aval))
             else:
                 found.append(converted(rule(cotangent, operands, params), x.aval.dtype))
@@ -83,7 +84,9 @@ class Bilinear(Primitive[Any]):
 
 
 def converted(x: Any, dtype: Any) -> Any:
-    """`x` with elements of `dtype`."""
+    """`x` with elements of `dtype`; of complex ones the real part, if it is real."""
+    if type_of(x).dtype.kind == "c" != dtype.kind:  # type: ignore[attr-defined]
+        x = real(x)
     return x if type_of(x).dtype == dtype else convert_element_type(x, dtype)  # type: ignore[attr-defined]
 
 

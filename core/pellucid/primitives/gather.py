@@ -203,7 +203,7 @@ def fill_in(dtype: Any, params: GatherParams) -> Any:
     return np.asarray(value).astype(stored)
 
 
-def _fill_param(dtype: Any, fill_value: Any) -> Any:
+def fill_param(dtype: Any, fill_value: Any) -> Any:
     """A fill value as a hashable Python number; all NaNs are one object, so that params compare equal."""
     if fill_value is None:
         return default_fill_value(dtype)
@@ -244,7 +244,7 @@ def gather(
     filled = kind is GatherScatterMode.FILL_OR_DROP
     params = GatherParams(
         with_int_fields(dimension_numbers),
-        _fill_param(type_of(operand).dtype, fill_value) if filled else None,  # type: ignore[attr-defined]
+        fill_param(type_of(operand).dtype, fill_value) if filled else None,  # type: ignore[attr-defined]
         bool(indices_are_sorted),
         kind,
         tuple(map(operator.index, slice_sizes)),
@@ -274,6 +274,8 @@ class Scatter(Primitive[ScatterParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: ScatterParams) -> Sequence[ShapedArray]:
         x, indices, updates = avals
         check_scatter(self.name, x, indices, updates, params.dimension_numbers)
+        if self.combine is not None:
+            self.update_program(x.dtype, params)  # raises for elements that can't be combined
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
     def batch(
@@ -324,21 +326,19 @@ class Scatter(Primitive[ScatterParams]):
             "unique_indices": ctx.boolean(params.unique_indices),
         }
         [result] = ctx.avals_out
+        program = self.update_program(physical(aval).dtype, params)
+        consts = [ctx.constant(np.asarray(c)) for c in program.consts]
         op = ctx.op("stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1)
-        ctx.jaxpr_body(op.regions[0], self.update_program(physical(aval).dtype).jaxpr)
+        ctx.jaxpr_body(op.regions[0], program.jaxpr, consts)
         return [op.result]
 
-    def update_program(self, dtype: Any) -> ClosedJaxpr:
-        """The program of `combine` on scalars."""
+    def update_program(self, dtype: Any, params: Any) -> ClosedJaxpr:
+        """The program, on scalars, that combines what is there with an update."""
         return _update_program(self.combine or _replaced, dtype)
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
-        dtype = equation.operands[0].aval.dtype
-        return {
-            **super().printed_params(equation),
-            "update_consts": (),
-            "update_jaxpr": self.update_program(dtype) if self.combine else None,
-        }
+        program = self.update_program(equation.operands[0].aval.dtype, equation.params) if self.combine else None
+        return {**super().printed_params(equation), "update_consts": (), "update_jaxpr": program}
 
 
 def _replaced(old: Any, new: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -68,6 +69,8 @@ class ReduceExtreme(Reduction):
         [x], [t] = primals, tangents
         aval: Any = type_of(x)
         y = bind1(self, x, params=params)
+        if aval.size == 0:
+            return [y], [Zero(type_of(y).tangent())]
         kept = tuple([1 if i in params.axes else size for i, size in enumerate(aval.shape)])
         chosen = converted(eq(x, reshape(y, kept)), aval.dtype)
         count = reduce_sum(chosen, params.axes)
@@ -84,10 +87,10 @@ class ReduceProd(Reduction):
         aval: Any = type_of(x)
         kept = [i for i in range(aval.ndim) if i not in params.axes]
         rest = tuple([aval.shape[i] for i in kept])
-        count = int(np.prod([aval.shape[i] for i in params.axes], dtype=np.int64))
-        if count == 0:
+        if aval.size == 0:
             y = bind1(self, x, params=params)
             return [y], [Zero(type_of(y).tangent())]
+        count = math.prod([aval.shape[i] for i in params.axes])
 
         def in_front(value: Any) -> Any:
             return reshape(transpose(value, (*params.axes, *kept)), (count, *rest))

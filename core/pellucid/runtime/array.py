@@ -1,24 +1,25 @@
-"""`Array`: values on devices. jaxlib's class, given its Python attributes here.
+"""`Array`: values on devices. jaxlib's class, given its Python attributes here and in `host` and `interchange`.
 
 Operators and NumPy's methods are installed by `wiring`; they are the NumPy API.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import DeletedArrayError, DeviceError
-from pellucid.base.events import TransferFinished, on, publish
+from pellucid.base.errors import ArgumentValueError, DeletedArrayError, DeviceError
 from pellucid.base.source import describe
 from pellucid.runtime import platforms
 from pellucid.runtime.donation import donors_of
+from pellucid.runtime.failures import runtime_error
+from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl
+from pellucid.xla.compile import JaxRuntimeError
 
 __all__ = ["Array", "ArrayImpl", "Shard", "attribute", "method"]
 
@@ -43,7 +44,12 @@ def method(name: str) -> Callable[[Callable[..., Any]], Any]:
     return install
 
 
-# What an array is ---------------------------------------------------------------------------------
+def default_sharding() -> Any:
+    """Where a new array goes if nobody says: one device, uncommitted."""
+    return make_single_device_sharding(platforms.default_device())
+
+
+# Type ---------------------------------------------------------------------------------------------
 
 for _name in ("shape", "dtype", "ndim", "size", "weak_type"):
     # One C-level getter on top of another: no Python frame for the attributes that are read most.
@@ -55,26 +61,43 @@ for _name in ("shape", "dtype", "ndim", "size", "weak_type"):
 
 @attribute("itemsize")
 def _itemsize(array: Any) -> int:
+    """Bytes of one element."""
     return np.dtype(array.dtype).itemsize
 
 
 @attribute("nbytes")
 def _nbytes(array: Any) -> int:
+    """Bytes of all elements, wherever they lie."""
     return array.aval.nbytes
+
+
+@method("__len__")
+def _len(array: Any) -> int:
+    return len(array.aval)
+
+
+ArrayImpl.__hash__ = None
+ArrayImpl.__array_priority__ = 100
+
+
+# Place --------------------------------------------------------------------------------------------
 
 
 @attribute("sharding")
 def _sharding(array: Any) -> Any:
+    """Which device holds which part, in which memory."""
     return array._sharding
 
 
 @attribute("committed")
 def _committed(array: Any) -> bool:
+    """Whether the user chose the array's devices, so that computations on it must run there."""
     return array._committed
 
 
 @attribute("device")
 def _device(array: Any) -> Any:
+    """The array's device; its sharding if it has several."""
     check_not_deleted(array)
     devices = array._sharding._internal_device_list
     return devices[0] if len(devices) == 1 else array._sharding
@@ -89,39 +112,58 @@ def _devices(array: Any) -> set[Any]:
 
 @attribute("is_fully_addressable")
 def _is_fully_addressable(array: Any) -> bool:
+    """Whether all parts lie on this process's devices."""
     return array._sharding.is_fully_addressable
 
 
 @attribute("is_fully_replicated")
 def _is_fully_replicated(array: Any) -> bool:
+    """Whether each device holds the whole array."""
     return array._sharding.is_fully_replicated
 
 
-@method("__len__")
-def _len(array: Any) -> int:
-    if not array.aval.shape:
-        raise TypeError("len() of a 0-dimensional array")
-    return array.aval.shape[0]
-
-
-class Shard(NamedTuple):
-    """One device's part of an array: where it is, which part it is, its data (None on other processes)."""
-
-    device: Any
-    index: tuple[slice, ...]
-    replica_id: int
-    data: Any
-
-
-def _shards(array: Any, *, addressable_only: bool) -> list[Shard]:
+@attribute("format")
+def _format(array: Any) -> Format:
+    """The array's layout in memory, and its sharding."""
     check_not_deleted(array)
-    index_map = array._sharding.devices_indices_map(array.shape)
-    local = {shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)}
-    seen: dict[str, int] = {}
+    return Format(Layout.from_pjrt_layout(array._pjrt_layout), array._sharding)
+
+
+class Shard:
+    """One device's part of an array: where it is, which part it is, and its data.
+
+    `replica_id` numbers the devices that hold the same part; `data` is an array on the device, None where
+    the device belongs to another process.
+    """
+
+    __slots__ = ("device", "index", "replica_id", "data")
+
+    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any) -> None:
+        self.device = device
+        self.index = index
+        self.replica_id = replica_id
+        self.data = data
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
+
+
+def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
+    """The shards of `array` in the order of its devices."""
+    check_not_deleted(array)
+    sharding = array._sharding
+    local = {
+        shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)
+    }
+    seen: dict[tuple[Any, ...], int] = {}
     shards = []
-    for device, index in index_map.items():
-        replica_id = seen.get(repr(index), 0)
-        seen[repr(index)] = replica_id + 1
+    for device, index in sharding.devices_indices_map(array.shape).items():
+        key = tuple((s.start, s.stop) for s in index)
+        replica_id = seen.get(key, 0)
+        seen[key] = replica_id + 1
         if device in local or not addressable_only:
             shards.append(Shard(device, index, replica_id, local.get(device)))
     return shards
@@ -129,22 +171,30 @@ def _shards(array: Any, *, addressable_only: bool) -> list[Shard]:
 
 @attribute("addressable_shards")
 def _addressable_shards(array: Any) -> list[Shard]:
-    return _shards(array, addressable_only=True)
+    """The parts on this process's devices."""
+    return shards_of(array, addressable_only=True)
 
 
 @attribute("global_shards")
 def _global_shards(array: Any) -> list[Shard]:
-    return _shards(array, addressable_only=False)
+    """The parts on all devices; those of other processes have no data here."""
+    return shards_of(array, addressable_only=False)
 
 
 @method("addressable_data")
 def _addressable_data(array: Any, index: int) -> Any:
     """The data of this process's shard number `index`, as an array on one device."""
     check_not_deleted(array)
-    return arrays.shards_of(array)[index]
+    shards = arrays.shards_of(array)
+    if not -len(shards) <= index < len(shards):
+        raise ArgumentValueError(
+            f"there is no shard {index}.", got=f"{array.aval.text()} has {len(shards)} shards here"
+        )
+    return shards[index]
 
 
 # Deletion -----------------------------------------------------------------------------------------
+
 
 def check_not_deleted(array: Any) -> None:
     """Raise DeletedArrayError, naming the calls that may have taken its memory, if `array` is gone."""
@@ -161,163 +211,95 @@ def check_not_deleted(array: Any) -> None:
     )
 
 
-# Values on the host -------------------------------------------------------------------------------
+class SharedMemory:
+    """What arrays over the same memory know together."""
+
+    __slots__ = ("is_exported",)
+
+    def __init__(self) -> None:
+        self.is_exported = False
+        """Whether a capsule was made of it, which another library may still hold."""
 
 
-@attribute("_value")
-def value_of(array: Any) -> np.ndarray:
-    """The whole array as a read-only NumPy array, kept once fetched."""
-    cached = array._npy_value
-    if cached is None:
-        check_not_deleted(array)
-        cached = _fetch(array)
-        cached.flags.writeable = False
-        array._npy_value = cached
-        if on.transfer_finished:
-            publish(on.transfer_finished, TransferFinished("device_to_host", cached.nbytes, 0.0))
-    return cached
+def shared_memory_of(array: Any) -> SharedMemory:
+    """The facts that `array` shares with other arrays over its memory; `share_memory` makes them share."""
+    found = getattr(array, "_memory", None)
+    if found is None:
+        found = array._memory = SharedMemory()
+    return found
 
 
-def _fetch(array: Any) -> np.ndarray:
-    sharding = array._sharding
-    if not array.is_fully_addressable and not sharding.is_fully_replicated:
+def share_memory(alias: Any, array: Any) -> Any:
+    """Note that `alias`, which is returned, lies over the memory of `array`."""
+    alias._memory = shared_memory_of(array)
+    return alias
+
+
+def is_exported(array: Any) -> bool:
+    """Whether another library may hold the memory of `array`; jaxlib ends the process if it is deleted then."""
+    found = getattr(array, "_memory", None)
+    return found is not None and found.is_exported
+
+
+_delete_unchecked = ArrayImpl.delete
+
+
+@method("delete")
+def _delete(array: Any) -> None:
+    """Give the array's memory back now; using the array afterwards raises DeletedArrayError."""
+    if is_exported(array):
         raise DeviceError(
-            "an array whose parts lie on other processes' devices can't be read here.",
-            got=f"{array.aval.text()} with {sharding}",
-            do="Use `multihost_utils.process_allgather`, or read `array.addressable_shards`.",
+            "an array whose memory was shared through DLPack can't be deleted.",
+            got=array.aval.text(),
+            do="Drop your references to it (`del x`); its memory goes with the last of them.",
         )
-    if len(sharding._internal_device_list) == 1:
-        return arrays.single_device_to_numpy(array)
-    if sharding.is_fully_replicated:
-        return arrays.single_device_to_numpy(arrays.shards_of(array)[0])
-    whole = np.empty(array.shape, array.dtype)
-    for shard in _shards(array, addressable_only=True):
-        if shard.replica_id == 0:
-            whole[shard.index] = arrays.single_device_to_numpy(shard.data)
-    return whole
+    _delete_unchecked(array)
 
 
-@method("__array__")
-def _to_numpy(array: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    value = value_of(array)
-    return np.array(value, dtype=dtype, copy=copy) if copy or dtype is not None else value
+_clone_unchecked = ArrayImpl.clone
 
 
-@method("copy_to_host_async")
-def _copy_to_host_async(array: Any) -> None:
-    """Start copying to the host; a later `np.asarray` waits less."""
+@method("clone")
+def _clone(array: Any) -> Any:
+    """Another array over the same memory."""
     check_not_deleted(array)
-    if array._npy_value is None:
-        arrays.copy_to_host_async(array)
+    return share_memory(_clone_unchecked(array), array)
 
 
-@method("__bool__")
-def _bool(array: Any) -> bool:
-    if array.size != 1:
-        raise ValueError(
-            f"the truth value of an array with {array.size} elements is ambiguous: {array.aval.text()}. "
-            "Use `.any()` or `.all()`."
-        )
-    return bool(value_of(array))
+def _checked(name: str) -> None:
+    """Let the C++ method `name` raise our errors; some of them end the process on a deleted array."""
+    unchecked = getattr(ArrayImpl, name)
+
+    def checked(array: Any) -> Any:
+        check_not_deleted(array)
+        try:
+            return unchecked(array)
+        except JaxRuntimeError as error:
+            raise runtime_error(f"Array.{name}", error) from None
+
+    checked.__name__ = name
+    checked.__doc__ = _CHECKED[name]
+    setattr(ArrayImpl, name, checked)
 
 
-def _scalar(array: Any, use: str) -> Any:
-    if array.size != 1:
-        raise TypeError(f"only arrays with one element can be used as {use}, got {array.aval.text()}.")
-    return value_of(array).reshape(())[()]
+_CHECKED = {
+    "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",
+    "is_ready": "Whether the array is computed.",
+    "platform": "Name of the platform that holds the array.",
+    "on_device_size_in_bytes": "Bytes that the array takes on this process's devices.",
+    "unsafe_buffer_pointer": "Address of the array's memory on its device.",
+    "_fully_replicated_shard": "One device's copy of an array that each device holds whole.",
+}
+for _name in _CHECKED:
+    _checked(_name)
 
 
-@method("__int__")
-def _int(array: Any) -> int:
-    return int(_scalar(array, "a Python int"))
+def _gone(name: str, instead: str) -> None:
+    def getter(array: Any) -> Any:
+        raise AttributeError(f"arrays have no `{name}`; use `{instead}`.")
+
+    setattr(ArrayImpl, name, property(getter))
 
 
-@method("__float__")
-def _float(array: Any) -> float:
-    return float(_scalar(array, "a Python float"))
-
-
-@method("__complex__")
-def _complex(array: Any) -> complex:
-    return complex(_scalar(array, "a Python complex"))
-
-
-@method("__index__")
-def _index(array: Any) -> int:
-    if array.shape != () or array.dtype.kind not in "iu":
-        raise TypeError(f"only integer scalar arrays can be used as an index, got {array.aval.text()}.")
-    return int(value_of(array))
-
-
-@method("tolist")
-def _tolist(array: Any) -> Any:
-    """Nested Python lists of Python numbers."""
-    return value_of(array).tolist()
-
-
-@method("item")
-def _item(array: Any, *index: int) -> Any:
-    """One element as a Python number."""
-    return value_of(array).item(*index)
-
-
-@method("__copy__")
-def _copy(array: Any) -> Any:
-    return array
-
-
-@method("__reduce__")
-def _reduce(array: Any) -> Any:
-    function, arguments, state = value_of(array).__reduce__()
-    return _rebuilt, (function, arguments, state, {"weak_type": array.weak_type})
-
-
-def _rebuilt(function: Any, arguments: Any, state: Any, facts: dict[str, Any]) -> Any:
-    value = function(*arguments)
-    value.__setstate__(state)
-    return from_host(value, weak_type=facts["weak_type"])
-
-
-from_host: Callable[..., Any]
-
-
-def _unset(value: np.ndarray, **more: Any) -> Any:
-    raise RuntimeError("pellucid.runtime.transfer is not loaded")
-
-
-from_host = _unset
-
-
-@method("__repr__")
-def _repr(array: Any) -> str:
-    weak = ", weak_type=True" if array.weak_type else ""
-    tail = f"dtype={array.dtype}{weak})"
-    if array.is_deleted():
-        return f"Array(shape={array.shape}, {tail[:-1]}, deleted)"
-    if not array.is_fully_addressable:
-        return f"Array(shape={array.shape}, {tail}"
-    if array.size == 0 and math.prod(array.shape) == 0:
-        return f"Array([], shape={array.shape}, {tail}"
-    body = np.array2string(np.asarray(value_of(array)), prefix="Array(", separator=", ", suffix=",")
-    last_line = len(body) - body.rfind("\n") - 1
-    separator = "\n      " if last_line + len(tail) + 3 > np.get_printoptions()["linewidth"] else " "
-    return f"Array({body},{separator}{tail}"
-
-
-@method("__str__")
-def _str(array: Any) -> str:
-    return str(value_of(array)) if array.is_fully_addressable else repr(array)
-
-
-@method("__format__")
-def _format(array: Any, spec: str) -> str:
-    return format(value_of(array)[()], spec) if array.ndim == 0 else format(str(array), spec)
-
-
-def default_sharding() -> Any:
-    """Where a new array goes if nobody says: one device, uncommitted."""
-    return make_single_device_sharding(platforms.default_device())
-
-
-ArrayImpl.__hash__ = None
-ArrayImpl.__array_priority__ = 100
+_gone("device_buffer", "addressable_data(0)")
+_gone("device_buffers", "[shard.data for shard in array.addressable_shards]")

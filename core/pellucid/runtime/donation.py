@@ -15,6 +15,7 @@ class Donor(NamedTuple):
 
 _donors: dict[Any, list[Donor]] = {}
 _KEPT = 256
+_KEPT_FOR_ONE_TYPE = 16
 
 
 def note(spec: Any, call: Any, source: Any) -> None:
@@ -26,10 +27,19 @@ def note(spec: Any, call: Any, source: Any) -> None:
     paths = spec.debug_info(call).argument_names
     for path, aval, donated in zip(paths, call.avals, spec.donated(call), strict=True):
         if donated:
-            donors = _donors.setdefault(aval, [])
-            donor = Donor(spec.name, path, source)
-            if donor not in donors:
-                donors.append(donor)
+            _add(aval, Donor(spec.name, path, source))
+
+
+def note_put(aval: Any, source: Any) -> None:
+    """Remember that `device_put` took the memory of an array of type `aval`."""
+    _add(aval, Donor("device_put", "x", source))
+
+
+def _add(aval: Any, donor: Donor) -> None:
+    donors = _donors.setdefault(aval, [])
+    if donor not in donors:
+        donors.append(donor)
+        del donors[:-_KEPT_FOR_ONE_TYPE]
     while len(_donors) > _KEPT:
         _donors.pop(next(iter(_donors)))
 

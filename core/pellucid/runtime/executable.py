@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base.errors import ExecutionError, OutOfMemoryError
 from pellucid.ir.effects import Effect
-from pellucid.runtime.memory import largest_live_arrays
+from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import shard_argument
 from pellucid.xla import arrays
-from pellucid.xla.calls import FastPath
-from pellucid.xla.compile import JaxRuntimeError, result_handler
+from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
+from pellucid.xla.compile import JaxRuntimeError, allocated_bytes, result_handler
+
+
+_LARGE_BYTES = 64 << 20
+"""Programs that allocate this much run for so long that the detour over Python (4 us) does not show."""
 
 
 class Executable:
@@ -36,6 +39,7 @@ class Executable:
         committed: bool,
         effects: Sequence[Effect] = (),
         has_side_effects: bool = False,
+        calls_host: bool = False,
         keep_alive: Any = None,
     ) -> None:
         self.name = name
@@ -49,6 +53,10 @@ class Executable:
         self.effects = tuple(effects)
         self.has_side_effects = has_side_effects
         self.keep_alive = keep_alive
+        self.calls_host = calls_host
+        self.equation_ids: dict[int, int] | None = None
+        """For a program from disk: from the equation ids in its metadata to this process's."""
+        self._allocated_bytes: int | None = None
         self.const_sharding = self.in_shardings[: len(consts)]
         self.consts = [
             shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
@@ -90,38 +98,45 @@ class Executable:
         """The devices that run the program, in order."""
         return list(self.loaded.local_devices())
 
-    def fast_path(self, out_tree: Any) -> FastPath | None:
-        """What the C++ call path needs to run this program alone; None if it has effects."""
-        if self.effects or self.has_side_effects:
+    def fast_path(self, out_tree: Any, arguments: Sequence[Any]) -> FastPath | None:
+        """What the C++ call path needs to run this program alone on arguments like these.
+
+        None for programs that must come through Python: those with effects or host callbacks, and those
+        large enough to run out of memory, whose errors C++ would raise as a bare ValueError.
+        """
+        if self.effects or self.has_side_effects or self.calls_host or self._is_large():
             return None
+        n_consts = len(self.consts)
+        kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
         return FastPath(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
-            in_shardings=self._kept_shardings,
+            in_shardings=[*self.const_sharding, *self._kept_shardings],
             out_shardings=self.out_shardings,
             out_avals=self.out_avals,
             out_committed=[self.committed] * len(self.out_avals),
-            kept_var_bitvec=self.kept,
-            in_device_local_layouts=[None] * len(self._kept_shardings),
+            kept_var_bitvec=[*[True] * n_consts, *self.kept],
+            in_device_local_layouts=[*[None] * n_consts, *map(_layout_of_argument, kept)],
             const_args=self.consts,
         )
+
+    def _is_large(self) -> bool:
+        if self._allocated_bytes is None:
+            self._allocated_bytes = allocated_bytes(self.loaded)
+        return self._allocated_bytes >= _LARGE_BYTES
 
     def block_until_ready(self, results: Sequence[Any]) -> None:
         """Wait for `results`."""
         arrays.batched_block_until_ready(list(results))
 
 
-def runtime_error(name: str, error: Exception) -> Exception:
-    """What the user sees when XLA's runtime reports `error` while running `name`."""
-    text = str(error)
-    if "RESOURCE_EXHAUSTED" in text or "Out of memory" in text:
-        return OutOfMemoryError(
-            f"`{name}` needs more memory than the device has.",
-            got=[text.splitlines()[0], *largest_live_arrays()],
-            do="Delete or donate arrays that are no longer needed, or use smaller or sharded ones.",
-        )
-    if isinstance(error, ValueError) and not any(
-        code in text for code in ("INTERNAL", "INVALID_ARGUMENT", "UNKNOWN", "FAILED_PRECONDITION", "UNIMPLEMENTED")
-    ):
-        return error
-    return ExecutionError(f"`{name}` failed while it ran.", got=text.splitlines()[:40])
+def _layout_of_argument(argument: Any) -> Any:
+    """What C++ is told of an argument's layout: None if it may take the argument as it is.
+
+    C++ would read a NumPy array's memory while the program runs, and show what is written to it meanwhile.
+    An argument that has a layout comes to `shard_argument` instead, which copies it. C++ keeps one entry for
+    all host values of a type, so only Python numbers, which have types of their own, are left to it.
+    """
+    if type(argument) is arrays.ArrayImpl or type(argument) in (int, float, complex):
+        return None
+    return COPIED_BY_PYTHON

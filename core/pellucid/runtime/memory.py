@@ -1,10 +1,41 @@
-"""Memory: live arrays and what devices report."""
+"""Memory: live arrays, and what devices report."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from pellucid.base.source import describe
 from pellucid.runtime import platforms
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """Memory of one device at one moment."""
+
+    device: Any
+    in_use_bytes: int
+    """What the allocator has handed out; where the platform doesn't say, the sum of live arrays."""
+    peak_bytes: int | None
+    """Highest `in_use_bytes` since the process began; None where the platform doesn't say."""
+    limit_bytes: int | None
+    """None where the platform states no limit."""
+    is_measured: bool
+    """Whether the platform's allocator reported it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveArray:
+    """One array that holds memory."""
+
+    array: Any
+    type: str
+    n_bytes: int
+    """Bytes on all of this process's devices together."""
+    device_bytes: dict[Any, int]
+    """For each of this process's devices, the bytes it holds."""
+    source: str | None
+    """The user's line that made the array, where it is known."""
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
@@ -12,9 +43,41 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     return [x for x in platforms.client(platform).live_arrays() if not x.is_deleted()]
 
 
-def largest_live_arrays(n: int = 5) -> list[str]:
-    """The `n` largest live arrays, in words."""
+def described_live_arrays() -> list[LiveArray]:
+    """The live arrays on all started platforms, with what they hold and where they come from; largest first."""
     found = [x for client in platforms.started_clients() for x in client.live_arrays()]
-    found = [x for x in found if not x.is_deleted()]
-    found.sort(key=lambda x: -x.nbytes)
-    return [f"live: {x.aval.text()}, {x.nbytes / 2**20:.1f} MiB" for x in found[:n]]
+    described = [_described(x) for x in found if not x.is_deleted()]
+    return sorted(described, key=lambda live: -live.n_bytes)
+
+
+def _described(array: Any) -> LiveArray:
+    local = array._sharding._internal_device_list.addressable_device_list
+    count = max(len(local), 1)
+    held = array.on_device_size_in_bytes()
+    device_bytes = dict.fromkeys(local, held // count)
+    source = describe(array.traceback) if array.traceback is not None else None
+    return LiveArray(array, array.aval.text(), held, device_bytes, source)
+
+
+def live_arrays_in_words(n: int = 5) -> list[str]:
+    """The `n` largest live arrays, one line each; no lines where nothing is known."""
+    return [
+        f"live: {live.type}, {live.n_bytes / 2**20:.1f} MiB"
+        + (f", made in {live.source}" if live.source else "")
+        for live in described_live_arrays()[:n]
+    ]
+
+
+def memory_of(device: Any) -> DeviceMemory:
+    """Memory of `device` now."""
+    stats = device.memory_stats()
+    if stats:
+        return DeviceMemory(
+            device,
+            stats.get("bytes_in_use", 0),
+            stats.get("peak_bytes_in_use"),
+            stats.get("bytes_limit"),
+            is_measured=True,
+        )
+    in_use = sum(live.device_bytes.get(device, 0) for live in described_live_arrays())
+    return DeviceMemory(device, in_use, None, None, is_measured=False)

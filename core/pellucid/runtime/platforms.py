@@ -11,9 +11,15 @@ from pellucid.base.errors import DeviceError, PlatformError
 from pellucid.base.events import logger
 from pellucid.ir.avals import shaped_array
 from pellucid.sharding.single_device import make_single_device_sharding
-from pellucid.xla import arrays, client as xla_client
+from pellucid.xla import client as xla_client, plugins
 
-_ALIASES = {"gpu": ("cuda", "rocm"), "cuda": ("cuda",), "rocm": ("rocm",), "cpu": ("cpu",), "tpu": ("tpu",)}
+_ALIASES = {
+    "cpu": ("cpu",),
+    "gpu": ("cuda", "rocm"),
+    "cuda": ("cuda",),
+    "rocm": ("rocm",),
+    "tpu": ("tpu",),
+}
 _lock = threading.RLock()
 _clients: dict[str, Any] = {}
 _failures: dict[str, str] = {}
@@ -23,35 +29,26 @@ _distributed_options: dict[str, Any] = {}
 
 def _make_cpu() -> Any:
     n_devices = xla_client.cpu_device_count(config.num_cpu_devices.value)
-    client = xla_client.make_cpu_client(n_devices, **_distributed_options)
-    devices = client.local_devices()
-    if len(devices) > 1:
-        import numpy as np  # noqa: PLC0415  (kept out of the module's import for a rare path)
-
-        def two_devices() -> Any:
-            aval = shaped_array((2,), np.dtype(np.float32))
-            pair = list(devices[:2])
-            sharding = _pair_sharding(pair)
-            # jaxlib refuses one host array given for both devices.
-            shards = [np.zeros(1, np.float32) for _ in pair]
-            return arrays.put(aval, sharding, shards, pair, True)
-
-        xla_client.answer_lookups(
-            client, shaped_array, make_single_device_sharding, two_devices
-        )
-    return client
+    return xla_client.make_cpu_client(n_devices, **_distributed_options)
 
 
-def _pair_sharding(devices: list[Any]) -> Any:
-    from pellucid.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: PLC0415
+def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
+    return make_single_device_sharding(device, memory_kind=memory_kind)
 
-    return NamedSharding(Mesh(devices, ("x",)), PartitionSpec("x"))
+
+def _make_cuda() -> Any:
+    return plugins.make_cuda_client(_gpu_distribution(), _distributed_options.get("distributed_client"))
+
+
+def _gpu_distribution() -> dict[str, Any]:
+    names = ("node_id", "num_nodes")
+    return {name: _distributed_options[name] for name in names if name in _distributed_options}
 
 
 _makers: dict[str, Callable[[], Any]] = {
     "cpu": _make_cpu,
-    "cuda": lambda: xla_client.make_cuda_client(),
-    "tpu": xla_client.make_tpu_client,
+    "cuda": _make_cuda,
+    "tpu": plugins.make_tpu_client,
 }
 
 
@@ -61,61 +58,76 @@ def register_platform(name: str, make: Callable[[], Any]) -> None:
     _ALIASES[name] = (name,)
 
 
-def _wanted() -> list[str]:
-    """Platforms to start, best first; a leading 'automatic' order where the user names none."""
-    text = config.platforms.value
-    if text:
-        return [name.strip() for name in text.split(",") if name.strip()]
+def _add_named_plugins() -> None:
+    for name in plugins.named_plugins():
+        if name not in _makers:
+            register_platform(name, lambda name=name: plugins.make_named_client(name))
+
+
+def _installed() -> list[str]:
+    """Platforms that have a plugin, best first: TPU, CUDA, others; the CPU comes last."""
     found = []
-    if xla_client.tpu_library() is not None:
+    if plugins.tpu_library() is not None:
         found.append("tpu")
-    if xla_client.cuda_plugin() is not None:
+    if plugins.cuda_plugin() is not None:
         found.append("cuda")
     found += [name for name in _makers if name not in ("cpu", "cuda", "tpu")]
     return [*found, "cpu"]
 
 
 def _start_all() -> None:
+    if _default:
+        return
     with _lock:
         if _default:
             return
-        chosen = bool(config.platforms.value)
-        for wanted in _wanted():
-            names = _ALIASES.get(wanted)
-            if names is None:
+        _add_named_plugins()
+        text = config.platforms.value
+        asked = [name.strip() for name in text.split(",") if name.strip()] if text else []
+        for name in asked or _installed():
+            problems = _start(name)
+            if problems and asked:
                 raise PlatformError(
-                    f"there is no platform {wanted!r}.", do=f"Known platforms: {', '.join(sorted(_ALIASES))}."
+                    f"platform {name!r} could not be started.",
+                    got=problems,
+                    do="Set the option `platforms` to one that can, for example 'cpu'.",
                 )
-            errors = []
-            for name in names:
-                if name in _clients:
-                    break
-                try:
-                    _clients[name] = _makers[name]() if name in _makers else _unsupported(name)
-                    break
-                except (xla_client.JaxRuntimeError, FileNotFoundError, OSError) as error:
-                    _failures[name] = str(error)
-                    errors.append(f"{name}: {error}")
-            else:
-                if chosen:
-                    raise PlatformError(
-                        f"platform {wanted!r} could not be started.",
-                        got=errors,
-                        do="Set `platforms` to one that can, for example 'cpu'.",
-                    )
+            if problems:
                 logger.warning(
-                    "pellucid: a plugin for %s is installed but could not be started (%s); using the next platform.",
-                    wanted, "; ".join(errors),
+                    "a plugin for %s is installed but could not be started (%s); using the next platform",
+                    name, "; ".join(problems),
                 )  # fmt: skip
         if not _clients:
-            raise PlatformError("no platform could be started.", got=[f"{k}: {v}" for k, v in _failures.items()])
-        if "cpu" not in _clients and not chosen:
-            _clients["cpu"] = _make_cpu()
-        _default.append(next(iter(_clients)))
+            raise PlatformError(
+                "no platform could be started.", got=[f"{k}: {v}" for k, v in _failures.items()]
+            )
+        first = next(iter(_clients))
+        xla_client.answer_lookups(_clients.get("cpu", _clients[first]), shaped_array, _sharding_of)
+        _default.append(first)
 
 
-def _unsupported(name: str) -> Any:
-    raise FileNotFoundError(f"no plugin for {name} is installed")
+def _start(wanted: str) -> list[str]:
+    """Start the first platform that `wanted` stands for; if none starts, what each of them said."""
+    names = _ALIASES.get(wanted)
+    if names is None:
+        raise PlatformError(
+            f"there is no platform {wanted!r}.",
+            do=f"Known platforms: {', '.join(sorted(_ALIASES))}.",
+        )
+    problems = []
+    for name in names:
+        if name in _clients:
+            return []
+        try:
+            if name not in _makers:
+                raise plugins.PluginMissingError(f"no plugin for {name} is installed")
+            _clients[name] = _makers[name]()
+        except (xla_client.JaxRuntimeError, OSError) as error:
+            _failures[name] = str(error)
+            problems.append(f"{name}: {error}")
+        else:
+            return []
+    return problems
 
 
 def client(platform: str | None = None) -> Any:
@@ -129,7 +141,7 @@ def client(platform: str | None = None) -> Any:
     raise DeviceError(
         f"platform {platform!r} is not available.",
         got=[f"started: {', '.join(_clients)}", *[f"{k}: {v}" for k, v in _failures.items()]],
-        do="Use one of the started platforms, or set `platforms` before the first use of a device.",
+        do="Use one of the started platforms, or set the option `platforms` before any device is used.",
     )
 
 
@@ -155,7 +167,9 @@ def devices(backend: str | None = None) -> list[Any]:
     return list(client(backend).devices())
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Any]:
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Any]:
     """Devices of this process, or of process `process_index`."""
     index = host_id if process_index is None else process_index
     chosen = client(backend)
@@ -218,7 +232,7 @@ def started_clients() -> list[Any]:
 
 
 def set_distributed_options(options: dict[str, Any]) -> None:
-    """Give the CPU client what it needs to join other processes; only before it starts."""
+    """Give the clients what they need to join other processes; only before they start."""
     if _clients:
         raise PlatformError(
             "devices were already used, so this process can't join others any more.",

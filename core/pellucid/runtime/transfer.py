@@ -1,22 +1,51 @@
-"""Between host and devices."""
+"""Between host and devices: how values get to where they are wanted."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import DeviceError
+from pellucid.base import config
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceError,
+    IntegerRangeError,
+)
 from pellucid.base.events import TransferFinished, on, publish
+from pellucid.base.source import capture
+from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_flatten_with_path, tree_map
+from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
-from pellucid.runtime import array as array_module
-from pellucid.runtime.array import check_not_deleted, value_of
-from pellucid.sharding.single_device import SingleDeviceSharding
+from pellucid.runtime import donation, guards, host
+from pellucid.runtime.array import (
+    check_not_deleted,
+    default_sharding,
+    is_exported,
+    share_memory,
+)
+from pellucid.runtime.failures import runtime_error
+from pellucid.runtime.host import fetched, value_of
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
+from pellucid.sharding.layout import AutoLayout, Format
+from pellucid.sharding.memory import MemorySpace
+from pellucid.sharding.placement import Sharding
+from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.pytree import flatten
+from pellucid.xla.compile import JaxRuntimeError
+from pellucid.xla.shardings import Device
+
+_host_to_device = config.transfer_guard_host_to_device.state
+_device_to_device = config.transfer_guard_device_to_device.state
+
+
+# Host to device -------------------------------------------------------------------------------------
 
 
 def from_host(value: Any, *, weak_type: bool = False, sharding: Any = None) -> Any:
@@ -24,23 +53,68 @@ def from_host(value: Any, *, weak_type: bool = False, sharding: Any = None) -> A
     aval = type_of(value)
     aval = shaped_array(aval.shape, aval.dtype, weak_type)  # type: ignore[attr-defined]
     committed = sharding is not None
-    return put_host(value, aval, sharding or array_module.default_sharding(), committed)
+    return put_host(value, aval, sharding or default_sharding(), committed)
 
 
-def put_host(value: Any, aval: ShapedArray, sharding: Any, committed: bool) -> Any:
-    """An array of type `aval` laid out as `sharding`, with the contents of host value `value`."""
+def put_host(
+    value: Any, aval: ShapedArray, sharding: Any, committed: bool, *, explicit: bool = False
+) -> Any:
+    """An array of type `aval` laid out as `sharding`, with the contents of host value `value`.
+
+    `explicit` tells transfer guards that the user asked for the transfer.
+
+    Raises: IntegerRangeError for a Python integer that the dtype can't hold.
+    """
     start = time.perf_counter()
-    host = np.asarray(value, dtype=physical(aval).dtype)
-    if type(sharding) is SingleDeviceSharding:
-        result = arrays.put(aval, sharding, [host], [sharding._device], committed)
+    dtype = physical(aval).dtype
+    if type(value) is np.ndarray and value.dtype == dtype:
+        data = value
     else:
-        index_map = sharding.addressable_devices_indices_map(host.shape)
-        shards = [host[index] for index in index_map.values()]
-        result = arrays.put(aval, sharding, shards, list(index_map), committed)
+        data = _as_numpy(value, dtype)
+    if type(sharding) is SingleDeviceSharding:
+        result = _put(aval, sharding, [data], [sharding._device], committed, explicit)
+    else:
+        index_map = sharding.addressable_devices_indices_map(data.shape)
+        shards = [data[index] for index in index_map.values()]
+        result = _put(aval, sharding, shards, list(index_map), committed, explicit)
     if on.transfer_finished:
-        seconds = time.perf_counter() - start
-        publish(on.transfer_finished, TransferFinished("host_to_device", host.nbytes, seconds))
+        _publish("host_to_device", result, data.nbytes, start)
     return result
+
+
+def _as_numpy(value: Any, dtype: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=dtype)
+    except OverflowError:
+        limits = np.iinfo(dtype)
+        raise IntegerRangeError(
+            f"a Python integer is too large for {dtype}.",
+            got=f"{value}; {dtype} holds {limits.min} to {limits.max}",
+            do="Switch on 64 bits with the option `jax_enable_x64`, or give the dtype: `np.uint32(...)`."
+            if dtype.itemsize < 8
+            else None,
+        ) from None
+
+
+def _put(
+    aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any], committed: bool, explicit: bool
+) -> Any:
+    try:
+        if _host_to_device.value == "allow":
+            return arrays.put(aval, sharding, shards, devices, committed)
+        with guards.passed("host_to_device", aval, sharding, explicit=explicit):
+            return arrays.put(aval, sharding, shards, devices, committed)
+    except JaxRuntimeError as error:
+        raise runtime_error("device_put", error) from None
+
+
+def _publish(direction: Any, result: Any, n_bytes: int, start: float) -> None:
+    """Publish a transfer; it is waited for, so that its seconds are those of the transfer."""
+    result.block_until_ready()
+    publish(on.transfer_finished, TransferFinished(direction, n_bytes, time.perf_counter() - start))
+
+
+# Device to device -----------------------------------------------------------------------------------
 
 
 def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
@@ -50,51 +124,326 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
         if x._sharding is sharding or x._sharding == sharding:
             return x
         return move(x, sharding, committed=x._committed)
-    aval = type_of(x)
-    return put_host(x, aval, sharding, committed=False)  # type: ignore[arg-type]
+    return put_host(x, type_of(x), sharding, committed=False)  # type: ignore[arg-type]
 
 
-def move(x: Any, sharding: Any, *, committed: bool) -> Any:
+def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> Any:
     """A copy of array `x` laid out as `sharding`."""
-    old = x._sharding
-    same_parts = len(old._internal_device_list) == len(sharding._internal_device_list) and (
-        type(old) is type(sharding) is SingleDeviceSharding
-        or (
-            type(sharding) is not SingleDeviceSharding
-            and type(old) is not SingleDeviceSharding
-            and list(old.devices_indices_map(x.shape).values())
-            == list(sharding.devices_indices_map(x.shape).values())
-        )
-    )
-    if same_parts:
-        result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
-        if result._committed is committed and result.aval is x.aval:
-            return result
-        return arrays.assemble(x.aval, sharding, arrays.shards_of(result), committed)
+    check_not_deleted(x)
+    start = time.perf_counter()
+    level = _device_to_device.value
+    try:
+        with _free if level == "allow" else guards.passed(
+            "device_to_device", x.aval, sharding, explicit=explicit
+        ):
+            result = _moved(x, sharding, committed)
+    except JaxRuntimeError as error:
+        raise runtime_error("device_put", error) from None
+    if on.transfer_finished:
+        _publish("device_to_device", result, x.nbytes, start)
+    return result
+
+
+_free: AbstractContextManager[None] = nullcontext()
+
+
+def _moved(x: Any, sharding: Any, committed: bool) -> Any:
+    old, aval = x._sharding, x.aval
+    if _has_same_parts(old, sharding, x.shape):
+        copy = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
+        return arrays.assemble(aval, sharding, _parts(copy), committed)
+    if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
+        whole = _parts(x)[0]
+        copies = [_copied_to(whole, device, sharding.memory_kind) for device in sharding.addressable_devices]
+        by_device = {c._sharding._device: c for c in copies}
+        local = sharding._internal_device_list.addressable_device_list
+        return arrays.assemble(aval, sharding, [by_device[d] for d in local], committed)
     if not x.is_fully_addressable:
         raise DeviceError(
             "an array that spans processes can't be laid out anew outside a compiled function.",
-            got=f"{x.aval.text()} from {old} to {sharding}",
+            got=f"{aval.text()} from {old} to {sharding}",
             do="Do it inside `jit` with `with_sharding_constraint`.",
         )
-    return put_host(value_of(x), x.aval, sharding, committed)
+    return put_host(value_of(x), aval, sharding, committed, explicit=True)
 
 
-def block_until_ready(x: Any) -> Any:
-    """`x`, a tree, once all its arrays are computed; raises what their computation raised.
+def _has_same_parts(old: Any, new: Any, shape: tuple[int, ...]) -> bool:
+    """Whether both cut an array into the same parts for devices in the same order."""
+    if type(old) is type(new) is SingleDeviceSharding:
+        return True
+    return len(old._internal_device_list) == len(new._internal_device_list) and list(
+        old.devices_indices_map(shape).values()
+    ) == list(new.devices_indices_map(shape).values())
 
-    >>> block_until_ready({"a": np.float32(1)})
-    {'a': np.float32(1.0)}
-    """
-    arrays.batched_block_until_ready([leaf for leaf in flatten(x)[0] if type(leaf) is ArrayImpl])
-    return x
+
+def _parts(x: Any) -> list[Any]:
+    return [x] if len(x._sharding._internal_device_list) == 1 else arrays.shards_of(x)
+
+
+def _copied_to(x: Any, device: Any, memory_kind: str | None) -> Any:
+    sharding = make_single_device_sharding(device, memory_kind=memory_kind)
+    return arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
 
 
 def copied(x: Any) -> Any:
     """A copy of array `x` in memory of its own, laid out as `x`."""
     check_not_deleted(x)
-    result = arrays.copy_to_devices(x, x._sharding._internal_device_list, x._sharding)
-    return arrays.rewrap(result, x.aval, x._sharding) if result.aval is not x.aval else result
+    sharding = x._sharding
+    result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
+    return arrays.rewrap(result, x.aval, sharding) if result.aval is not x.aval else result
 
 
-array_module.from_host = from_host
+# device_put -----------------------------------------------------------------------------------------
+
+
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Any:
+    """`x`, a tree of arrays, with every leaf on `device`.
+
+    `device` is a device, a sharding, a format, a memory space, None (the default device for host values; arrays
+    stay where they are), or a tree of these that is a prefix of `x`; so may be `donate` (the leaves' memory may be reused: a leaf
+    that leaves its device is deleted) and `may_alias` (False: never the memory of an array that is already
+    there). `src` is where the leaves are now, and is only checked. Arrays put on a stated device are committed to it.
+
+    Raises: ArgumentTypeError for leaves that are no arrays; TreeStructureError where a tree is no prefix.
+
+    >>> device_put({"w": np.ones(2, np.float32)})
+    {'w': Array([1., 1.], dtype=float32)}
+    """
+    leaves, tree, places = leaves_to_put(x, device, src, donate, may_alias)
+    try:
+        results = [put_leaf(leaf, *place) for leaf, place in zip(leaves, places, strict=True)]
+    except ArgumentTypeError:
+        _check_leaves("device_put", x)
+        raise
+    return tree.unflatten(results)
+
+
+def leaves_to_put(
+    x: Any, device: Any, src: Any, donate: Any, may_alias: Any
+) -> tuple[list[Any], Any, list[tuple[Any, Any, Any, Any]]]:
+    """The leaves of `x`, its structure, and for each leaf (device, src, donate, may_alias)."""
+    leaves, tree = tree_flatten(x)
+
+    def each(prefix: Any, name: str) -> list[Any]:
+        if isinstance(prefix, (bool, type(None), Device, Sharding, Format, MemorySpace)):
+            return [prefix] * len(leaves)
+        return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
+
+    places = zip(
+        each(device, "device"), each(src, "src"), each(donate, "donate"), each(may_alias, "may_alias"),
+        strict=True,
+    )  # fmt: skip
+    return leaves, tree, list(places)
+
+
+def put_leaf(
+    x: Any, device: Any = None, src: Any = None, donate: bool = False, may_alias: bool | None = None
+) -> Any:
+    """`device_put` of one array."""
+    if donate and may_alias:
+        raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
+    if isinstance(device, MemorySpace):
+        device = _in_space(x, device)
+    sharding = sharding_for(device)
+    if type(x) is not ArrayImpl:
+        aval: Any = type_of(x)
+        target = default_sharding() if sharding is None else sharding
+        return put_host(x, aval, target, committed=sharding is not None, explicit=True)
+    check_not_deleted(x)
+    _check_source(x, src)
+    target = x._sharding if sharding is None else sharding
+    if target is x._sharding or target.is_equivalent_to(x._sharding, x.ndim):
+        result = _here(x, target, x._committed or sharding is not None, may_alias)
+    else:
+        result = move(x, target, committed=True, explicit=True)
+        if donate and not is_exported(x):
+            donation.note_put(x.aval, capture())
+            result.block_until_ready()  # the copy reads what is deleted next
+            x.delete()
+    return result
+
+
+def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any:
+    """`x` on the devices where it is already."""
+    if may_alias is False:
+        x = copied(x)
+    if sharding is x._sharding and committed == x._committed:
+        return x
+    return share_memory(arrays.assemble(x.aval, sharding, _parts(x), committed), x)
+
+
+def _in_space(x: Any, space: MemorySpace) -> Any:
+    """The sharding of `x` in a memory space; None where it may stay."""
+    if space.memory_kind is None:
+        return None
+    return (x._sharding if type(x) is ArrayImpl else default_sharding()).with_memory_kind(space.memory_kind)
+
+
+def sharding_for(device: Any) -> Any:
+    """The sharding that `device`, as users state it, stands for; None for None."""
+    if device is None or isinstance(device, Sharding):
+        if getattr(device, "_internal_device_list", True) is None:
+            raise ArgumentValueError(
+                "device_put: the sharding's mesh has no devices.",
+                got=f"device: {device}",
+                do="Give the sharding a Mesh: `sharding.update(mesh=mesh)`.",
+            )
+        return device
+    if isinstance(device, Device):
+        return make_single_device_sharding(device)
+    if isinstance(device, Format):
+        if device.layout is None or isinstance(device.layout, AutoLayout):
+            return device.sharding
+        raise ArgumentValueError(
+            "device_put can't change the layout of elements in memory.",
+            got=f"device: {device}",
+            do="Compile a function whose result has the layout: `jit(..., out_shardings=format)`.",
+        )
+    raise ArgumentTypeError(
+        "device_put takes a device, a sharding, a format or None, or a tree of these.",
+        got=f"device: {type(device).__name__} ({device!r:.60})",
+        do="For a platform's first device, write `devices(platform)[0]`.",
+    )
+
+
+def _check_source(x: Any, src: Any) -> None:
+    said = sharding_for(src)
+    if said is not None and not said.is_equivalent_to(x._sharding, x.ndim):
+        raise ArgumentValueError(
+            "device_put: `src` is not where the array is.",
+            got=[f"src: {said}", f"the array's sharding: {x._sharding}"],
+        )
+
+
+def _check_leaves(caller: str, tree: Any) -> None:
+    """Raise ArgumentTypeError that names the leaves of `tree` that are no arrays, if there are any."""
+    wrong = []
+    for path, leaf in tree_flatten_with_path(tree)[0]:
+        try:
+            type_of(leaf)
+        except ArgumentTypeError:
+            kind = f" of dtype {leaf.dtype}" if isinstance(leaf, (np.ndarray, np.generic)) else ""
+            wrong.append(f"{shown_path('x', path)}: {type(leaf).__name__}{kind}")
+    if wrong:
+        raise ArgumentTypeError(
+            f"{caller} takes a tree of arrays and Python numbers.", got=wrong[:5]
+        ) from None
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+    """A tree of arrays that have one part for each of `devices`: `shards[i]`, a tree, on `devices[i]`.
+
+    Each leaf's first dimension numbers the devices.
+
+    >>> device_put_sharded([np.zeros(2, np.float32)], [devices()[0]]).shape
+    (1, 2)
+    """
+    if not isinstance(shards, Sequence) or isinstance(shards, str):
+        raise ArgumentTypeError("device_put_sharded takes a sequence of shards.", got=type(shards).__name__)
+    if len(shards) != len(devices):
+        raise ArgumentValueError(
+            "device_put_sharded takes one shard for each device.",
+            got=f"{len(shards)} shards, {len(devices)} devices",
+        )
+    sharding = _first_dimension_over(devices)
+
+    def stacked(*leaves: Any) -> Any:
+        avals: list[Any] = [type_of(leaf) for leaf in leaves]
+        kinds = {(aval.shape, aval.dtype) for aval in avals}
+        if len(kinds) != 1:
+            raise ArgumentValueError(
+                "device_put_sharded: the shards of one array have one shape and dtype.",
+                got=[aval.text() for aval in dict.fromkeys(avals)],
+            )
+        aval = shaped_array((len(leaves), *avals[0].shape), avals[0].dtype)
+        values = [_as_numpy(leaf, physical(avals[0]).dtype)[None] for leaf in leaves]
+        return _put(aval, sharding, values, list(devices), committed=True, explicit=True)
+
+    return tree_map(stacked, *shards)
+
+
+def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
+    """The tree `x` of arrays, copied to each of `devices`; a new first dimension numbers the copies.
+
+    >>> device_put_replicated(np.float32(3.0), [devices()[0]])
+    Array([3.], dtype=float32)
+    """
+    if not devices:
+        raise ArgumentValueError("device_put_replicated needs at least one device.")
+    return device_put_sharded([x] * len(devices), devices)
+
+
+def _first_dimension_over(devices: Sequence[Any]) -> Any:
+    name = "_devices"
+    return NamedSharding(Mesh(np.array(list(devices), dtype=object), (name,)), PartitionSpec(name))
+
+
+# Waiting and reading --------------------------------------------------------------------------------
+
+
+def device_get(x: Any) -> Any:
+    """The tree `x` with every array as a NumPy array; other leaves are left as they are.
+
+    >>> device_get({"a": device_put(1.5), "name": "net"})
+    {'a': array(1.5, dtype=float32), 'name': 'net'}
+    """
+    copy_to_host_async(x)
+    return tree_map(_got, x)
+
+
+def _got(leaf: Any) -> Any:
+    if type(leaf) is ArrayImpl:
+        return fetched(leaf, explicit=True)
+    return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then."""
+    return _each_array(x, host.copy_to_host_async, "copy_to_host_async")
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until every array of the tree `x` is computed, and give `x`; raises what computing them raised.
+
+    >>> block_until_ready([device_put(1.5), "anything else"])
+    [Array(1.5, dtype=float32, weak_type=True), 'anything else']
+    """
+    return _each_array(x, ArrayImpl.block_until_ready, "block_until_ready")
+
+
+def _each_array(x: Any, function: Any, method: str) -> Any:
+    """Call `function` on the arrays of the tree `x`, and `method` on other leaves that have it."""
+    for leaf in tree_flatten(x)[0]:
+        if type(leaf) is ArrayImpl:
+            function(leaf)
+        elif callable(own := getattr(leaf, method, None)):
+            own()
+    return x
+
+
+@host.method("to_device")
+def _to_device(array: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on `device`, a device or a sharding; of the array API standard."""
+    if stream is not None:
+        raise ArgumentValueError("to_device takes no stream: transfers are ordered by the data they need.")
+    return put_leaf(array, device)
+
+
+@host.method("__copy__")
+def _copy(array: Any) -> Any:
+    return copied(array)
+
+
+@host.method("__deepcopy__")
+def _deepcopy(array: Any, memo: Any) -> Any:
+    return copied(array)
+
+
+host.from_host = from_host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +13,20 @@ from pellucid.ir.jaxpr import Lineage
 from pellucid.xla import flags
 
 
+class _LateTrace:
+    """Stands at the bottom until `wiring` puts the trace there that compiles and runs primitives."""
+
+    is_eager = True
+
+    def interpret(self, primitive: Any, operands: tuple[Any, ...], params: Any) -> Any:
+        importlib.import_module("pellucid.wiring")
+        return Context.trace.interpret(primitive, operands, params)
+
+
 class Context(threading.local):
     """The state of one thread. `trace` is what `bind` asks; the others are stored on equations."""
 
-    trace: Any = None
+    trace: Any = _LateTrace()
     scope: NameStack | None = None
     lineage: Lineage | None = None
     source: Any = None
@@ -29,7 +40,7 @@ context = Context()
 _tracing_now = flags.tracing_now
 
 
-class use_trace:  # noqa: N801
+class use_trace:
     """Make `trace` the current one until the block ends."""
 
     __slots__ = ("trace", "previous")
@@ -52,7 +63,7 @@ class use_trace:  # noqa: N801
         context.trace = previous
 
 
-class use_lineage:  # noqa: N801
+class use_lineage:
     """Note `lineage` on the equations made until the block ends."""
 
     __slots__ = ("lineage", "previous")

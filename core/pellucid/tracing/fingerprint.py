@@ -22,10 +22,12 @@ from pellucid.xla.arrays import ArrayImpl
 _LARGEST = 4096
 """Containers and NumPy arrays with more items than this are not looked into."""
 _SCALARS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), range, slice)
-_FIXED_PATHS = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
+_FIXED_PATHS = tuple(
+    {sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
-class _Unknown(Exception):  # noqa: N818  (a signal, not an error)
+class _Unknown(Exception):
     """Some value can't be fingerprinted."""
 
 
@@ -53,10 +55,16 @@ class _Walk:
             return (kind.__name__, repr(value) if kind in (slice, float, complex) else value)
         if kind is types.FunctionType:
             return self.function(value)
-        if kind in (types.BuiltinFunctionType, np.ufunc, type, types.GenericAlias) or isinstance(value, np.dtype):
+        if kind in (types.BuiltinFunctionType, np.ufunc, type, types.GenericAlias) or isinstance(
+            value, np.dtype
+        ):
             return self.fixed(value)
         if kind is types.ModuleType:
-            return ("module", value.__name__, id(value)) if _is_fixed_module(value) else self.unknown(value)
+            return (
+                ("module", value.__name__, id(value))
+                if _is_fixed_module(value)
+                else self.unknown(value)
+            )
         if isinstance(value, type):
             return self.fixed(value)
         if kind is types.MethodType:
@@ -78,7 +86,11 @@ class _Walk:
         if kind in (tuple, list, set, frozenset, dict) and len(value) > _LARGEST:
             return self.unknown(value)
         if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
-            return (kind.__name__, kind if kind not in (tuple, list) else None, tuple(map(self.of, value)))
+            return (
+                kind.__name__,
+                kind if kind not in (tuple, list) else None,
+                tuple(map(self.of, value)),
+            )
         if kind in (set, frozenset):
             return (kind.__name__, frozenset(map(self.of, value)))
         if kind is dict:
@@ -190,7 +202,8 @@ def _all_names(code: types.CodeType) -> tuple[str, ...]:
 def _code_key(code: types.CodeType) -> Any:
     """What decides the behaviour of `code`, and the lines that its equations will point at."""
     constants = tuple(
-        _code_key(c) if isinstance(c, types.CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts
+        _code_key(c) if isinstance(c, types.CodeType) else (type(c).__name__, repr(c))
+        for c in code.co_consts
     )
     return (
         code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,

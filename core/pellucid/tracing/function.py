@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr
 from pellucid.ir.jaxpr import DebugInfo
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.values import type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 
 
@@ -39,7 +39,9 @@ def indices(value: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
             return (operator.index(value),)  # type: ignore[arg-type]
         return tuple(operator.index(v) for v in value)  # type: ignore[union-attr]
     except TypeError:
-        raise ArgumentTypeError(f"{what} must be an int or a sequence of ints.", got=f"got {value!r}") from None
+        raise ArgumentTypeError(
+            f"{what} must be an int or a sequence of ints.", got=f"got {value!r}"
+        ) from None
 
 
 def names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
@@ -50,7 +52,9 @@ def names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
         return (value,)
     found = tuple(value)
     if not all(isinstance(v, str) for v in found):
-        raise ArgumentTypeError(f"{what} must be a string or a sequence of strings.", got=f"got {value!r}")
+        raise ArgumentTypeError(
+            f"{what} must be a string or a sequence of strings.", got=f"got {value!r}"
+        )
     return found
 
 
@@ -87,7 +91,11 @@ def resolve_arguments(
                 got=f"signature: {name_of(function)}{signature}",
             )
     if argnames is None:
-        chosen = tuple(positional[n] for n in nums if n < len(positional) and parameters[n].kind is not inspect.Parameter.POSITIONAL_ONLY)
+        chosen = tuple(
+            positional[n]
+            for n in nums
+            if n < len(positional) and parameters[n].kind is not inspect.Parameter.POSITIONAL_ONLY
+        )
     elif argnums is None:
         nums = tuple(i for i, name in enumerate(positional) if name in chosen)
     return tuple(sorted(set(nums))), chosen
@@ -129,13 +137,12 @@ class FunctionSpec(NamedTuple):
             raise self._not_an_array(args, kwargs) from None
         return Call(leaves, tree, avals, static)
 
-    def _without_static(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Static, Any, dict[str, Any]]:
+    def _without_static(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[Static, Any, dict[str, Any]]:
         if not self.static_nums and not self.static_names:
             return _NO_STATIC, tuple(args), kwargs
-        positions = []
-        for n in self.static_nums:
-            if n < len(args):
-                positions.append((n, type(args[n]), args[n]))
+        positions = [(n, type(args[n]), args[n]) for n in self.static_nums if n < len(args)]
         keywords = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self.static_names]
         for where, _, value in (*positions, *keywords):
             try:
@@ -159,10 +166,10 @@ class FunctionSpec(NamedTuple):
     def _not_an_array(self, args: Sequence[Any], kwargs: dict[str, Any]) -> ArgumentTypeError:
         paths = self.argument_paths(args, kwargs)
         leaves, _ = flatten((tuple(args), kwargs))
-        bad = [(path, x) for path, x in zip(paths, leaves, strict=True) if not is_array_like(x)]
+        bad = [(path, x) for path, x in zip(paths, leaves, strict=True) if not _has_type(x)]
         return ArgumentTypeError(
             f"`{self.name}` got an argument that is not an array.",
-            got=[f"{path}: {type(x).__name__} ({x!r:.60})" for path, x in bad[:3]],
+            got=[f"{path}: {_kind_of(x)} ({x!r:.60})" for path, x in bad[:3]],
             do="Make it static with static_argnums or static_argnames, or pass an array.",
         )
 
@@ -170,7 +177,11 @@ class FunctionSpec(NamedTuple):
         """A name for each traced leaf, as `params['w']`."""
         with_paths, _ = flatten_with_path((tuple(args), kwargs))
         signature = signature_of(self.function)
-        positional = [] if signature is None else [p.name for p in signature.parameters.values() if p.kind in _POSITIONAL]
+        positional = (
+            []
+            if signature is None
+            else [p.name for p in signature.parameters.values() if p.kind in _POSITIONAL]
+        )
         dynamic = [n for i, n in enumerate(positional) if i not in self.static_nums]
         paths = []
         for path, _leaf in with_paths:
@@ -194,14 +205,22 @@ class FunctionSpec(NamedTuple):
 
     def debug_info(self, call: Call) -> DebugInfo:
         """Names for messages about this call."""
-        args, kwargs = call.tree.unflatten(range(call.tree.num_leaves))
-        return DebugInfo(self.name, self.argument_paths(args, kwargs))
+
+        def names() -> tuple[str, ...]:
+            args, kwargs = call.tree.unflatten(range(call.tree.num_leaves))
+            return self.argument_paths(args, kwargs)
+
+        return DebugInfo(self.name, names)
 
     def donated(self, call: Call) -> tuple[bool, ...]:
         """For each leaf, whether its argument is donated."""
         if not self.donated_nums and not self.donated_names:
             return ()
-        dynamic = [i for i in range(call.tree.num_leaves + len(self.static_nums) + 1) if i not in self.static_nums]
+        dynamic = [
+            i
+            for i in range(call.tree.num_leaves + len(self.static_nums) + 1)
+            if i not in self.static_nums
+        ]
         args, kwargs = call.tree.children()
         flags: list[bool] = []
         for i, child in enumerate(args.children()):
@@ -210,6 +229,19 @@ class FunctionSpec(NamedTuple):
         for key, child in zip(keys, kwargs.children(), strict=True):
             flags += [key in self.donated_names] * child.num_leaves
         return tuple(flags)
+
+
+def _has_type(x: Any) -> bool:
+    try:
+        type_of(x)
+    except ArgumentTypeError:
+        return False
+    return True
+
+
+def _kind_of(x: Any) -> str:
+    dtype = getattr(x, "dtype", None)
+    return type(x).__name__ if dtype is None else f"{type(x).__name__} of dtype {dtype}"
 
 
 _NO_STATIC = Static((), ())

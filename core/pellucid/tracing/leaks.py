@@ -15,7 +15,11 @@ def keepers(value: Any, depth: int = 3) -> list[str]:
 
     def visit(target: Any, path: str, level: int) -> None:
         for holder in gc.get_referrers(target):
-            if id(holder) in ignored or type(holder).__name__ in ("frame", "list_iterator", "cell_iterator"):
+            if id(holder) in ignored or type(holder).__name__ in (
+                "frame",
+                "list_iterator",
+                "cell_iterator",
+            ):
                 continue
             ignored.add(id(holder))
             step = _described(holder, target)
@@ -47,7 +51,11 @@ def _described(holder: Any, target: Any) -> str | None:
 def check_no_leaks(trace: Any, name: str) -> None:
     """Raise LeakError if tracers of `trace`, which has ended, are still referenced."""
     gc.collect()
-    leaked = [x for x in gc.get_referrers(trace) if getattr(x, "_trace", None) is trace and hasattr(x, "aval")]
+    leaked = [
+        x
+        for x in gc.get_referrers(trace)
+        if getattr(x, "_trace", None) is trace and hasattr(x, "aval")
+    ]
     if leaked:
         tracer = leaked[0]
         made = tracer.origin()

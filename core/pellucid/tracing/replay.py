@@ -43,7 +43,9 @@ def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 
-def steps(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> Generator[Pause, None, list[Any]]:
+def steps(
+    jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any
+) -> Generator[Pause, None, list[Any]]:
     """The same as `replay`, pausing before each equation; its return value is the results."""
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))

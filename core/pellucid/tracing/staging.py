@@ -10,7 +10,14 @@ import numpy as np
 
 from pellucid.base import config, source
 from pellucid.base.errors import UnexpectedTracerError
-from pellucid.base.events import EquationStaged, TraceFinished, TracerLeaked, TraceStarted, on, publish
+from pellucid.base.events import (
+    EquationStaged,
+    TraceFinished,
+    TracerLeaked,
+    TraceStarted,
+    on,
+    publish,
+)
 from pellucid.ir.avals import AbstractValue
 from pellucid.ir.effects import no_effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
@@ -69,9 +76,12 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return StagingTracer(self, var, None)
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> list[Any]:
+    def interpret(
+        self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
+    ) -> list[Any]:
         atoms = [
-            x.var if type(x) is StagingTracer and x._trace is self else self.atom(x) for x in operands
+            x.var if type(x) is StagingTracer and x._trace is self else self.atom(x)
+            for x in operands
         ]
         result_avals, effects = primitive.types(tuple([a.aval for a in atoms]), params)
         results = [Var(aval) for aval in result_avals]
@@ -122,7 +132,12 @@ class StagingTrace(Trace):
         """The program that computes `results`, and the values of its constants."""
         outvars = [self.atom(x) for x in results]
         jaxpr = Jaxpr(
-            tuple(self.const_vars.values()), self.invars, self.equations, outvars, self.effects, self.debug
+            tuple(self.const_vars.values()),
+            self.invars,
+            self.equations,
+            outvars,
+            self.effects,
+            self.debug,
         )
         return jaxpr, self.const_values
 
@@ -166,7 +181,9 @@ def stage(
     finally:
         trace.close()
     if on.trace_finished:
-        publish(on.trace_finished, TraceFinished(name, function, jaxpr, time.perf_counter() - start))
+        publish(
+            on.trace_finished, TraceFinished(name, function, jaxpr, time.perf_counter() - start)
+        )
     if config.check_tracer_leaks.value:
         del arguments, results
         check_no_leaks(trace, name)

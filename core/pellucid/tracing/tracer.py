@@ -71,7 +71,10 @@ class Tracer:
     def _refuse(self, kind: type[ConcretizationError], use: str, do: str) -> Any:
         raise kind(
             f"a traced array was used as {use}, but its value is known only when the program runs.",
-            got=[f"got {self.aval.text()}", *([f"made at {self.origin()}"] if self.origin() else [])],
+            got=[
+                f"got {self.aval.text()}",
+                *([f"made at {self.origin()}"] if self.origin() else []),
+            ],
             do=do,
         )
 

@@ -29,7 +29,14 @@ _x64 = flags.enable_x64
 
 
 def _array_type(x: Any) -> AbstractValue:
-    return shaped_array(x.shape, dtypes.canonicalize(x.dtype), False)
+    dtype = x.dtype
+    if dtype not in dtypes.SUPPORTED:
+        raise ArgumentTypeError(
+            f"arrays can't have NumPy's dtype {dtype}.",
+            got=f"a NumPy array of dtype {dtype} and shape {x.shape}",
+            do="Use a boolean, integer, floating or complex dtype in the machine's byte order.",
+        )
+    return shaped_array(x.shape, dtypes.canonicalize(dtype), False)
 
 
 def _scalar_type(x: Any) -> AbstractValue:
@@ -47,7 +54,7 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
 """For each type of operand, how to get its aval. Extended at import by layers that add types."""
 
 
-def type_of(x: Any) -> AbstractValue:
+def type_of(x: Any) -> Any:
     """The aval of `x`; raises ArgumentTypeError for values that are no arrays."""
     try:
         return x.aval

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
 from pellucid.ir.avals import ShapedArray
 from pellucid.tracing.function import FunctionSpec, name_of
@@ -168,9 +168,9 @@ def check_real_output(aval: Any, caller: str, path: str, *, holomorphic: bool) -
 
 
 def refuse_reduce_axes(caller: str, reduce_axes: Any) -> None:
-    """Raise ArgumentValueError if the retired argument `reduce_axes` is used."""
+    """Raise RemovedError if the retired argument `reduce_axes` is used."""
     if tuple(reduce_axes):
-        raise ArgumentValueError(
+        raise RemovedError(
             f"{caller}: reduce_axes is no longer supported.",
             got=f"got {reduce_axes!r}",
             do="Sum the gradients with `lax.psum` over these axes.",

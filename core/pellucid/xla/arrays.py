@@ -82,9 +82,23 @@ def copy_to_host_async(array: Any) -> None:
         shard._copy_single_device_array_to_host_async()
 
 
-def to_dlpack(array: Any, stream: Any = None) -> Any:
-    """A DLPack capsule that shares the buffer of a single-device array."""
-    return _jax.buffer_to_dlpack_managed_tensor(array, stream)
+if "max_version" in (_jax.buffer_to_dlpack_managed_tensor.__doc__ or ""):
+
+    def to_dlpack(
+        array: Any, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
+    ) -> Any:
+        """A DLPack capsule that shares the buffer of a single-device array."""
+        return _jax.buffer_to_dlpack_managed_tensor(
+            array, stream, max_version=max_version, copied=copied
+        )
+
+else:
+
+    def to_dlpack(
+        array: Any, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
+    ) -> Any:
+        """A DLPack capsule that shares the buffer of a single-device array; it states no version."""
+        return _jax.buffer_to_dlpack_managed_tensor(array, stream)
 
 
 def from_dlpack(capsule: Any, device: Any, stream: Any, copy: bool | None) -> Any:

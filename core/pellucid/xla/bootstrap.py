@@ -8,6 +8,7 @@ process, and this module says so in both directions.
 from __future__ import annotations
 
 import importlib.abc
+import importlib.util
 import os
 import sys
 import types
@@ -42,14 +43,20 @@ class _JaxRefuser(importlib.abc.MetaPathFinder):
     """Answers `import jax` with a clear error, and jaxlib's own look-ups with a quick one.
 
     Without it, jaxlib would import an installed `jax` behind the user's back and let it replace the
-    operators of our arrays.
+    operators of our arrays. Whoever only asks whether `jax` is installed gets the usual answer.
     """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> None:
-        if name == "jax" and "jax" not in sys.modules:
-            raise SharedProcessError(_CONFLICT)
+        if name != "jax" or _is_a_question(sys._getframe(2)):
+            return
+        raise SharedProcessError(_CONFLICT)
+
+
+def _is_a_question(caller: types.FrameType) -> bool:
+    """Whether a module's finders are asked by `importlib.util.find_spec`, not by an import."""
+    return caller.f_code is importlib.util.find_spec.__code__
 
 
 def install_refuser() -> None:

@@ -13,6 +13,10 @@ CallCache = _jax.PjitFunctionCache
 PjitFunction = _jax.PjitFunction
 
 
+COPIED_BY_PYTHON = object()
+"""In place of an argument's layout: hand the argument to `shard_argument` if it is no array."""
+
+
 class FastPath(NamedTuple):
     """What C++ needs to run an executable without Python; the names are jaxlib's."""
 

@@ -1,14 +1,11 @@
-"""Clients of platforms: CPU with virtual devices, GPUs and TPUs through PJRT plugins."""
+"""Clients: the CPU's with virtual devices here, those of accelerators through `plugins`."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import importlib
-import importlib.metadata
 import os
-import pathlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,153 +33,54 @@ def cpu_device_count(asked: int) -> int:
 def make_cpu_client(n_devices: int, **distributed: Any) -> Client:
     """A CPU client with `n_devices` virtual devices.
 
-    With more devices than threads, collectives of programs in flight starve each other and hang; the
-    number of threads can only be set here, before the client starts.
+    With more devices than threads, collectives of programs in flight starve each other: they hang, or end the
+    process. The number of threads is read from the environment when a client starts; one that the user chose
+    is kept.
     """
-    threads = str(max(os.cpu_count() or 1, 2 * n_devices))
-    if "NPROC" not in os.environ:
-        os.environ.setdefault("PJRT_NPROC", threads)
-    return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=n_devices, **distributed)
+    chosen = "PJRT_NPROC" in os.environ or "NPROC" in os.environ
+    if not chosen:
+        os.environ["PJRT_NPROC"] = str(max(os.cpu_count() or 1, 2 * n_devices))
+    try:
+        return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=n_devices, **distributed)
+    finally:
+        if not chosen:
+            del os.environ["PJRT_NPROC"]
 
 
-def answer_lookups(client: Client, aval_of: Any, sharding_of: Any, make_array: Any) -> None:
+def answer_lookups(
+    client: Client,
+    aval_of: Callable[..., Any],
+    sharding_of: Callable[..., Any],
+) -> None:
     """Make C++ remember our aval class where it would import `jax` to find one.
 
-    `aval_of(shape, dtype, weak_type)` and `sharding_of(device, memory_kind=None)` answer for `jax`;
-    `make_array()` gives an array over two devices, whose shards trigger the look-up.
+    `aval_of(shape, dtype, weak_type)` and `sharding_of(device, memory_kind=None)` answer for `jax`. C++
+    looks the class up once in a process, when it first makes an array that Python gave no aval: here, one
+    that comes back from DLPack.
     """
 
     class ShapedArray:
         def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> Any:
             return aval_of(tuple(shape), np.dtype(dtype), weak_type)
 
-    if len(client.local_devices()) < 2:
-        return
+    device = client.local_devices()[0]
+
+    def look_up() -> None:
+        aval = ShapedArray((1,), np.float32)
+        put = _jax.batched_device_put(
+            aval, sharding_of(device), [np.zeros(1, np.float32)], [device]
+        )
+        with contextlib.suppress(JaxRuntimeError):  # a platform without DLPack makes no such arrays
+            capsule = _jax.buffer_to_dlpack_managed_tensor(put, None)
+            _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
+
     bootstrap.with_lookups_answered(
         {
             "jax": {},
             "jax._src": {},
             "jax.core": {"ShapedArray": ShapedArray},
             "jax._src.sharding_impls": {"make_single_device_sharding": sharding_of},
-            "jax._src.named_sharding": {"check_pspec": lambda mesh, spec: None},
             "jax._src.literals": {"TypedNdArray": type("TypedNdArray", (), {})},
         },
-        lambda: make_array()._arrays,
+        look_up,
     )
-
-
-# PJRT plugins -----------------------------------------------------------------------------------
-
-_NVIDIA_LIBRARIES = (
-    "libcudart.so", "libnvrtc.so", "libnvJitLink.so", "libcublasLt.so", "libcublas.so", "libcupti.so",
-    "libcusparse.so", "libcusolver.so", "libcufft.so", "libnccl.so", "libcudnn.so", "libnvshmem_host.so",
-)  # fmt: skip
-
-
-def _distribution_file(distribution: str, suffix: str) -> pathlib.Path | None:
-    try:
-        files = importlib.metadata.distribution(distribution).files or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        if str(file).endswith(suffix):
-            return pathlib.Path(str(file.locate()))
-    return None
-
-
-def cuda_plugin() -> tuple[str, pathlib.Path] | None:
-    """(CUDA version of the installed plugin, its library), or None. The plugin's Python isn't run."""
-    for version in ("13", "12"):
-        library = _distribution_file(f"jax-cuda{version}-pjrt", "xla_cuda_plugin.so")
-        if library is not None and library.exists():
-            return version, library
-    return None
-
-
-def tpu_library() -> pathlib.Path | None:
-    """The library of the installed TPU plugin, or None."""
-    library = _distribution_file("libtpu", "libtpu.so")
-    return library if library is not None and library.exists() else None
-
-
-def load_plugin(platform: str, library: pathlib.Path) -> Any:
-    """Load a PJRT plugin from a file, once; the capsule of its C interface."""
-    if _jax.pjrt_plugin_loaded(platform):
-        return _loaded.get(platform)
-    capsule = _jax.load_pjrt_plugin(platform, str(library), None)
-    _jax.initialize_pjrt_plugin(platform)
-    _loaded[platform] = capsule
-    return capsule
-
-
-_loaded: dict[str, Any] = {}
-
-
-def _load_nvidia_libraries() -> None:
-    """Load the CUDA libraries of the nvidia wheels, so that the plugin finds them."""
-    folders: list[pathlib.Path] = []
-    for distribution in importlib.metadata.distributions():
-        name = (distribution.metadata["Name"] or "").lower()
-        if name.startswith("nvidia-"):
-            root = pathlib.Path(str(distribution.locate_file("nvidia")))
-            folders += [p for p in root.glob("**/lib") if p.is_dir()] if root.exists() else []
-            break
-    for wanted in _NVIDIA_LIBRARIES:
-        for folder in folders:
-            for library in sorted(folder.glob(f"{wanted}.*")):
-                with contextlib.suppress(OSError):
-                    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-                break
-
-
-def make_cuda_client(options: dict[str, Any] | None = None) -> Client:
-    """A CUDA client through the installed plugin; raises JaxRuntimeError if there is no usable GPU."""
-    plugin = cuda_plugin()
-    if plugin is None:
-        raise FileNotFoundError("no CUDA plugin is installed (pip install jax-cuda13-plugin[with-cuda])")
-    version, library = plugin
-    _load_nvidia_libraries()
-    capsule = load_plugin("cuda", library)
-    client = _jax.get_c_api_client("cuda", {"platform_name": "cuda", **(options or {})})
-    _register_cuda_handlers(version, capsule)
-    return client
-
-
-def _register_cuda_handlers(version: str, capsule: Any) -> None:
-    """Make the CUDA custom calls (solvers, random bits, Triton kernels) known to the client."""
-    try:
-        extension = importlib.import_module(f"jax_cuda{version}_plugin.cuda_plugin_extension")
-    except ImportError:
-        return
-    register = _jax.register_custom_call_target
-
-    def handler(name: str, function: Any, platform: str, api_version: int = 0, traits: int = 0) -> None:
-        extension.register_custom_call_target(capsule, name, function, platform, api_version, traits)
-
-    del register
-    for name, target in extension.ffi_types().items():
-        _jax.register_custom_type(name, target, platform="CUDA") if hasattr(
-            _jax, "register_custom_type"
-        ) else None
-    for name, target in extension.ffi_handlers().items():
-        handler(name, target, "CUDA", 1, 0)
-    for module_name in ("gpu_solver", "gpu_linalg", "gpu_prng", "gpu_sparse"):
-        module = importlib.import_module(f"jaxlib.{module_name}")
-        for platform, targets in module.registrations().items():
-            if platform == "CUDA":
-                for name, target, api_version in targets:
-                    handler(name, target, "CUDA", api_version)
-
-
-def make_tpu_client() -> Client:
-    """A TPU client through the installed library."""
-    library = tpu_library()
-    if library is None:
-        raise FileNotFoundError("no TPU library is installed (pip install libtpu)")
-    load_plugin("tpu", library)
-    return _jax.get_c_api_client("tpu", {})
-
-
-def make_plugin_client(platform: str, options: dict[str, Any] | None = None) -> Client:
-    """A client of a platform whose plugin is already loaded."""
-    return _jax.get_c_api_client(platform, options or {})

@@ -11,7 +11,9 @@ from pellucid.ir.avals import ShapedArray, abstract_token, shaped_array
 
 def test_equal_types_are_one_object() -> None:
     assert ShapedArray((2, 3), np.float32) is shaped_array((2, 3), np.dtype(np.float32))
-    assert shaped_array((2,), np.dtype(np.float32), True) is not shaped_array((2,), np.dtype(np.float32))
+    assert shaped_array((2,), np.dtype(np.float32), True) is not shaped_array(
+        (2,), np.dtype(np.float32)
+    )
 
 
 def test_a_pickled_or_copied_type_is_the_same_object() -> None:
@@ -22,7 +24,13 @@ def test_a_pickled_or_copied_type_is_the_same_object() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "text"),
-    [("float32", "f32[2]"), ("int8", "i8[2]"), ("bool", "bool[2]"), ("complex64", "c64[2]"), ("uint32", "u32[2]")],
+    [
+        ("float32", "f32[2]"),
+        ("int8", "i8[2]"),
+        ("bool", "bool[2]"),
+        ("complex64", "c64[2]"),
+        ("uint32", "u32[2]"),
+    ],
 )
 def test_text(dtype: str, text: str) -> None:
     assert shaped_array((2,), np.dtype(dtype)).text() == text

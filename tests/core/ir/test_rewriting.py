@@ -53,9 +53,7 @@ def test_inlining_keeps_values_and_facts() -> None:
     assert "jit" not in names(flat)
     assert all(e.source is not None for e in flat.equations)
     check_jaxpr(flat)
-    np.testing.assert_array_equal(
-        replay(flat, [*consts, *more], X)[0], replay(jaxpr, consts, X)[0]
-    )
+    np.testing.assert_array_equal(replay(flat, [*consts, *more], X)[0], replay(jaxpr, consts, X)[0])
 
 
 def test_constants_become_the_first_inputs() -> None:

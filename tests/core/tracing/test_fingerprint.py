@@ -22,7 +22,9 @@ SAME = "def f(x): return pl.jit(lambda y: -y)(x)"
 
 
 def test_the_same_code_has_the_same_fingerprint() -> None:
-    assert fingerprint(define("def f(x): return x + 1")) == fingerprint(define("def f(x): return x + 1"))
+    assert fingerprint(define("def f(x): return x + 1")) == fingerprint(
+        define("def f(x): return x + 1")
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,10 @@ def test_the_same_code_has_the_same_fingerprint() -> None:
         ("n = 1\ndef f(x): return x + n", "n = 1.0\ndef f(x): return x + n"),
         ("n = True\ndef f(x): return x + n", "n = 1\ndef f(x): return x + n"),
         ("n = 0.0\ndef f(x): return x + n", "n = -0.0\ndef f(x): return x + n"),
-        ("def m(k):\n  def f(x): return x + k\n  return f\nf = m(1)", "def m(k):\n  def f(x): return x + k\n  return f\nf = m(2)"),
+        (
+            "def m(k):\n  def f(x): return x + k\n  return f\nf = m(1)",
+            "def m(k):\n  def f(x): return x + k\n  return f\nf = m(2)",
+        ),
         ("d = {'a': 1}\ndef f(x): return x + d['a']", "d = {'a': 2}\ndef f(x): return x + d['a']"),
         ("def f(x): return (lambda y: y + 1)(x)", "def f(x): return (lambda y: y + 2)(x)"),
     ],

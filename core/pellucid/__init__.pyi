@@ -1,0 +1,82 @@
+from pellucid import (
+    dtypes as dtypes,
+    numpy as numpy,
+    sharding as sharding,
+    tree as tree,
+    tree_util as tree_util,
+)
+from pellucid.base.caching import clear_caches as clear_caches
+from pellucid.base.config import (
+    check_tracer_leaks as check_tracer_leaks,
+    check_tracer_leaks as checking_leaks,  # noqa: F401
+    config as config,
+    debug_infs as debug_infs,
+    debug_nans as debug_nans,
+    default_device as default_device,
+    default_matmul_precision as default_matmul_precision,
+    default_prng_impl as default_prng_impl,
+    disable_jit as disable_jit,
+    enable_checks as enable_checks,
+    enable_custom_prng as enable_custom_prng,
+    enable_x64 as enable_x64,
+    explain_cache_misses as explain_cache_misses,
+    log_compiles as log_compiles,
+    numpy_dtype_promotion as numpy_dtype_promotion,
+    numpy_rank_promotion as numpy_rank_promotion,
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
+    softmax_custom_jvp as softmax_custom_jvp,
+    threefry_partitionable as threefry_partitionable,
+)
+from pellucid.base.dtypes import float0 as float0
+from pellucid.base.events import Observer as Observer, observe as observe
+from pellucid.higher_order.custom_jvp import custom_jvp as custom_jvp
+from pellucid.higher_order.custom_vjp import (
+    closure_convert as closure_convert,
+    custom_gradient as custom_gradient,
+    custom_vjp as custom_vjp,
+)
+from pellucid.higher_order.jitted import jit as jit
+from pellucid.higher_order.misses import explain_misses as explain_misses
+from pellucid.higher_order.stages import (
+    ShapeDtypeStruct as ShapeDtypeStruct,
+    eval_shape as eval_shape,
+    make_jaxpr as make_jaxpr,
+    typeof as typeof,
+)
+from pellucid.primitives.placement import device_put as device_put
+from pellucid.runtime.memory import live_arrays as live_arrays
+from pellucid.runtime.platforms import (
+    default_backend as default_backend,
+    device_count as device_count,
+    devices as devices,
+    local_device_count as local_device_count,
+    local_devices as local_devices,
+    process_count as process_count,
+    process_index as process_index,
+    process_indices as process_indices,
+)
+from pellucid.runtime.tokens import effects_barrier as effects_barrier
+from pellucid.runtime.transfer import (
+    block_until_ready as block_until_ready,
+    copy_to_host_async as copy_to_host_async,
+    device_get as device_get,
+)
+from pellucid.sharding import (
+    NamedSharding as NamedSharding,
+    PartitionSpec as P,  # noqa: F401
+    set_mesh as set_mesh,
+)
+from pellucid.tracing.context import named_scope as named_scope
+from pellucid.transforms.gradient import (
+    grad as grad,
+    linear_transpose as linear_transpose,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
+from pellucid.transforms.jvp import jvp as jvp
+from pellucid.transforms.linearize import linearize as linearize
+from pellucid.transforms.vmap import vmap as vmap
+from pellucid.xla.arrays import Array as Array
+from pellucid.xla.client import Device as Device
+
+__version__: str

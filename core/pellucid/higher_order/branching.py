@@ -1,0 +1,197 @@
+"""Branches as users call them: `cond`, `switch`, `platform_dependent`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import config
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import keystr, structure_differences
+from pellucid.higher_order.bodies import Body, differing_types, traced, types_of
+from pellucid.higher_order.cond import CondParams, PlatformIndexParams, cond_p, platform_index_p, with_common_consts
+from pellucid.ir.jaxpr import ClosedJaxpr, Literal
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.logical import clamp
+from pellucid.tracing.function import name_of
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+_NO_OPERAND = object()
+
+
+def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _NO_OPERAND) -> Any:
+    """`true_fun(*operands)` if the scalar `pred` is true, else `false_fun(*operands)`; only one of them runs.
+
+    Both give results of one structure and types. Under `vmap` with different `pred`s both run, and results are
+    selected. The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` is understood, too.
+
+    Raises: ArgumentTypeError for branches of different types (with the path and both types).
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 10)
+    Array(11, dtype=int32, weak_type=True)
+    """
+    if len(operands) == 2 and callable(operands[1]) and callable(false_fun) and not callable(true_fun):
+        return _cond_of_two_operands(pred, true_fun, false_fun, *operands)
+    if operand is not _NO_OPERAND:
+        operands = (*operands, operand)
+    check_callable(true_fun, "cond")
+    check_callable(false_fun, "cond")
+    _check_scalar("cond", "pred", pred)
+    if config.disable_jit.value and not isinstance(pred, Tracer):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    index = _index_of_predicate(pred)
+    return _branch("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+
+
+def _cond_of_two_operands(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:
+    return cond(
+        pred, lambda pair: true_fun(pair[0]), lambda pair: false_fun(pair[1]), (true_operand, false_operand)
+    )
+
+
+def _check_scalar(caller: str, name: str, x: Any) -> None:
+    if not is_array_like(x):
+        raise ArgumentTypeError(f"{caller} needs a scalar {name}.", got=f"got {type(x).__name__}")
+    aval: Any = type_of(x)
+    if aval.shape != ():
+        raise ArgumentTypeError(
+            f"{caller} needs a scalar {name}.", got=f"got {aval.text()}",
+            do="Reduce it, for example with `.any()` or `.all()`, or use `jnp.where` or `vmap` to choose elementwise.",
+        )  # fmt: skip
+    if aval.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"{caller} needs a {name} that is a number or a boolean.", got=f"got {aval.text()}")
+
+
+def _index_of_predicate(pred: Any) -> Any:
+    if isinstance(pred, (bool, np.bool_)):
+        return np.int32(pred)
+    if type_of(pred).dtype != np.bool_:  # type: ignore[attr-defined]
+        pred = convert_element_type(pred, np.bool_)
+    return convert_element_type(pred, np.int32)
+
+
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND
+) -> Any:
+    """`branches[index](*operands)`; an index that is out of range is moved into it. Only one branch runs.
+
+    All branches give results of one structure and types. Raises ArgumentTypeError for those that differ.
+
+    >>> switch(1, [lambda x: x + 1, lambda x: x * 2], 10)
+    Array(20, dtype=int32, weak_type=True)
+    """
+    if operand is not _NO_OPERAND:
+        operands = (*operands, operand)
+    branches = tuple(branches)
+    if not branches:
+        raise ArgumentValueError("switch needs at least one branch.")
+    for branch in branches:
+        check_callable(branch, "switch")
+    _check_scalar("switch", "index", index)
+    aval: Any = type_of(index)
+    if aval.dtype.kind not in "iu":
+        raise ArgumentTypeError("switch needs an integer index.", got=f"got {aval.text()}",
+                                do="For a boolean use `cond`; else convert with `.astype(int)`.")  # fmt: skip
+    last = len(branches) - 1
+    if last == 0:
+        return branches[0](*operands)
+    if config.disable_jit.value and not isinstance(index, Tracer):
+        return branches[min(max(int(index), 0), last)](*operands)
+    bounded = clamp(np.int32(0), convert_element_type(index, np.int32), np.int32(last))
+    names = [f"branches[{i}]" for i in range(len(branches))]
+    return _branch("switch", bounded, branches, names, operands)
+
+
+def _branch(
+    caller: str, index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str], operands: tuple[Any, ...],
+    platforms: Any = None,
+) -> Any:  # fmt: skip
+    """Results of the function number `index`."""
+    leaves, tree = flatten(operands)
+    leaves = checked_leaves(leaves, caller, functions[0], operands, {})
+    bodies = [traced(f, tree, types_of(leaves), caller) for f in functions]
+    check_branches(caller, functions, names, bodies)
+    programs, consts = with_common_consts([b.program for b in bodies], [b.consts for b in bodies])
+    given = [*consts, *leaves]
+    programs, forwarded = _without_forwarded(programs)
+    found = iter(bind(cond_p, index, *given, params=CondParams(programs, platforms)))
+    return bodies[0].out_tree.unflatten([next(found) if i is None else given[i] for i in forwarded])
+
+
+def _without_forwarded(programs: tuple[ClosedJaxpr, ...]) -> tuple[tuple[ClosedJaxpr, ...], list[int | None]]:
+    """The branches without results that are the same input in all of them, and for each result that input or None."""
+    places = []
+    for program in programs:
+        inputs = {v: i for i, v in enumerate(program.jaxpr.invars)}
+        places.append([None if type(a) is Literal else inputs.get(a) for a in program.jaxpr.outvars])
+    forwarded = [column[0] if len({*column}) == 1 else None for column in zip(*places, strict=True)]
+    kept = tuple([i for i, f in enumerate(forwarded) if f is None])
+    if len(kept) == len(forwarded):
+        return programs, forwarded
+    return tuple([_with_results(p, kept) for p in programs]), forwarded
+
+
+def _with_results(program: ClosedJaxpr, kept: tuple[int, ...]) -> ClosedJaxpr:
+    jaxpr = program.jaxpr
+    found = jaxpr.memo.get(("results", kept))
+    if found is None:
+        found = jaxpr.memo["results", kept] = ClosedJaxpr(jaxpr.replace(outvars=[jaxpr.outvars[i] for i in kept]))
+    return found
+
+
+def check_branches(
+    caller: str, functions: Sequence[Callable[..., Any]], names: Sequence[str], bodies: Sequence[Body]
+) -> None:
+    """Raise ArgumentTypeError unless all branches give results of one type."""
+    first = bodies[0]
+    for function, name, body in zip(functions[1:], names[1:], bodies[1:], strict=True):
+        what = f"{caller}: {names[0]} (`{name_of(functions[0])}`) and {name} (`{name_of(function)}`) must return results"
+        if body.out_tree != first.out_tree:
+            differences = structure_differences(first.out_tree, body.out_tree)
+            raise ArgumentTypeError(
+                f"{what} of one structure.",
+                got=[f"result{keystr(d.path)}: {names[0]} gives {d.expected}, {name} gives {d.got}" for d in differences[:4]],
+            )
+        different = differing_types(first.out_avals, body.out_avals)
+        if different:
+            paths = [p for p, _ in flatten_with_path(first.out_tree.unflatten(range(len(first.out_avals))))[0]]
+            raise ArgumentTypeError(
+                f"{what} of one type.",
+                got=[
+                    f"result{keystr(paths[i])}: {names[0]} gives {first.out_avals[i].text()}, {name} gives {body.out_avals[i].text()}"
+                    for i in different[:4]
+                ],
+                do="Convert one of them, for example with `.astype`.",
+            )
+
+
+def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]) -> Any:
+    """The result of the function for the platform that the program is compiled for: `cpu=`, `tpu=`, `cuda=`, `rocm=`.
+
+    `default` is for the platforms that are not named. All functions give results of one structure and types.
+
+    >>> platform_dependent(1.0, cpu=lambda x: x + 1, default=lambda x: x)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    names = {"gpu": ("cuda", "rocm")}
+    functions = list(per_platform.values())
+    platforms: list[Any] = [names.get(p, (p,)) for p in per_platform]
+    labels = list(per_platform)
+    if default is not None:
+        functions.append(default)
+        platforms.append(None)
+        labels.append("default")
+    if not functions:
+        raise ArgumentValueError("platform_dependent needs a function for some platform, or a default.")
+    for function in functions:
+        check_callable(function, "platform_dependent")
+    if len(functions) == 1 and default is not None:
+        return default(*args)
+    index = bind1(platform_index_p, params=PlatformIndexParams(tuple(platforms)))
+    return _branch("platform_dependent", index, functions, labels, args, tuple(platforms))

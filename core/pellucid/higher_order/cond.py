@@ -1,0 +1,403 @@
+"""The primitive `cond`: one of several programs, chosen when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import EffectsError, MissingRule
+from pellucid.ir.effects import Effects
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rewriting import remove_dead_equations
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.lowering.loops import case
+from pellucid.lowering.module import ordered
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.conversion import stop_gradient
+from pellucid.primitives.logical import eq, select_n
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+from pellucid.transforms.derived import remembered, stage_open
+from pellucid.transforms.jvp import jvp_jaxpr
+from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from pellucid.transforms.transpose import transpose_jaxpr
+from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.zeros import spread, zeros
+
+Platforms = tuple[tuple[str, ...] | None, ...]
+
+
+class CondParams(NamedTuple):
+    """Operands are the number of the branch (int32, in range) and what every branch takes.
+
+    `branches_platforms` names, where the platform chooses, the platforms of each branch; None for the default.
+    """
+
+    branches: tuple[ClosedJaxpr, ...]
+    branches_platforms: Platforms | None = None
+
+
+class Cond(Primitive[CondParams]):
+    """Results of the branch number `index`."""
+
+    name = "cond"
+    remember_types = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
+        return [
+            first if all(getattr(a, "weak_type", False) for a in others) else _strong(first)
+            for first, *others in zip(*(b.out_avals for b in params.branches), strict=True)
+        ]
+
+    def _typed(self, avals: tuple[Any, ...], params: CondParams) -> Any:
+        return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
+
+    def effects(self, avals: tuple[Any, ...], params: CondParams) -> Effects:
+        return frozenset().union(*(b.effects for b in params.branches))
+
+    # Derivatives ----------------------------------------------------------------------------------
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams) -> tuple[Any, Any]:
+        nonzero = [type(t) is not Zero for t in tangents[1:]]
+        derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, nonzero, want))
+        branches, consts = with_common_consts([d.program for d in derived], [d.consts for d in derived])
+        live = [t for t in tangents[1:] if type(t) is not Zero]
+        results = bind(
+            self, primals[0], *consts, *primals[1:], *live, params=params._replace(branches=branches)
+        )
+        n = len(mask)
+        return results[:n], spread(results[n:], mask, [type_of(x) for x in results[:n]])
+
+    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams) -> Any:
+        nonzero = tuple([type(t) is not Zero for t in tangents[1:]])
+        parts = split_branches(params, nonzero)
+        results = bind(
+            self, primals[0], *parts.consts, *primals[1:], params=params._replace(branches=parts.primal)
+        )
+        n = len(parts.mask)
+        out: Sequence[Any] = ()
+        if any(parts.mask):
+            known = {"input": primals[1:], "result": results, "constant": parts.constants}
+            residuals = [known[slot.kind][slot.index] for slot in parts.slots]
+            live = [t for t in tangents[1:] if type(t) is not Zero]
+            operands = (primals[0], *residuals, *live)
+            out = trace.stage_linear(self, operands, params._replace(branches=parts.linear))
+        return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CondParams
+    ) -> Sequence[Any]:
+        linear = [type(x) is LinearOperand for x in operands[1:]]
+        nonzero = [type(ct) is not Zero for ct in cotangents]
+        derived, mask = _agreeing(params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, nonzero, want))
+        branches, consts = with_common_consts([d.program for d in derived], [d.consts for d in derived])
+        given = [x for x in operands[1:] if type(x) is not LinearOperand]
+        given += [ct for ct in cotangents if type(ct) is not Zero]
+        found = iter(bind(self, operands[0], *consts, *given, params=params._replace(branches=branches)))
+        masked = iter(mask)
+        return [
+            None,
+            *(
+                None if type(x) is not LinearOperand else next(found) if next(masked) else Zero(x.aval)
+                for x in operands[1:]
+            ),
+        ]
+
+    # Batches --------------------------------------------------------------------------------------
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CondParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        if dims[0] is not None:
+            return _all_branches(axis, operands, dims, params)
+        derived, mask = _agreeing(
+            params, lambda jaxpr, want: batch_jaxpr(jaxpr, axis, dims[1:], want), lambda d: [x is not None for x in d.mask]
+        )
+        branches, consts = with_common_consts([d.program for d in derived], [d.consts for d in derived])
+        results = bind(self, operands[0], *consts, *operands[1:], params=params._replace(branches=branches))
+        return results, [0 if m else None for m in mask]
+
+    # Running --------------------------------------------------------------------------------------
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: CondParams) -> Sequence[Any]:
+        index, given = operands[0], operands[1:]
+        branches = [b.jaxpr for b in params.branches]
+        if params.branches_platforms is not None:
+            chosen = branches[platform_branch(ctx.platform, params.branches_platforms)]
+            return ctx.inline(chosen, (), given)
+        effects = ordered(self.effects((), params))
+        avals = ctx.avals_out
+        return case(ctx, index, avals, [lambda b=b: ctx.inline(b, (), given) for b in branches], effects)  # type: ignore[misc]
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        if not any(used) and not equation.effects:
+            return [False] * len(equation.operands), None
+        branches, needed = _pruned_branches(equation.params, tuple(used))
+        used_inputs = [True, *needed]
+        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]  # noqa: E731
+        remaining = equation.replace(
+            operands=keep(equation.operands, used_inputs), results=keep(equation.results, used),
+            params=equation.params._replace(branches=branches),
+        )  # fmt: skip
+        return used_inputs, remaining
+
+    def printed_params(self, equation: Equation) -> dict[str, Any]:
+        params = equation.params
+        shown: dict[str, Any] = {"branches": params.branches}
+        if params.branches_platforms is not None:
+            shown["branches_platforms"] = params.branches_platforms
+        return shown
+
+
+cond_p = Cond()
+
+
+def _strong(aval: Any) -> Any:
+    return aval.strip_weak_type() if hasattr(aval, "strip_weak_type") else aval
+
+
+def platform_branch(platform: str, platforms: Platforms) -> int:
+    """The number of the branch for `platform`."""
+    for i, names in enumerate(platforms):
+        if names is None or platform in names:
+            return i
+    raise MissingRule(f"no branch is for the platform {platform!r}.", got=repr(platforms))
+
+
+# Making branches agree ----------------------------------------------------------------------------------
+
+
+def _agreeing(
+    params: CondParams, derive: Callable[[Jaxpr, Sequence[bool]], Any], mask_of: Callable[[Any], Sequence[bool]] = lambda d: d.mask
+) -> tuple[list[Any], list[bool]]:
+    """What `derive(branch, wanted results)` makes of each branch, so that the masks of all are the same."""
+    jaxprs = [b.jaxpr for b in params.branches]
+    first = [mask_of(derive(jaxpr, False)) for jaxpr in jaxprs]  # type: ignore[arg-type]
+    wanted = [any(column) for column in zip(*first, strict=True)]
+    return [derive(jaxpr, wanted) for jaxpr in jaxprs], wanted
+
+
+def with_common_consts(
+    programs: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]
+) -> tuple[tuple[ClosedJaxpr, ...], list[Any]]:
+    """Programs that take all `consts`, those that are the same object once, in front of their common inputs.
+
+    Each program's own constants are its first inputs.
+    """
+    values: list[Any] = []
+    positions: dict[int, int] = {}
+    own: list[tuple[int, ...]] = []
+    for group in consts:
+        for x in group:
+            if id(x) not in positions:
+                positions[id(x)] = len(values)
+                values.append(x)
+        own.append(tuple([positions[id(x)] for x in group]))
+    if not values:
+        return tuple(programs), values
+    avals = tuple([type_of(x) for x in values])
+    return tuple([_with_consts(p, where, avals) for p, where in zip(programs, own, strict=True)]), values
+
+
+def _with_consts(program: ClosedJaxpr, own: tuple[int, ...], avals: tuple[Any, ...]) -> ClosedJaxpr:
+    """The program with inputs of types `avals` in front, of which its own constants are those at `own`."""
+    jaxpr = program.jaxpr
+    if own == tuple(range(len(avals))):
+        return program
+    key = ("with consts", own, avals)
+    found = jaxpr.memo.get(key)
+    if found is None:
+        front = [Var(a) for a in avals]
+        for var, position in zip(jaxpr.invars, own, strict=False):
+            front[position] = var
+        found = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=[*front, *jaxpr.invars[len(own) :]]))
+    return found
+
+
+# Linearize ----------------------------------------------------------------------------------------------
+
+
+class Slot(NamedTuple):
+    """Where a residual of the branches is: an operand ("input"), a result of the primal cond, or a "constant"."""
+
+    kind: str
+    index: int
+
+
+class SplitBranches(NamedTuple):
+    """Branches split at a point: `primal` take (`consts`, operands), `linear` take (a value for each slot, tangents)."""
+
+    primal: tuple[ClosedJaxpr, ...]
+    consts: list[Any]
+    linear: tuple[ClosedJaxpr, ...]
+    slots: list[Slot]
+    constants: list[Any]
+    mask: list[bool]
+
+
+def split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranches:
+    """The primal and the linear parts of all branches, for operands that have tangents where `nonzero`."""
+    key = ("split branches", nonzero, tuple([b.jaxpr for b in params.branches[1:]]))
+    return remembered(params.branches[0].jaxpr, key, lambda: _split_branches(params, nonzero))
+
+
+def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranches:
+    parts, mask = _agreeing(
+        params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want), lambda p: p.nonzero_out
+    )
+    n_results = len(mask)
+    slots: list[Slot] = []
+    constants: list[Any] = []
+    shared_avals: list[Any] = []  # of further results that branches share, by position
+    slots_of: list[list[int]] = []
+    extras_of: list[dict[int, int]] = []  # for each branch: position among shared results -> its own result
+    for part in parts:
+        taken: set[int] = set()
+        extras: dict[int, int] = {}
+        mine = []
+        for source in part.sources:
+            if source.kind == "constant":
+                constants.append(part.constants[source.index])
+                slot = Slot("constant", len(constants) - 1)
+            elif source.kind == "input" or source.index < n_results:
+                slot = Slot(source.kind, source.index)
+            else:
+                aval = part.primal.out_avals[source.index]
+                position = _shared_position(shared_avals, aval, taken)
+                extras[position] = source.index
+                slot = Slot("result", n_results + position)
+            if slot not in slots:
+                slots.append(slot)
+            mine.append(slots.index(slot))
+        slots_of.append(mine)
+        extras_of.append(extras)
+    primal, consts = with_common_consts(
+        [_with_shared_results(p, e, shared_avals, n_results) for p, e in zip(parts, extras_of, strict=True)],
+        [p.consts for p in parts],
+    )
+    slot_avals = [_slot_aval(s, params, parts[0], shared_avals, constants) for s in slots]
+    linear = tuple([_with_slots(p.linear, mine, slot_avals) for p, mine in zip(parts, slots_of, strict=True)])
+    return SplitBranches(primal, consts, linear, slots, constants, mask)
+
+
+def _shared_position(avals: list[Any], aval: Any, taken: set[int]) -> int:
+    """A position of type `aval` that a branch hasn't taken yet, added if there is none."""
+    position = next((i for i, a in enumerate(avals) if a is aval and i not in taken), len(avals))
+    if position == len(avals):
+        avals.append(aval)
+    taken.add(position)
+    return position
+
+
+def _slot_aval(slot: Slot, params: CondParams, part: LinearizedJaxpr, shared: list[Any], constants: list[Any]) -> Any:
+    if slot.kind == "input":
+        return params.branches[0].in_avals[slot.index]
+    if slot.kind == "constant":
+        return type_of(constants[slot.index])
+    n_results = len(part.nonzero_out)
+    return part.primal.out_avals[slot.index] if slot.index < n_results else shared[slot.index - n_results]
+
+
+def _with_shared_results(
+    part: LinearizedJaxpr, extras: dict[int, int], shared_avals: Sequence[Any], n_results: int
+) -> ClosedJaxpr:
+    """The primal branch whose further results are at the shared positions; those of other branches are zeros."""
+    jaxpr = part.primal.jaxpr
+
+    def branch(*operands: Any) -> list[Any]:
+        found = replay(jaxpr, (), *operands)
+        further = [found[extras[i]] if i in extras else zeros(aval) for i, aval in enumerate(shared_avals)]
+        return [*found[:n_results], *further]
+
+    return stage_open(branch, jaxpr.in_avals, jaxpr.debug)[0]
+
+
+def _with_slots(linear: ClosedJaxpr, mine: Sequence[int], avals: Sequence[Any]) -> ClosedJaxpr:
+    """The linear branch that takes a value for every slot; its own residuals are those at `mine`."""
+    jaxpr = linear.jaxpr
+    front = [Var(a) for a in avals]
+    for var, slot in zip(jaxpr.invars, mine, strict=False):
+        front[slot] = var
+    return ClosedJaxpr(jaxpr.replace(invars=[*front, *jaxpr.invars[len(mine) :]]))
+
+
+# Batches ------------------------------------------------------------------------------------------------
+
+
+def _all_branches(
+    axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CondParams
+) -> tuple[list[Any], list[BatchDim]]:
+    """Results where elements of a batch choose different branches: all are computed, and selected from.
+
+    Where an element doesn't choose a branch, no derivative flows through its operands: NaNs of that branch would.
+    """
+    effects = cond_p.effects((), params)
+    if effects:
+        raise EffectsError(
+            "vmap of a cond with side effects needs an index that is the same for the whole batch.",
+            got=", ".join(map(repr, effects)),
+        )
+    if params.branches_platforms is not None:
+        index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
+        return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]
+    index, *given = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
+    dtype = type_of(index).dtype  # type: ignore[attr-defined]
+    outs = []
+    for i, branch in enumerate(params.branches):
+        is_chosen = eq(index, dtype.type(i))
+        guarded = [_select(is_chosen, stop_gradient(x), x) for x in given]
+        program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(given), True)
+        outs.append(replay(program.jaxpr, (), *consts, *guarded))
+    return [_select(index, *cases) for cases in zip(*outs, strict=True)], [0] * len(outs[0])
+
+
+def _select(which: Any, *cases: Any) -> Any:
+    """One of `cases` for each element along axis 0."""
+    shape = type_of(cases[0]).shape  # type: ignore[attr-defined]
+    return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)
+
+
+# Dead code ----------------------------------------------------------------------------------------------
+
+
+def _pruned_branches(params: CondParams, used: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, ...], list[bool]]:
+    """(branches that give the `used` results, which operands they take)."""
+    first = params.branches[0].jaxpr
+    key = ("pruned branches", used, tuple([b.jaxpr for b in params.branches[1:]]))
+    found = first.memo.get(key)
+    if found is None:
+        pruned = [remove_dead_equations(b.jaxpr, used) for b in params.branches]
+        needed = [any(column) for column in zip(*(n for _, n in pruned), strict=True)]
+        branches = tuple([
+            ClosedJaxpr(jaxpr.replace(invars=[v for v, n in zip(b.jaxpr.invars, needed, strict=True) if n]))
+            for (jaxpr, _), b in zip(pruned, params.branches, strict=True)
+        ])
+        found = first.memo[key] = branches, needed
+    return found
+
+
+# The platform ---------------------------------------------------------------------------------------------
+
+
+class PlatformIndexParams(NamedTuple):
+    platforms: Platforms
+
+
+class PlatformIndex(Primitive[PlatformIndexParams]):
+    """The number of the branch for the platform that a program is compiled for."""
+
+    name = "platform_index"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PlatformIndexParams) -> Sequence[Any]:
+        return [_INDEX]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PlatformIndexParams) -> Sequence[Any]:
+        return [ctx.constant(np.int32(platform_branch(ctx.platform, params.platforms)))]
+
+
+platform_index_p = PlatformIndex()
+_INDEX = type_of(np.int32(0))

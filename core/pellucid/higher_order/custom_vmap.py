@@ -1,0 +1,232 @@
+"""`custom_vmap`: a function whose batching the user defines; `sequential_vmap`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import BatchingRuleError
+from pellucid.base.tree import TreeError, broadcast_prefix_to
+from pellucid.higher_order.bodies import traced, types_of
+from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
+from pellucid.higher_order.custom_jvp import Signature
+from pellucid.higher_order.loops import map as sequential_map
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.tracing.function import name_of
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
+from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
+from pellucid.transforms.vmap import brought_to
+from pellucid.transforms.zeros import instantiate, spread
+from pellucid.xla.pytree import flatten
+
+FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
+"""From (length of the batch, which operands are batched, operands) to results and which of them are batched."""
+
+
+class CustomVmapParams(NamedTuple):
+    """`call` has no constants: what the function closes over are its first `num_consts` operands."""
+
+    call: ClosedJaxpr
+    num_consts: int
+    in_tree: Any
+    out_tree: Any
+    rule: FlatRule
+    rule_name: str
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program that is called."""
+        return self.call
+
+    def on(self, program: ClosedJaxpr) -> ClosedCallParams:
+        """Params of a plain call of a program derived from this one."""
+        return ClosedCallParams(program)
+
+
+class CustomVmapCall(Call):
+    """A call with its own batching rule. Reverse mode calls the derived programs plainly."""
+
+    name = "custom_vmap_call"
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CustomVmapParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        n = params.num_consts
+        if any(d is not None for d in dims[:n]):
+            raise BatchingRuleError(
+                f"`{params.rule_name}` is the batching rule of a function that captures a batched value.",
+                got=type_of(next(x for x, d in zip(operands, dims, strict=False) if d is not None)).text(),
+                do="Pass the value as an argument: the rule only speaks of arguments.",
+            )
+        given = [x if d is None else brought_to(axis, x, d, 0) for x, d in zip(operands[n:], dims[n:], strict=True)]
+        results, batched = params.rule(axis.size, [d is not None for d in dims[n:]], given)
+        return results, [0 if b else None for b in batched]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CustomVmapParams
+    ) -> tuple[Any, Any]:
+        nonzero = [type(t) is not Zero for t in tangents]
+        program, consts, mask = jvp_jaxpr(params.call.jaxpr, nonzero, False)
+        live = [t for t in tangents if type(t) is not Zero]
+        rule = _differentiated(params.rule, nonzero[params.num_consts :], mask)
+        n_consts = len(consts) + params.num_consts
+        results = bind(
+            self, *consts, *primals, *live,
+            params=params._replace(call=program, num_consts=n_consts, rule=rule),
+        )  # fmt: skip
+        n = len(mask)
+        return results[:n], spread(results[n:], mask, params.call.out_avals)
+
+    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CustomVmapParams) -> Any:
+        return closed_call_p.linearize(trace, primals, tangents, ClosedCallParams(params.call))
+
+    def called(self, params: CustomVmapParams) -> Any:
+        return None
+
+    def printed_params(self, equation: Equation) -> dict[str, Any]:
+        params = equation.params
+        return {
+            "call": params.call, "in_tree": params.in_tree, "out_tree": params.out_tree, "rule": params.rule_name
+        }
+
+
+custom_vmap_call_p = CustomVmapCall()
+
+
+def _differentiated(rule: FlatRule, nonzero: Sequence[bool], mask: Sequence[bool]) -> FlatRule:
+    """The rule of the function of values and tangents: the derivative of the rule.
+
+    A value and its tangent are batched together.
+    """
+
+    def of_both(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        n = len(nonzero)
+        axis = BatchAxis(size)
+        given = iter(zip(operands[n:], batched[n:], strict=True))
+        pairs = [next(given) if nz else (None, False) for nz in nonzero]
+        together = [b or t[1] for b, t in zip(batched, pairs, strict=False)]
+
+        def aligned(x: Any, is_batched: bool, wanted: bool) -> Any:
+            return brought_to(axis, x, None, 0) if wanted and not is_batched else x
+
+        primals = [aligned(x, b, w) for x, b, w in zip(operands, batched, together, strict=False)]
+        tangents = [
+            Zero(type_of(p).tangent()) if t is None else aligned(t, b, w)
+            for p, (t, b), w in zip(primals, pairs, together, strict=True)
+        ]
+        found: list[bool] = []
+
+        def run(*values: Any) -> Any:
+            results, found[:] = rule(size, together, values)
+            return results, ()
+
+        results, out_tangents, _ = jvp_flat(run, primals, tangents)
+        live = [instantiate(t) for t, m in zip(out_tangents, mask, strict=True) if m]
+        return [*results, *live], [*found, *(b for b, m in zip(found, mask, strict=True) if m)]
+
+    return of_both
+
+
+class custom_vmap:  # noqa: N801
+    """Decorator for a function whose batching you define with `def_vmap`.
+
+    The rule gets (length of the batch, a tuple that says for each leaf of the arguments whether it is batched, the
+    arguments with batch axes in front) and gives (result, whether its leaves are batched).
+
+    >>> @custom_vmap
+    ... def f(x):
+    ...     return x + 1
+    >>> @f.def_vmap
+    ... def f_rule(axis_size, in_batched, x):
+    ...     return x + 2, in_batched[0]
+    >>> vmap(f)(np.arange(2))
+    Array([2, 3], dtype=int32)
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        check_callable(fun, "custom_vmap")
+        self.fun = fun
+        self.signature = Signature(fun, (), ())
+        self.vmap_rule: Callable[..., Any] | None = None
+        self.__wrapped__ = fun
+        self.__name__ = name_of(fun)
+        self.__doc__ = getattr(fun, "__doc__", None)
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Define the batching rule; returns it, so that this may be a decorator."""
+        check_callable(vmap_rule, "def_vmap")
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.vmap_rule is None:
+            raise BatchingRuleError(f"`{self.__name__}` is a custom_vmap, but no rule was given to it.",
+                                    do="Define it with def_vmap.")  # fmt: skip
+        args = self.signature.positional(args, kwargs)
+        leaves, tree = flatten(tuple(args))
+        leaves = checked_leaves(leaves, "custom_vmap", self.fun, args, {})
+        avals = types_of(leaves)
+        body = traced(self.fun, tree, avals, "custom_vmap")
+        rule = _flat_rule(self, self.vmap_rule, tree, body.out_tree)
+        params = CustomVmapParams(body.program, len(body.consts), tree, body.out_tree, rule, name_of(self.vmap_rule))
+        return body.out_tree.unflatten(bind(custom_vmap_call_p, *body.consts, *leaves, params=params))
+
+
+def _flat_rule(custom: custom_vmap, rule: Callable[..., Any], in_tree: Any, out_tree: Any) -> FlatRule:
+    """The user's rule on flat values, with its answers checked."""
+    what = f"the batching rule `{name_of(rule)}` of `{custom.__name__}`"
+
+    def flat(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise BatchingRuleError(f"{what} must return a pair (result, whether it is batched).",
+                                    got=f"it returned {type(pair).__name__}")  # fmt: skip
+        results, tree = result_leaves(pair[0], "custom_vmap", rule)
+        if tree != out_tree:
+            raise BatchingRuleError(
+                f"{what} returned a result of another structure than the function.",
+                got=[f"rule: {tree}", f"function: {out_tree}"],
+            )
+        try:
+            flags = broadcast_prefix_to(pair[1], out_tree)
+        except TreeError as error:
+            raise BatchingRuleError(
+                f"{what} must say for each result whether it is batched.", got=str(error).splitlines()
+            ) from None
+        for x, is_batched in zip(results, flags, strict=True):
+            shape = type_of(x).shape  # type: ignore[attr-defined]
+            if is_batched and (not shape or shape[0] != size):
+                raise BatchingRuleError(
+                    f"{what} says that a result is batched whose first axis is not the batch.",
+                    got=f"{type_of(x).text()}, the batch has length {size}",
+                )
+        return results, [bool(b) for b in flags]
+
+    return flat
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """`f`, whose batched form computes one element after another.
+
+    >>> vmap(sequential_vmap(lambda x: x + 1))(np.arange(2))
+    Array([1, 2], dtype=int32)
+    """
+    sequential = custom_vmap(f)
+
+    @sequential.def_vmap
+    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> Any:
+        leaves, tree = flatten(args)
+        flags = flatten(tuple(in_batched))[0]
+        batched = [x for x, b in zip(leaves, flags, strict=True) if b]
+
+        def one(elements: list[Any]) -> Any:
+            given = iter(elements)
+            return f(*tree.unflatten([next(given) if b else x for x, b in zip(leaves, flags, strict=True)]))
+
+        result = sequential_map(one, batched)
+        return result, flatten(result)[1].unflatten([True] * flatten(result)[1].num_leaves)
+
+    return sequential

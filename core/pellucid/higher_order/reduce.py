@@ -1,0 +1,355 @@
+"""Reductions by a function of the user: `reduce`, `reduce_window`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, MissingRule, ShapeError
+from pellucid.higher_order.bodies import differing_types, stand_in, types_of
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.broadcasting import batched_axes, broadcast_in_dim, reduce_sum, reduced_shape
+from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.monoids import monoid_of
+from pellucid.primitives.movement import reshape, transpose
+from pellucid.primitives.reduction import reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod, reduce_xor
+from pellucid.primitives.slicing import slice_in_dim
+from pellucid.primitives.windows import (
+    REDUCE_WINDOW,
+    WindowParams,
+    batched_window,
+    reduce_window_by,
+    window_attributes,
+    window_params,
+    window_shape,
+)
+from pellucid.tracing.function import name_of
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
+from pellucid.transforms.derived import stage_open
+from pellucid.transforms.jvp import concrete_value, jvp_flat
+from pellucid.transforms.vmap import batch_flat, brought_to
+from pellucid.xla.pytree import flatten, treedef_tuple
+
+_REDUCE = stand_in("reduce", "operands", "init_values")
+_REDUCE_WINDOW = stand_in("reduce_window", "operand", "init_value")
+
+
+class Combination(NamedTuple):
+    """A function that combines two elements, as a program of scalars: (first, second) -> combined."""
+
+    jaxpr: ClosedJaxpr
+    consts: list[Any]
+
+
+def combination(
+    caller: str, computation: Callable[[Any, Any], Any], tree: Any, avals: Sequence[Any]
+) -> Combination:
+    """The program of `computation` on two trees of scalars with the dtypes of `avals`."""
+    check_callable(computation, caller)
+    scalars = [shaped_array((), a.dtype) for a in avals]
+
+    def flat(*leaves: Any) -> list[Any]:
+        first, second = treedef_tuple([tree, tree]).unflatten(leaves)
+        results, out_tree = result_leaves(computation(first, second), caller, computation)
+        different = out_tree != tree or differing_types(scalars, types_of(results))
+        if different:
+            raise ArgumentTypeError(
+                f"{caller}: `{name_of(computation)}` must give scalars of the types that it takes.",
+                got=[f"taken {tree.unflatten(scalars)}", f"returned {out_tree.unflatten(types_of(results))}"],
+            )
+        return results
+
+    program, consts = stage_open(flat, [*scalars, *scalars], DebugInfo(name_of(computation)))
+    return Combination(program, consts)
+
+
+def _monoid(found: Combination, avals: Sequence[Any], initial: Sequence[Any]) -> str | None:
+    """The monoid that a combination is, if its initial value is the one that changes nothing."""
+    jaxpr = found.jaxpr.jaxpr
+    value = concrete_value(initial[0]) if len(initial) == 1 else None
+    if len(jaxpr.equations) != 1 or value is None or found.consts:
+        return None
+    [equation] = jaxpr.equations
+    monoid = monoid_of(equation.primitive.name)
+    if monoid is None or set(equation.operands) != set(jaxpr.invars) or list(jaxpr.outvars) != list(equation.results):
+        return None
+    dtype = avals[0].dtype
+    same = np.asarray(value, dtype) == np.asarray(monoid.identity(dtype))
+    return monoid.name if bool(same) else None
+
+
+# reduce -------------------------------------------------------------------------------------------------
+
+
+class ReduceParams(NamedTuple):
+    """`computation` is what the user gave, for the program's text; `jaxpr` combines scalars."""
+
+    computation: Any
+    dimensions: tuple[int, ...]
+    jaxpr: ClosedJaxpr
+
+
+class Reduce(Primitive[ReduceParams]):
+    """Operands, then initial values; one result for each operand."""
+
+    name = "reduce"
+    remember_types = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceParams) -> Sequence[Any]:
+        n = len(avals) // 2
+        return [shaped_array(reduced_shape(a.shape, params.dimensions, "reduce"), a.dtype) for a in avals[:n]]
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams) -> tuple[Any, Any]:
+        results = bind(self, *primals, params=params)
+        _, out, _ = jvp_flat(lambda *xs: (_halved(params.jaxpr, xs, params.dimensions), ()), primals, tangents)
+        return results, out
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        n = len(operands) // 2
+        if any(d is not None for d in dims[n:]):
+            return batch_flat(lambda *xs: _halved(params.jaxpr, xs, params.dimensions), axis, operands, dims)
+        given = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
+        axes, _ = batched_axes(params.dimensions, 0)
+        return bind(self, *given, *operands[n:], params=params._replace(dimensions=axes)), [0] * n
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
+        op = ctx.op(
+            "stablehlo.reduce", ctx.types(ctx.avals_out), operands,
+            {"dimensions": ctx.ints(params.dimensions)}, regions=1,
+        )  # fmt: skip
+        ctx.jaxpr_body(op.regions[0], params.jaxpr.jaxpr)
+        return list(op.results)
+
+
+reduce_p = Reduce()
+
+
+def _halved(jaxpr: ClosedJaxpr, values: Sequence[Any], dimensions: Sequence[int], consts: Sequence[Any] = ()) -> list[Any]:
+    """The reduction written as combinations of halves, so that it can be differentiated and batched."""
+    n = len(values) // 2
+    operands, initial = values[:n], values[n:]
+    aval: Any = type_of(operands[0])
+    kept = [i for i in range(aval.ndim) if i not in dimensions]
+    shape = tuple([aval.shape[i] for i in kept])
+    order = (*dimensions, *kept)
+    rest = [reshape(transpose(x, order), (_product(aval.shape, dimensions), *shape)) for x in operands]
+
+    def combined(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+        return _on_arrays(jaxpr, consts, a, b)
+
+    while (size := type_of(rest[0]).shape[0]) > 1:  # type: ignore[attr-defined]
+        half = size // 2
+        first = [slice_in_dim(x, 0, half) for x in rest]
+        second = [slice_in_dim(x, half, 2 * half) for x in rest]
+        joined = combined(first, second)
+        if size % 2:
+            joined = [concatenate([a, slice_in_dim(x, size - 1, size)], 0) for a, x in zip(joined, rest, strict=True)]
+        rest = joined
+    starts = [broadcast_in_dim(x, shape, ()) for x in initial]
+    if type_of(rest[0]).shape[0] == 0:  # type: ignore[attr-defined]
+        return starts
+    return combined(starts, [reshape(x, shape) for x in rest])
+
+
+def _product(shape: Sequence[int], dimensions: Sequence[int]) -> int:
+    return math.prod(shape[d] for d in dimensions)
+
+
+def _on_arrays(jaxpr: ClosedJaxpr, consts: Sequence[Any], a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+    """A program of scalars applied to each pair of elements of arrays of one shape."""
+    shape = type_of(a[0]).shape  # type: ignore[attr-defined]
+    size = _product(shape, range(len(shape)))
+    flat = [reshape(x, (size,)) for x in (*a, *b)]
+    results, dims = batch_flat(
+        lambda *xs: replay(jaxpr.jaxpr, (), *xs), BatchAxis(size), [*consts, *flat], [*[None] * len(consts), *[0] * len(flat)]
+    )
+    found = [brought_to(BatchAxis(size), x, d, 0) for x, d in zip(results, dims, strict=True)]
+    return [reshape(x, shape) for x in found]
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
+    """The elements of the arrays in `operands` along `dimensions`, combined by `computation`.
+
+    `computation` is associative; it takes two trees of scalars like `operands` and gives one. `init_values`, a tree
+    of scalars, is combined with the elements, any number of times: it should change nothing. The order of
+    combination is not defined. Known operations (add, mul, max, min, and, or, xor) become their own primitives.
+
+    Raises: ArgumentTypeError where types don't agree, ShapeError for arrays of different shapes.
+
+    >>> reduce(np.arange(5), 0, lambda x, y: x + y, (0,))
+    Array(10, dtype=int32)
+    """
+    leaves, tree = flatten(operands)
+    start_leaves, start_tree = flatten(init_values)
+    if tree != start_tree:
+        raise ArgumentTypeError(
+            "reduce needs one initial value for each operand.", got=[f"operands: {tree}", f"init_values: {start_tree}"]
+        )
+    checked = checked_leaves([*leaves, *start_leaves], "reduce", _REDUCE, (operands, init_values), {})
+    leaves, avals, start_leaves = _reduced("reduce", checked)
+    axes = tuple([operator.index(d) for d in dimensions])
+    found = combination("reduce", computation, tree, avals)
+    monoid = _monoid(found, avals, start_leaves)
+    if monoid is not None:
+        more = {"out_sharding": out_sharding} if monoid == "sum" else {}
+        return tree.unflatten([_BY_MONOID[monoid](leaves[0], axes, **more)])
+    if found.consts:
+        return tree.unflatten(_halved(found.jaxpr, [*leaves, *start_leaves], axes, found.consts))
+    params = ReduceParams(computation, axes, found.jaxpr)
+    return tree.unflatten(bind(reduce_p, *leaves, *start_leaves, params=params))
+
+
+_BY_MONOID: dict[str, Callable[..., Any]] = {
+    "sum": reduce_sum, "prod": reduce_prod, "max": reduce_max, "min": reduce_min,
+    "and": reduce_and, "or": reduce_or, "xor": reduce_xor,
+}  # fmt: skip
+
+
+def _reduced(caller: str, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """(arrays to reduce, their types, initial values of their dtypes); raises for those that don't fit."""
+    n = len(leaves) // 2
+    operands, initial = list(leaves[:n]), list(leaves[n:])
+    avals, starts = types_of(operands), types_of(initial)
+    if not avals:
+        raise ArgumentTypeError(f"{caller} needs at least one array.")
+    if any(a.shape != avals[0].shape for a in avals):
+        raise ShapeError(
+            f"{caller} needs arrays of one shape.", got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+        )
+    for i, (a, s) in enumerate(zip(avals, starts, strict=True)):
+        if s.shape != () or (s.dtype != a.dtype and not s.weak_type):
+            raise ArgumentTypeError(
+                f"{caller} needs scalar initial values of the operands' dtypes.",
+                got=f"operand {i}: {a.text()}, initial value: {s.text()}",
+            )
+    return operands, avals, [
+        x if s.dtype == a.dtype else convert_element_type(x, a.dtype)
+        for x, s, a in zip(initial, starts, avals, strict=True)
+    ]
+
+
+# reduce_window ------------------------------------------------------------------------------------------
+
+
+class ReduceWindowParams(NamedTuple):
+    base_dilation: tuple[int, ...]
+    consts: tuple[()]
+    jaxpr: ClosedJaxpr
+    padding: Any
+    window_dilation: tuple[int, ...]
+    window_dimensions: tuple[int, ...]
+    window_strides: tuple[int, ...]
+
+    @property
+    def window(self) -> WindowParams:
+        """The windows."""
+        return WindowParams(
+            self.window_dimensions, self.window_strides, self.padding, self.base_dilation, self.window_dilation
+        )
+
+    def with_window(self, window: WindowParams) -> ReduceWindowParams:
+        """The same with other windows."""
+        return self._replace(**window._asdict())
+
+
+class ReduceWindow(Primitive[ReduceWindowParams]):
+    """Operands, then initial values; one result for each operand."""
+
+    name = "reduce_window"
+    remember_types = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceWindowParams) -> Sequence[Any]:
+        n = len(avals) // 2
+        return [shaped_array(window_shape(a.shape, params.window, "reduce_window"), a.dtype) for a in avals[:n]]
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceWindowParams) -> Any:
+        raise MissingRule(
+            "a reduction over windows by a function of your own has no derivative.",
+            got=f"reduce_window by `{params.jaxpr.jaxpr.debug.name if params.jaxpr.jaxpr.debug else '?'}`",
+            do="Use add, max or min, or give the function its own derivative (custom_jvp).",
+        )
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceWindowParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        n = len(operands) // 2
+        if any(d is not None for d in dims[n:]):
+            raise MissingRule(
+                "vmap of reduce_window needs initial values that are the same for the whole batch.",
+                do="Combine them with the result instead.",
+            )
+        given = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
+        batched = params.with_window(batched_window(params.window, 0))
+        return bind(self, *given, *operands[n:], params=batched), [0] * n
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceWindowParams) -> Sequence[Any]:
+        op = ctx.op(
+            "stablehlo.reduce_window", ctx.types(ctx.avals_out), operands, window_attributes(ctx, params.window), regions=1
+        )
+        ctx.jaxpr_body(op.regions[0], params.jaxpr.jaxpr)
+        return list(op.results)
+
+
+reduce_window_p = ReduceWindow()
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """The elements of the arrays in `operand` in each of many windows, combined by `computation` as in `reduce`.
+
+    Windows have shape `window_dimensions`; they move by `window_strides` over the array, which is padded with
+    `init_value`: 'VALID', 'SAME', 'SAME_LOWER', or (low, high) for each dimension. Dilations spread array or window.
+    Known operations (add, max, min) become their own primitives.
+
+    >>> reduce_window(np.arange(4.0), 0.0, lambda x, y: x + y, (2,))
+    Array([1., 3., 5.], dtype=float32)
+    """
+    leaves, tree = flatten(operand)
+    start_leaves, start_tree = flatten(init_value)
+    if tree != start_tree:
+        raise ArgumentTypeError(
+            "reduce_window needs one initial value for each operand.",
+            got=[f"operand: {tree}", f"init_value: {start_tree}"],
+        )
+    checked = checked_leaves([*leaves, *start_leaves], "reduce_window", _REDUCE_WINDOW, (operand, init_value), {})
+    leaves, avals, start_leaves = _reduced("reduce_window", checked)
+    found = combination("reduce_window", computation, tree, avals)
+    monoid = _monoid(found, avals, start_leaves)
+    settings = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    if monoid in REDUCE_WINDOW:
+        return tree.unflatten([reduce_window_by(monoid, leaves[0], *settings)])  # type: ignore[arg-type]
+    if found.consts:
+        raise ArgumentTypeError(
+            f"reduce_window: `{name_of(computation)}` can't capture arrays.",
+            got=", ".join(type_of(c).text() for c in found.consts),
+        )
+    window = window_params(avals[0].shape, *settings, "reduce_window")
+    params = ReduceWindowParams(consts=(), jaxpr=found.jaxpr, **window._asdict())
+    return tree.unflatten(bind(reduce_window_p, *leaves, *start_leaves, params=params))

@@ -1,0 +1,264 @@
+"""`checkpoint` (`remat`): the backward pass computes again what the forward pass would have kept."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ConcretizationError, RemovedError
+from pellucid.higher_order.bodies import Body, known_body
+from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
+from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
+from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
+from pellucid.ir.rules import Zero
+from pellucid.primitives.placement import device_put
+from pellucid.sharding.memory import space_of_kind
+from pellucid.tracing.context import context
+from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, result_leaves, wraps
+from pellucid.transforms.derived import remembered, stage_open
+from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from pellucid.transforms.zeros import spread
+
+
+class RematParams(NamedTuple):
+    """`differentiated` marks the linear half, which computes again; `policy` chooses what is kept for it."""
+
+    differentiated: bool
+    jaxpr: ClosedJaxpr
+    policy: Policy | None
+    prevent_cse: bool | tuple[bool, ...]
+
+    def on(self, program: ClosedJaxpr) -> RematParams:
+        """Params of a call of a program derived from this one."""
+        return self._replace(jaxpr=program)
+
+
+class Remat(Call):
+    """A call whose linearization keeps its arguments (and what the policy allows) instead of all residuals."""
+
+    name = "remat2"
+
+    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematParams) -> Any:
+        nonzero = tuple([type(t) is not Zero for t in tangents])
+        parts = split_remat(params, nonzero)
+        operands = (*parts.consts, *primals)
+        if context.trace.is_eager:
+            found = bind(closed_call_p, *operands, params=ClosedCallParams(parts.primal))
+        else:
+            found = replay(parts.primal.jaxpr, (), *operands)
+        n = len(parts.mask)
+        results, saved = found[:n], found[n:]
+        out: Sequence[Any] = ()
+        if any(parts.mask):
+            kept = [x for x, u in zip(operands, parts.needed, strict=True) if u]
+            live = [t for t in tangents if type(t) is not Zero]
+            given = (*kept, *saved, *parts.constants, *live)
+            linear = params._replace(jaxpr=parts.linear, differentiated=True)
+            out = trace.stage_linear(self, given, linear)
+        return results, spread(out, parts.mask, [type_of(x) for x in results])
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: RematParams) -> Sequence[Any]:
+        if params.differentiated and params.prevent_cse is not False:
+            # Without a barrier the compiler would find that all this was computed before, and keep it.
+            prevented = params.prevent_cse if isinstance(params.prevent_cse, tuple) else (True,) * len(operands)
+            behind = [x for x, p in zip(operands, prevented, strict=False) if p]
+            if behind:
+                barrier = ctx.op("stablehlo.optimization_barrier", [x.type for x in behind], behind)
+                moved = iter(barrier.results)
+                chosen = [*prevented, *[False] * (len(operands) - len(prevented))]
+                operands = [next(moved) if p else x for x, p in zip(operands, chosen, strict=True)]
+        return ctx.inline(params.jaxpr.jaxpr, (), operands)
+
+    def printed_params(self, equation: Equation) -> dict[str, Any]:
+        return equation.params._asdict()
+
+
+remat_p = Remat()
+
+# What is kept -------------------------------------------------------------------------------------------
+
+
+class RematParts(NamedTuple):
+    """A rematerialized program split at a point.
+
+    `primal` takes (`consts`, operands) and gives (results, saved values). `linear` takes (those of these operands
+    that are `needed`, saved values, `constants`, tangents): it computes the residuals again.
+    """
+
+    primal: ClosedJaxpr
+    consts: list[Any]
+    linear: ClosedJaxpr
+    needed: tuple[bool, ...]
+    constants: list[Any]
+    mask: tuple[bool, ...]
+
+
+def split_remat(params: RematParams, nonzero: tuple[bool, ...]) -> RematParts:
+    """The parts of a rematerialized program whose operands have tangents where `nonzero`."""
+    key = ("split remat", nonzero, params.policy)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _split_remat(params, nonzero))
+
+
+def _split_remat(params: RematParams, nonzero: tuple[bool, ...]) -> RematParts:
+    parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
+    n_results = len(parts.nonzero_out)
+    body = parts.primal.jaxpr
+    if params.policy is not None and params.policy is not nothing_saveable:
+        body, _ = inlined(body, _called)
+    saved = _saved(body, params.policy)
+    residuals = _residual_atoms(parts, body)
+    recompute = with_known(body, list(saved), residuals)
+    pruned, used = remove_dead_equations(recompute)
+    n_inputs = len(body.invars)
+    needed, used_saved = used[:n_inputs], used[n_inputs:]
+    kept = {v: how for (v, how), u in zip(saved.items(), used_saved, strict=True) if u}
+    primal = _primal_program(body, n_results, kept)
+    constant = [s.kind == "constant" for s in parts.sources]
+    linear = _linear_program(parts, pruned, constant, list(kept.values()), sum(needed))
+    constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
+    return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)
+
+
+def _called(equation: Equation) -> ClosedJaxpr | None:
+    body = equation.primitive.called(equation.params)
+    return None if body is None or equation.primitive is remat_p else ClosedJaxpr(body)
+
+
+def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
+    """The variables that the policy keeps, and how."""
+    saved: dict[Var, bool | Offloadable] = {}
+    if policy is None:
+        return saved
+    for equation in body.equations:
+        avals = [a.aval for a in equation.operands]
+        how = decision(policy(equation.primitive, *avals, **equation.params._asdict()))
+        if how is not False:
+            saved.update((v, how) for v in equation.results)
+    return saved
+
+
+def _residual_atoms(parts: LinearizedJaxpr, body: Jaxpr) -> list[Any]:
+    """The residuals, without the constants, as atoms of the primal program."""
+    first = len(parts.consts)
+    return [
+        body.invars[first + s.index] if s.kind == "input" else body.outvars[s.index]
+        for s in parts.sources
+        if s.kind != "constant"
+    ]
+
+
+def _primal_program(body: Jaxpr, n_results: int, kept: dict[Var, bool | Offloadable]) -> ClosedJaxpr:
+    """Results, and the values that are kept, in the memory where they are kept."""
+    pruned, _ = remove_dead_equations(body.replace(outvars=[*body.outvars[:n_results], *kept]), keep_inputs=True)
+    if not any(isinstance(how, Offloadable) for how in kept.values()):
+        return ClosedJaxpr(pruned)
+
+    def primal(*operands: Any) -> list[Any]:
+        found = replay(pruned, (), *operands)
+        away = [_moved(x, how.dst) if isinstance(how, Offloadable) else x for x, how in zip(found[n_results:], kept.values(), strict=True)]
+        return [*found[:n_results], *away]
+
+    return stage_open(primal, body.in_avals, body.debug)[0]
+
+
+def _linear_program(
+    parts: LinearizedJaxpr, recompute: Jaxpr, constant: Sequence[bool], kept: Sequence[bool | Offloadable], n_needed: int
+) -> ClosedJaxpr:
+    """From (needed operands, kept values, constants, tangents) to tangents of the results."""
+    linear = parts.linear.jaxpr
+    n_known, n_constants = len(recompute.invars), sum(constant)
+    avals = list(recompute.in_avals)
+    for i, how in enumerate(kept):
+        if isinstance(how, Offloadable):
+            avals[n_needed + i] = avals[n_needed + i].update(memory_space=space_of_kind(how.dst))  # type: ignore[attr-defined]
+    residual_avals = linear.in_avals[: len(constant)]
+    avals += [a for a, c in zip(residual_avals, constant, strict=True) if c]
+    avals += linear.in_avals[len(constant) :]
+
+    def run(*operands: Any) -> list[Any]:
+        known = list(operands[:n_known])
+        for i, how in enumerate(kept):
+            if isinstance(how, Offloadable):
+                known[n_needed + i] = _moved(known[n_needed + i], how.src)
+        computed = iter(replay(recompute, (), *known))
+        constants = iter(operands[n_known : n_known + n_constants])
+        residuals = [next(constants) if c else next(computed) for c in constant]
+        return replay(linear, (), *residuals, *operands[n_known + n_constants :])
+
+    return stage_open(run, avals, linear.debug)[0]
+
+
+def _moved(x: Any, memory: str) -> Any:
+    return device_put(x, space_of_kind(memory))
+
+
+# The function users call ----------------------------------------------------------------------------------
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool | tuple[bool, ...] = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    concrete: bool = False,
+) -> Any:
+    """`fun`, whose intermediate values are computed again for its derivative instead of being kept.
+
+    `policy`, one of `checkpoint_policies`, says what may be kept nevertheless. `prevent_cse=False` lets the compiler
+    share the two computations; it is safe within `scan`. Arguments at `static_argnums` (or `static_argnames`) stay
+    Python values.
+
+    >>> grad(checkpoint(lambda x: x * x))(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        return functools.partial(
+            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+            static_argnames=static_argnames, concrete=concrete,
+        )  # fmt: skip
+    check_callable(fun, "checkpoint")
+    if concrete:
+        raise RemovedError(
+            "checkpoint: the option `concrete` does not exist any more.",
+            do="Make arguments whose values Python needs static, with static_argnums.",
+        )
+    nums, names = resolve_arguments(fun, static_argnums or None, static_argnames or None, "static")
+    spec = FunctionSpec(fun, name_of(fun), nums, names)
+
+    @wraps(fun, "Rematerialized form")
+    def rematerialized(*args: Any, **kwargs: Any) -> Any:
+        call = spec.call(args, kwargs)
+        body = known_body(fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call))
+        params = RematParams(False, body.program, policy, prevent_cse)
+        return body.out_tree.unflatten(bind(remat_p, *body.consts, *call.leaves, params=params))
+
+    return rematerialized
+
+
+def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:
+    trees: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        results, tree = result_leaves(spec.run(call, leaves), "checkpoint", spec.function)
+        trees.append(tree)
+        return results
+
+    try:
+        program, consts = stage_open(flat, call.avals, spec.debug_info(call))
+    except ConcretizationError as error:
+        raise type(error)(
+            error.what, got=error.got, where=f"checkpoint of `{spec.name}`",
+            do=f"{error.do} `checkpoint` traces all arguments but those in static_argnums.",
+        ) from error  # fmt: skip
+    return Body(program, consts, trees[0])
+
+
+remat = checkpoint

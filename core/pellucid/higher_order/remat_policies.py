@@ -1,0 +1,239 @@
+"""What a rematerialized function may keep: names for values, and policies that choose among them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import tree_map
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.movement import Movement
+from pellucid.tracing.trace import bind1
+
+Policy = Callable[..., Any]
+"""`policy(primitive, *types of operands, **params)`: True or `Saveable` to keep the results, False or `Recompute`
+to compute them again, `Offloadable` to keep them in another memory."""
+
+# Names ------------------------------------------------------------------------------------------------
+
+
+class NameParams(NamedTuple):
+    name: str
+
+
+class Name(Movement):
+    """The identity; it gives a value a name."""
+
+    name = "name"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: NameParams) -> Sequence[Any]:
+        return avals
+
+    def explicit_sharding(self, avals: tuple[Any, ...], results: Sequence[Any], params: NameParams) -> Sequence[Any]:
+        return avals
+
+    def undo(self, cotangent: Any, aval: Any, params: NameParams) -> Any:
+        return cotangent
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NameParams) -> tuple[Any, Any]:
+        return [bind1(self, *primals, params=params)], [tangents[0]]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: NameParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return [bind1(self, *operands, params=params)], dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: NameParams) -> Sequence[Any]:
+        return operands
+
+
+name_p = Name()
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """The tree `x` of arrays, whose values policies of `checkpoint` then know by `name`.
+
+    >>> checkpoint_name(np.float32(1), "activations")
+    Array(1., dtype=float32)
+    """
+    if not isinstance(name, str):
+        raise ArgumentTypeError("checkpoint_name takes a string.", got=f"got {type(name).__name__}")
+    return tree_map(lambda leaf: bind1(name_p, leaf, params=NameParams(name)), x)
+
+
+# Answers of policies ----------------------------------------------------------------------------------
+
+
+class _Answer:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Saveable = _Answer("Saveable")
+Recompute = _Answer("Recompute")
+
+
+class Offloadable(NamedTuple):
+    """Keep a value in memory `dst` (as "pinned_host") and bring it back to `src` (as "device") when it is needed."""
+
+    src: str
+    dst: str
+
+
+def decision(answer: Any) -> bool | Offloadable:
+    """What a policy's answer means."""
+    if isinstance(answer, Offloadable):
+        return answer
+    if answer is Saveable or answer is Recompute:
+        return answer is Saveable
+    if isinstance(answer, bool):
+        return answer
+    raise ArgumentTypeError(
+        "a policy of `checkpoint` must answer with a bool, Saveable, Recompute or Offloadable.",
+        got=f"it answered {answer!r:.60}",
+    )
+
+
+# Policies ---------------------------------------------------------------------------------------------
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """Keep everything, as without `checkpoint`."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """Keep nothing but the arguments, as without a policy."""
+    return False
+
+
+class DotsSaveable(NamedTuple):
+    """Keep results of matrix products (and convolutions), which are dear to compute again."""
+
+    only_if_no_batch_dims: bool
+
+    def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
+        if not self.only_if_no_batch_dims:
+            return primitive.name in ("dot_general", "conv_general_dilated")
+        return _is_dot_without_batch(primitive, params)
+
+
+def _is_dot_without_batch(primitive: Primitive[Any], params: dict[str, Any]) -> bool:
+    if primitive.name != "dot_general":
+        return False
+    _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
+    return not lhs_batch and not rhs_batch
+
+
+dots_saveable = DotsSaveable(False)
+dots_with_no_batch_dims_saveable = DotsSaveable(True)
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Keep results of matrix products without batch dimensions in memory `offload_dst`."""
+
+    def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> Any:
+        return Offloadable(offload_src, offload_dst) if _is_dot_without_batch(primitive, params) else Recompute
+
+    return policy
+
+
+class SaveOnlyTheseNames(NamedTuple):
+    """Keep values with certain names."""
+
+    saveable_names: frozenset[str]
+
+    def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
+        return primitive is name_p and params["name"] in self.saveable_names
+
+
+class SaveAnyNamesButThese(NamedTuple):
+    """Keep values with any names but certain ones."""
+
+    names: frozenset[str]
+
+    def __call__(self, primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
+        return primitive is name_p and params["name"] not in self.names
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Keep values named by `checkpoint_name`, and only with these names."""
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Keep values named by `checkpoint_name`, but not with these names."""
+    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Keep everything but values with these names."""
+    names = frozenset(names_not_to_save)
+
+    def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
+        return not (primitive is name_p and params["name"] in names)
+
+    return policy
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Keep values with some names, and those with others in memory `offload_dst`."""
+    saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    if saved & offloaded:
+        raise ArgumentValueError(
+            "save_and_offload_only_these_names needs names that are either saved or offloaded.",
+            got=f"both: {', '.join(sorted(saved & offloaded))}",
+        )
+
+    def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> Any:
+        if primitive is name_p and params["name"] in saved:
+            return Saveable
+        if primitive is name_p and params["name"] in offloaded:
+            return Offloadable(offload_src, offload_dst)
+        return Recompute
+
+    return policy
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keep what either policy keeps; both must answer with bools."""
+
+    def policy(primitive: Primitive[Any], *avals: Any, **params: Any) -> bool:
+        answers = policy_1(primitive, *avals, **params), policy_2(primitive, *avals, **params)
+        if not all(isinstance(answer, bool) for answer in answers):
+            raise ArgumentValueError(
+                "save_from_both_policies needs policies that answer with bools.", got=f"got {answers}",
+                do="Write a policy function that combines them.",
+            )  # fmt: skip
+        return any(answers)
+
+    return policy
+
+
+checkpoint_policies = types.SimpleNamespace(
+    everything_saveable=everything_saveable,
+    nothing_saveable=nothing_saveable,
+    dots_saveable=dots_saveable,
+    checkpoint_dots=dots_saveable,
+    dots_with_no_batch_dims_saveable=dots_with_no_batch_dims_saveable,
+    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
+    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
+    save_anything_except_these_names=save_anything_except_these_names,
+    save_any_names_but_these=save_any_names_but_these,
+    save_only_these_names=save_only_these_names,
+    save_from_both_policies=save_from_both_policies,
+    save_and_offload_only_these_names=save_and_offload_only_these_names,
+)
+"""The policies, under the names of the reference."""

@@ -1,0 +1,234 @@
+"""Programs as records: what `program` gives for functions, jaxprs and the stages of compilation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
+from pellucid.introspect import schema
+from pellucid.introspect.columns import ProgramColumns
+from pellucid.introspect.costs import Cost, CostModel, bodies_of, cost_columns
+
+from pellucid.introspect.hlo import hlo_program
+from pellucid.introspect.lineage import Made, origins_of, transformation_of
+from pellucid.introspect.spans import Naming, Spans
+from pellucid.introspect.stablehlo import stablehlo_program
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.ir.printing import Listing, listing as listing_of, literal_text, param_text
+
+
+def program(
+    x: Any,
+    *args: Any,
+    key: str | None = None,
+    listing: bool = True,
+    source_lines: bool = True,
+) -> schema.ProgramRecord:
+    """The record of a program.
+
+    `x` is a jaxpr (open or closed), a stage (`Traced` and jaxprs give a jaxpr, `Lowered` StableHLO, `Compiled`
+    optimized HLO), or a function, jitted or not, whose example arguments follow. `key` names the program in
+    links; `listing` and `source_lines` say whether its text and the text of the user's lines come along.
+
+    Raises: ArgumentTypeError for what is no program, and for arguments after a program.
+
+    >>> record = program(lambda x: -x, 1.0)
+    >>> record.dialect, [record.strings[i] for i in record.equations.primitive]
+    ('jaxpr', ['neg'])
+    """
+    if isinstance(x, (Jaxpr, ClosedJaxpr, Traced, Lowered, Compiled)):
+        if args:
+            raise ArgumentTypeError(
+                f"program: a {type(x).__name__} takes no example arguments.",
+                got=f"got {len(args)} of them",
+                do="Pass the function itself, or leave the arguments out.",
+            )
+    elif callable(x):
+        x = x.trace(*args) if hasattr(x, "jitted") else make_jaxpr(x)(*args)
+    else:
+        raise ArgumentTypeError(
+            "program takes a function, a jaxpr or a stage of a jitted function.",
+            got=f"got {type(x).__name__}",
+        )
+    if isinstance(x, Lowered):
+        return stablehlo_program(x, key=key, listing=listing, source_lines=source_lines)
+    if isinstance(x, Compiled):
+        return hlo_program(x, key=key, listing=listing, source_lines=source_lines)
+    name = None
+    if isinstance(x, Traced):
+        x, name = x.jaxpr, x.fun_name
+    jaxpr = x.jaxpr if isinstance(x, ClosedJaxpr) else x
+    return jaxpr_record(jaxpr, name=name, key=key, listing=listing, source_lines=source_lines)
+
+
+def jaxpr_record(
+    jaxpr: Jaxpr,
+    *,
+    name: str | None = None,
+    key: str | None = None,
+    listing: bool = True,
+    source_lines: bool = True,
+    made: Made | None = None,
+) -> schema.ProgramRecord:
+    """The record of a jaxpr; `made` says how it was made from another one."""
+    name = name or name_of(jaxpr)
+    writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), made or Made())
+    return writer.write(jaxpr, listing=listing, source_lines=source_lines)
+
+
+def name_of(jaxpr: Jaxpr) -> str:
+    """What a program is called."""
+    return jaxpr.debug.name if jaxpr.debug is not None else "program"
+
+
+class _JaxprWriter:
+    """Writes one jaxpr with everything inside into columns."""
+
+    def __init__(self, columns: ProgramColumns, made: Made) -> None:
+        self.columns = columns
+        self.spans = Spans(columns.string)
+        self.costs = CostModel()
+        self.made = made
+        self.bodies: dict[Jaxpr, int] = {}
+        self.values: dict[Var, int] = {}
+        self.names: dict[Var, str] = {}
+        self.scopes: dict[int, int] = {}
+        self.cost_rows: list[Cost] = []
+        self.equation_index: dict[Equation, int] = {}
+
+    def write(self, main: Jaxpr, *, listing: bool, source_lines: bool) -> schema.ProgramRecord:
+        shown = listing_of(main)
+        self.names = shown.names
+        bodies = self.collect(main)
+        highest = max((e.id for body in bodies for e in body.equations), default=0)
+        self.columns.reserve_ids(highest)
+        for body in bodies:
+            self.body(body)
+        return self.columns.record(
+            self.spans.sources(with_lines=source_lines),
+            self.spans.columns(),
+            cost_columns(self.cost_rows),
+            self.listing(shown) if listing else None,
+        )
+
+    def collect(self, main: Jaxpr) -> list[Jaxpr]:
+        """`main` and every program within it, once each, callers first."""
+        found = [main]
+        self.bodies[main] = 0
+        for jaxpr in found:  # grows meanwhile
+            for equation in jaxpr.equations:
+                for inner in bodies_of(equation):
+                    if inner.jaxpr not in self.bodies:
+                        self.bodies[inner.jaxpr] = len(found)
+                        found.append(inner.jaxpr)
+        return found
+
+    def body(self, jaxpr: Jaxpr) -> None:
+        columns = self.columns
+        names = jaxpr.debug.argument_names if jaxpr.debug is not None else ()
+        unnamed = len(jaxpr.invars) - len(names)  # constants come in front of arguments
+        arguments = [*[""] * unnamed, *names] if unnamed >= 0 else [""] * len(jaxpr.invars)
+        constants = [self.bind(v) for v in jaxpr.constvars]
+        inputs = [self.bind(v, name) for v, name in zip(jaxpr.invars, arguments, strict=True)]
+        first = columns.equation_count
+        user_names = self.user_names(jaxpr)
+        for equation in jaxpr.equations:
+            self.equation(equation, user_names)
+        outputs = [self.atom(a) for a in jaxpr.outvars]
+        columns.end_body(name_of(jaxpr), first, constants, inputs, outputs)
+
+    def bind(self, var: Var, user_name: str = "") -> int:
+        name = "_" if type(var) is DropVar else self.names.get(var, "_")
+        index = self.values[var] = self.columns.value(name, self.columns.aval_type(var.aval), user_name)
+        return index
+
+    def atom(self, atom: Atom) -> int:
+        if type(atom) is Literal:
+            return self.columns.literal(literal_text(atom), self.columns.aval_type(atom.aval))
+        return self.values[atom]  # type: ignore[index]
+
+    def equation(self, equation: Equation, user_names: dict[Var, str]) -> None:
+        bodies = bodies_of(equation)
+        operands = [self.atom(a) for a in equation.operands]
+        results = [self.bind(v, user_names.get(v, "")) for v in equation.results]
+        span = self.spans.span(equation.source)
+        if bodies:
+            self.spans.calls.add(span)
+        self.equation_index[equation] = self.columns.equation_count
+        self.columns.equation(
+            equation.id,
+            equation.primitive.name,
+            operands,
+            results,
+            shown_params(equation),
+            [(self.bodies[b.jaxpr], b.role, b.trips) for b in bodies],
+            self.scope(equation.scope),
+            span,
+            ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
+            transformation_of(equation) or (self.made.by if equation.lineage is not None else ""),
+            [e.id for e in origins_of(equation, self.made.base)],
+        )
+        self.cost_rows.append(self.costs.equation(equation))
+
+    def scope(self, stack: Any) -> int:
+        if stack is None:
+            return -1
+        found = self.scopes.get(id(stack))  # stacks are long; the program keeps them alive
+        if found is None:
+            found = self.scopes[id(stack)] = self.columns.scope(stack.path())
+        return found
+
+    def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
+        """The user's names for results of equations.
+
+        A line such as `y = f(x)` becomes many equations, of which the last gives `y`. A loop runs the line
+        again, so each equation that comes from the very same place as the last one gives a `y`. Of what a
+        transformation made of an equation, only the equation of the same kind keeps the name.
+        """
+        last: dict[Naming, Equation] = {}
+        named: list[tuple[Equation, Naming]] = []
+        copied: set[tuple[int, ...]] = set()
+        for equation in jaxpr.equations:
+            naming = self.spans.naming(self.spans.span(equation.source))
+            if naming is None:
+                continue
+            origins = origins_of(equation, self.made.base)
+            if origins:
+                if not any(e.primitive is equation.primitive for e in origins):
+                    continue
+                ids = tuple(e.id for e in origins)
+                if ids in copied:
+                    continue
+                copied.add(ids)
+            last[naming] = equation
+            named.append((equation, naming))
+        names: dict[Var, str] = {}
+        for equation, naming in named:
+            if equation.source == last[naming].source:
+                wanted = naming.names
+                if len(wanted) == len(equation.results):
+                    names.update(zip(equation.results, wanted, strict=True))
+                elif len(equation.results) == 1:
+                    names[equation.results[0]] = ", ".join(wanted)
+        return names
+
+    def listing(self, shown: Listing) -> schema.ListingRecord:
+        rows: list[int] = []
+        for equation in shown.line_equations:
+            # A program that is only shown, because a param implies it, belongs to the equation that shows it.
+            row = -1 if equation is None else self.equation_index.get(equation, rows[-1] if rows else -1)
+            rows.append(row)
+        return schema.ListingRecord(text=shown.text, line_equations=rows)
+
+
+def shown_params(equation: Equation) -> list[tuple[str, str]]:
+    """Names and texts of the params that the program's text shows, but for programs."""
+    shown = equation.primitive.printed_params(equation)
+    return [(name, param_text(value)) for name, value in shown.items() if not _holds_program(value)]
+
+
+def _holds_program(value: Any) -> bool:
+    if type(value) in (tuple, list):
+        return any(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)
+    return isinstance(value, (Jaxpr, ClosedJaxpr))

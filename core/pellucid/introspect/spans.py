@@ -1,0 +1,139 @@
+"""Places in the user's source: spans with their callers, and the names that values get there."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, NamedTuple
+
+from pellucid.base import source
+from pellucid.introspect import schema
+from pellucid.introspect.statements import Assigned, Returned, Statements, statements_of
+
+
+class Naming(NamedTuple):
+    """The assignment that gives a value its name."""
+
+    place: int
+    """The span of the expression that is assigned."""
+    names: tuple[str, ...]
+
+
+class Spans:
+    """Collects the spans of one program."""
+
+    def __init__(self, string: Callable[[str], int]) -> None:
+        self._string = string
+        self._columns: list[tuple[int, ...]] = []
+        self._by_source: dict[Any, int] = {None: -1}
+        self._by_place: dict[tuple[CodeType, int, int], int] = {}
+        self._frames: dict[tuple[CodeType, int], source.Frame] = {}
+        self._files: dict[str, int] = {}
+        self._statements: list[Statements] = []
+        self._namings: dict[int, Naming | None] = {}
+        self.calls: set[int] = set()
+        """Spans of equations that run other programs: what those return is not what the caller assigns."""
+
+    def span(self, captured: Any) -> int:
+        """The span of a captured source; -1 where no frame is the user's."""
+        found = self._by_source.get(captured)
+        if found is None:
+            found = -1
+            for code, offset in reversed(source.user_places(captured)):
+                found = self._at(code, offset, found)
+            self._by_source[captured] = found
+        return found
+
+    def _at(self, code: CodeType, offset: int, caller: int) -> int:
+        key = (code, offset, caller)
+        found = self._by_place.get(key)
+        if found is None:
+            frame = self._frames.get((code, offset))
+            if frame is None:
+                frame = self._frames[code, offset] = source.frame_of(code, offset)
+            found = self._by_place[key] = self._add(frame, caller)
+        return found
+
+    def _add(self, frame: source.Frame, caller: int) -> int:
+        file = self._files.get(frame.file)
+        if file is None:
+            file = self._files[frame.file] = len(self._files)
+            self._statements.append(statements_of(frame.file))
+        line, column = max(frame.line, 0), max(frame.column, 0)
+        end_line, end_column = max(frame.end_line, line), max(frame.end_column, 0)
+        in_lambda = frame.function.endswith("<lambda>")
+        variable = "" if in_lambda else self._statements[file].variable((line, column, end_line, end_column))
+        self._columns.append(
+            (file, line, end_line, column, end_column, self._string(frame.function), self._string(variable), caller)
+        )
+        return len(self._columns) - 1
+
+    def naming(self, span: int) -> Naming | None:
+        """The assignment of the value of the whole expression at `span`, also through `return`."""
+        if span not in self._namings:
+            self._namings[span] = self._find_naming(span)
+        return self._namings[span]
+
+    def _find_naming(self, span: int) -> Naming | None:
+        item: int | None = None
+        while span >= 0:
+            file, line, end_line, column, end_column, _, _, caller = self._columns[span]
+            fate = self._statements[file].values.get((line, column, end_line, end_column))
+            if isinstance(fate, Returned):
+                item = fate.item if item is None else item
+                span = -1 if caller in self.calls else caller
+            elif isinstance(fate, Assigned):
+                if item is None:
+                    return Naming(span, fate.names)
+                return Naming(span, (fate.names[item],)) if 0 <= item < len(fate.names) > 1 else None
+            else:
+                return None
+        return None
+
+    def columns(self) -> schema.SpanColumns:
+        """The spans as columns."""
+        columns = list(map(list, zip(*self._columns, strict=True))) or [[] for _ in range(8)]
+        names = ("source", "line", "end_line", "column", "end_column", "function", "variable", "caller")
+        return schema.SpanColumns(**dict(zip(names, columns, strict=True)))
+
+    def sources(self, *, with_lines: bool) -> list[schema.SourceRecord]:
+        """The files and cells that spans lie in; of a file the lines from the first span to the last."""
+        first = [10**9] * len(self._files)
+        last = [0] * len(self._files)
+        for file, line, end_line, *_ in self._columns:
+            first[file] = min(first[file], line)
+            last[file] = max(last[file], end_line)
+        return [
+            source_record(path, (first[i], last[i]) if with_lines else None) for path, i in self._files.items()
+        ]
+
+
+def source_record(path: str, lines: tuple[int, int] | None) -> schema.SourceRecord:
+    """The record of a file or cell; with `lines`, its text (of a file only those, first and last)."""
+    cell = source.cell_name(path)
+    count = re.search(r"\[(\d+)\]", cell) if cell else None
+    text: list[str] | None = None
+    first_line = 1
+    if lines is not None:
+        text = [line.rstrip("\r\n") for line in linecache.getlines(path)]
+        if not cell and not path.startswith("<"):
+            first_line = max(1, lines[0])
+            text = text[first_line - 1 : lines[1]]
+    return schema.SourceRecord(
+        name=cell or _short_path(path),
+        path=path,
+        cell_id=None,
+        execution_count=int(count.group(1)) if count else None,
+        first_line=first_line,
+        lines=text or None,
+    )
+
+
+def _short_path(path: str) -> str:
+    if path.startswith("<"):
+        return path
+    relative = os.path.relpath(path)
+    return os.path.basename(path) if relative.startswith("..") else relative

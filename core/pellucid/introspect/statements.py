@@ -1,0 +1,115 @@
+"""What a file's statements assign: the user's names for the values of a program."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import functools
+import linecache
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Range = tuple[int, int, int, int]
+"""Line, column, end line, end column, as Python gives them for a frame."""
+
+
+class Assigned(NamedTuple):
+    """An expression whose value a statement assigns."""
+
+    names: tuple[str, ...]
+    """Several where the value is unpacked."""
+
+
+class Returned(NamedTuple):
+    """An expression whose value a function returns, or one item of the tuple that it returns."""
+
+    item: int | None
+
+
+class Statements:
+    """The statements of one file, by place."""
+
+    def __init__(self, text: str) -> None:
+        self.values: dict[Range, Assigned | Returned] = {}
+        """What becomes of the value of an expression, where that is known."""
+        self._starts: list[tuple[int, int]] = []
+        self._ends: list[tuple[int, int]] = []
+        self._variables: list[str] = []
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError):
+            return
+        found = sorted(self._read(tree))
+        for start, end, variable in found:
+            self._starts.append(start)
+            self._ends.append(end)
+            self._variables.append(variable)
+
+    def variable(self, place: Range) -> str:
+        """The variable assigned by the statement that contains `place`; empty where there is none."""
+        line, column, end_line, end_column = place
+        i = bisect.bisect_right(self._starts, (line, column)) - 1
+        if i >= 0 and (end_line, end_column) <= self._ends[i]:
+            return self._variables[i]
+        return ""
+
+    def _read(self, tree: ast.AST) -> Iterator[tuple[tuple[int, int], tuple[int, int], str]]:
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(targets=[*_, target], value=value):
+                    self._assign(target, value)
+                    variable = ", ".join(_names(target))
+                case ast.AnnAssign(target=target, value=value) if value is not None:
+                    self._assign(target, value)
+                    variable = ast.unparse(target)
+                case ast.AugAssign(target=target):
+                    # Python places the operation of `x += y` at the whole statement.
+                    self.values[_range(node)] = Assigned((ast.unparse(target),))
+                    variable = ast.unparse(target)
+                case ast.NamedExpr(target=target, value=value):
+                    self._assign(target, value)
+                    continue
+                case ast.Return(value=value) if value is not None:
+                    self._returned(value)
+                    variable = ""
+                case ast.Lambda(body=body):
+                    self._returned(body)
+                    continue
+                case _:
+                    continue
+            start, end = _range(node)[:2], _range(node)[2:]
+            yield start, end, variable
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        names = _names(target)
+        if isinstance(value, ast.Tuple) and len(value.elts) == len(names):
+            for name, item in zip(names, value.elts, strict=True):
+                self.values[_range(item)] = Assigned((name,))
+        else:
+            self.values[_range(value)] = Assigned(names)
+
+    def _returned(self, value: ast.expr) -> None:
+        self.values[_range(value)] = Returned(None)
+        if isinstance(value, ast.Tuple):
+            for i, item in enumerate(value.elts):
+                self.values[_range(item)] = Returned(i)
+
+
+def _range(node: ast.expr | ast.stmt) -> Range:
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return tuple(map(ast.unparse, target.elts))
+    return (ast.unparse(target),)
+
+
+def statements_of(file: str) -> Statements:
+    """The statements of `file` as it is read for tracebacks; none where it can't be read."""
+    return _parsed("".join(linecache.getlines(file)))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Statements:
+    return Statements(text)

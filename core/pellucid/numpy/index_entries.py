@@ -1,0 +1,210 @@
+"""What a NumPy index says, one entry for each thing that it does to an array's axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
+from pellucid.numpy.creation import asarray
+from pellucid.primitives.families import kind_of
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.xla.arrays import ArrayImpl
+
+Shape = tuple[int, ...]
+
+
+class Scalar(NamedTuple):
+    """One element of an axis, which disappears: a Python int, or an integer scalar known when the program runs."""
+
+    index: Any
+
+
+class Window(NamedTuple):
+    """`length` elements of an axis from `lowest` on, `abs(step)` apart; in reverse if `step` is negative.
+
+    They all exist. `lowest` may be a traced scalar.
+    """
+
+    lowest: Any
+    length: int
+    step: int
+
+    @property
+    def span(self) -> int:
+        """How many elements lie between the first and the last, both included."""
+        return (self.length - 1) * abs(self.step) + 1 if self.length else 0
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether no element is left out."""
+        return abs(self.step) == 1
+
+
+class Vector(NamedTuple):
+    """The elements of an axis at an array of integers, which is not a scalar."""
+
+    index: Any
+
+
+class NewAxis(NamedTuple):
+    """A new axis of size 1."""
+
+
+Entry = Scalar | Window | Vector | NewAxis
+
+
+class Index(NamedTuple):
+    """The entries of an index. `flags` are axes of size 1 that the array must first be given, for True and False."""
+
+    entries: tuple[Entry, ...]
+    flags: tuple[int, ...] = ()
+
+
+def parsed(index: Any, shape: Shape) -> Index:
+    """What `index` says about an array of `shape`; raises IndexingError for what can't be an index."""
+    if type(index) is list:
+        raise IndexingError(
+            "a list can't be an index.",
+            got=f"got {index!r:.80}",
+            do="Use `x[jnp.array(...)]` for the elements at these places, or a tuple with one entry for each axis.",
+        )
+    items = _one_for_each_axis(index if isinstance(index, tuple) else (index,), len(shape))
+    entries: list[Entry] = []
+    flags = []
+    axis = 0
+    for item in items:
+        kind = type(item)
+        if kind is slice:
+            entries.append(
+                Window(0, shape[axis], 1) if item is _ALL else _window(item, shape[axis])
+            )
+            axis += 1
+        elif kind is int:
+            entries.append(Scalar(item))
+            axis += 1
+        elif item is None:
+            entries.append(NewAxis())
+        elif kind is bool:
+            flags.append(axis + len(flags))
+            entries.append(Vector(np.zeros(int(item), np.int32)))
+        elif kind_of(type_of(item).dtype) == "bool":
+            vectors = _of_mask(item, shape, axis)
+            entries += vectors
+            axis += len(vectors)
+        else:
+            entries.append(Vector(item) if item.ndim else Scalar(item))
+            axis += 1
+    return Index(tuple(entries), tuple(flags))
+
+
+_ALL = slice(None)
+
+
+def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
+    """The items of an index, simplified, with slices in place of the ellipsis or of axes that are left out."""
+    simple = []
+    taken = 0
+    dots = None
+    for item in items:
+        kind = type(item)
+        if kind is int or kind is slice:
+            taken += 1
+        elif item is Ellipsis:
+            if dots is not None:
+                raise IndexingError("an index can have only one ellipsis (`...`).")
+            dots = len(simple)
+            continue
+        elif item is not None:
+            item = _simplified(item)
+            if type(item) is not bool:
+                is_mask = hasattr(item, "dtype") and kind_of(item.dtype) == "bool"
+                taken += item.ndim if is_mask else 1
+        simple.append(item)
+    if taken > ndim:
+        raise IndexingError(
+            f"too many indices: the array has {ndim} dimension{'s' * (ndim != 1)}, but {taken} were indexed."
+        )
+    at = len(simple) if dots is None else dots
+    simple[at:at] = [_ALL] * (ndim - taken)
+    return simple
+
+
+def _simplified(item: Any) -> Any:
+    """An item of an index, no slice, as a bool, an int, or an array of integers or bools."""
+    if isinstance(item, (bool, np.bool_)):
+        return bool(item)
+    if isinstance(item, (int, np.integer)):
+        return int(item)
+    if isinstance(item, (list, tuple)):
+        item = asarray(item) if len(item) else np.zeros(0, np.int32)
+    if not isinstance(item, (ArrayImpl, Tracer, np.ndarray)) and is_array_like(item):
+        item = asarray(item)
+    if not hasattr(item, "dtype"):
+        raise IndexingError(
+            "an index consists of integers, slices, `...`, None, and arrays of integers or bools.",
+            got=f"got {type(item).__name__}: {item!r:.80}",
+        )
+    kind = kind_of(item.dtype)
+    if kind not in ("signed", "unsigned", "bool"):
+        raise IndexingError(
+            "an array used as an index must have integer or bool elements.",
+            got=f"got {item.dtype}[{','.join(map(str, item.shape))}]",
+            do="Convert it with `.astype(int)`.",
+        )
+    if isinstance(item, np.ndarray) and item.ndim == 0:
+        return item.item()
+    return bool(_concrete(item)) if kind == "bool" and item.ndim == 0 else item
+
+
+def _window(item: slice, size: int) -> Window:
+    """The window that a slice cuts out of an axis of `size`."""
+    try:
+        start, stop, step = item.indices(size)
+    except TypeError:
+        raise _bad_slice(item) from None
+    length = len(range(start, stop, step))
+    if length < 2:
+        return Window(start if length or step > 0 else 0, length, 1)
+    return Window(start if step > 0 else start + (length - 1) * step, length, step)
+
+
+def _bad_slice(item: slice) -> IndexingError:
+    parts = (item.start, item.stop, item.step)
+    if any(isinstance(part, Tracer) for part in parts):
+        return IndexingError(
+            "a slice needs bounds that are known when the program is traced.",
+            got=f"got {item!r}",
+            do="Use `lax.dynamic_slice`, whose size is fixed and whose start may be traced, or a mask.",
+        )
+    return IndexingError("a slice needs integer bounds.", got=f"got {item!r}")
+
+
+def _of_mask(mask: Any, shape: Shape, axis: int) -> list[Vector]:
+    """The places at which a mask is True, one array of them for each axis of the mask."""
+    expected = shape[axis : axis + mask.ndim]
+    if mask.shape != expected:
+        raise IndexingError(
+            f"a mask needs the shape of the axes that it indexes, {expected}.",
+            got=f"got bool{list(mask.shape)}",
+        )
+    return [Vector(places.astype(np.int32)) for places in np.nonzero(_concrete(mask))]
+
+
+def _concrete(mask: Any) -> np.ndarray:
+    value = mask.concrete() if isinstance(mask, Tracer) else mask
+    if value is None:
+        raise NonConcreteBooleanIndexError(
+            "a mask used as an index must be known when the program is traced: the result's shape depends on it.",
+            got=f"got {type_of(mask)!r}",
+            do="Use `jnp.where(mask, x, other)`, or `jnp.nonzero` with its argument `size`.",
+        )
+    return np.asarray(value)
+
+
+def vectors_of(entries: Iterable[Entry]) -> list[Vector]:
+    """The arrays of integers among `entries`."""
+    return [e for e in entries if type(e) is Vector]

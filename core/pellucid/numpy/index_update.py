@@ -1,0 +1,332 @@
+"""`x.at[index]`: arrays that differ from `x` at the places that an index names."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.higher_order.scatter_apply import scatter_apply
+from pellucid.numpy import elementwise
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import asarray
+from pellucid.numpy.index_entries import Index, parsed
+from pellucid.numpy.indexing import (
+    Lookup,
+    Places,
+    Structure,
+    arrangement,
+    places_of,
+    taken,
+    taken_apart,
+    with_flags,
+)
+from pellucid.numpy.promotion import convert
+from pellucid.primitives.broadcasting import broadcast_to
+from pellucid.primitives.filled import ones
+from pellucid.primitives.gather import fill_param, scatter_add
+from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
+from pellucid.primitives.movement import rev, squeeze
+from pellucid.primitives.scatter import scatter, scatter_max, scatter_min, scatter_mul, scatter_sub
+from pellucid.tracing.context import context
+from pellucid.tracing.values import is_array_like, type_of
+
+
+class Update(NamedTuple):
+    """How elements are updated.
+
+    `operation` is a scatter, or with `is_function` the function that `apply` is given. With `then`, it works on
+    ones in place of the array, and the result is `then(array, that)`.
+    """
+
+    operation: Callable[..., Any]
+    then: Callable[[Any, Any], Any] | None = None
+    is_function: bool = False
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    mode: GatherScatterMode = GatherScatterMode.FILL_OR_DROP
+    wrap_negative_indices: bool = True
+
+
+def updated(x: Any, index: Any, values: Any, update: Update) -> Any:
+    """`x` updated at `index` by one compiled call, or by equations under a trace."""
+    aval: Any = type_of(x)
+    found = parsed(index, aval.shape)
+    if values is not None:
+        values = values if is_array_like(values) else asarray(values)
+        _check_cast(aval, type_of(values))
+    if not context.trace.is_eager:
+        return scattered(x, found, values, update)
+    structure, operands = taken_apart(found)
+    return _compiled_update(structure, update)(x, values, *operands)
+
+
+def _check_cast(array: Any, values: Any) -> None:
+    """Raise for values that the array can't take, warn of those that conversion may change."""
+    if array.dtype == values.dtype:
+        return
+    if any(isinstance(a.dtype, dtypes.ExtendedDType) for a in (array, values)):
+        raise ArgumentTypeError(
+            "keys can only be replaced by keys of the same kind.",
+            got=[f"array: {array!r}", f"values: {values!r}"],
+        )
+    if not dtypes.safe_to_cast(values, array):
+        warnings.warn(
+            f"x.at[...]: values of {values.dtype} are converted to {array.dtype}, which may change them; "
+            "convert them yourself.",
+            FutureWarning,
+            stacklevel=4,
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled_update(structure: Structure, update: Update) -> Any:
+    def update_at(x: Any, values: Any, *operands: Any) -> Any:
+        return scattered(x, structure.index(operands), values, update)
+
+    return numpy_function(update_at)
+
+
+def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
+    """`x` updated at `index`, by a scatter primitive."""
+    if update.then is not None:
+        factors = scattered(ones(type_of(x)), index, values, update._replace(then=None))
+        return update.then(x, factors)
+    original: Any = type_of(x)
+    arranged = arrangement(index.entries)
+    flagged = with_flags(x, index)
+    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)
+    flagged, values = _of_one_dtype(flagged, values)
+    if values is not None:
+        values = _shaped(values, places, arranged.new_axes)
+    if 0 in places.shape:
+        return x
+    promises = {
+        "indices_are_sorted": update.indices_are_sorted or not arranged.vectors,
+        "unique_indices": update.unique_indices or not arranged.vectors,
+        "mode": update.mode,
+    }
+    numbers = as_scatter(places.numbers)
+    if update.is_function:
+        result = scatter_apply(
+            flagged,
+            places.indices,
+            update.operation,
+            numbers,
+            update_shape=places.shape,
+            **promises,
+        )
+    else:
+        result = update.operation(flagged, places.indices, values, numbers, **promises)
+    result = convert(result, type_of(result), original.dtype, original.weak_type)  # type: ignore[arg-type]
+    return squeeze(result, index.flags) if index.flags else result
+
+
+def _of_one_dtype(x: Any, values: Any) -> tuple[Any, Any]:
+    """`x` and `values` of the dtype that they promote to."""
+    if values is None:
+        return x, values
+    given: list[Any] = [type_of(x), type_of(values)]
+    if given[0].dtype == given[1].dtype and not given[1].weak_type:
+        return x, values
+    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in given]))
+    x, values = (convert(v, a, dtype, weak_type) for v, a in zip((x, values), given, strict=True))
+    return x, values
+
+
+def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
+    """`values` repeated to the shape of what they replace, with its elements in the order of the array's."""
+    shape = list(places.shape)
+    for axis in new_axes:
+        shape.insert(axis, 1)
+    aval: Any = type_of(values)
+    trailing = shape[len(shape) - aval.ndim :] if aval.ndim <= len(shape) else None
+    if trailing is None or any(a not in (1, b) for a, b in zip(aval.shape, trailing, strict=True)):
+        raise ShapeError(
+            f"x.at[...]: values of shape {aval.shape} don't fit into the indexed shape {tuple(shape)}.",
+            do="They must have this shape or be broadcast to it.",
+        )
+    values = broadcast_to(values, tuple(shape))
+    values = squeeze(values, new_axes) if new_axes else values
+    return rev(values, places.reversed) if places.reversed else values
+
+
+def setitem(x: Any, index: Any, values: Any) -> None:
+    """Refuse `x[index] = values`."""
+    raise ArgumentTypeError(
+        f"arrays can't be changed: `x[{index!r:.40}] = ...` is not possible.",
+        got=f"got {type_of(x)!r}",
+        do="Make a changed copy: `x = x.at[index].set(values)`.",
+    )
+
+
+# What users see -----------------------------------------------------------------------------------
+
+
+class IndexUpdateHelper:
+    """The property `at` of arrays: `x.at[index]` can be updated functionally.
+
+    >>> asarray([1, 2, 3]).at[0].set(5)
+    Array([5, 2, 3], dtype=int32)
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateHelper({self.array!r})"
+
+
+def _check_no_sharding(out_sharding: Any) -> None:
+    if out_sharding is not None:
+        raise ArgumentValueError(
+            "x.at[...]: `out_sharding` is not supported.",
+            do="Use `with_sharding_constraint` on the result.",
+        )
+
+
+def _method(
+    name: str,
+    operation: Callable[..., Any],
+    doc: str,
+    then: Callable[[Any, Any], Any] | None = None,
+) -> Any:
+    """A method of `IndexUpdateRef` that takes values."""
+
+    def method(
+        self: IndexUpdateRef,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        _check_no_sharding(out_sharding)
+        kind = GatherScatterMode.from_any(mode)
+        update = Update(
+            operation, then, False, bool(indices_are_sorted), bool(unique_indices), kind,
+            bool(wrap_negative_indices),
+        )  # fmt: skip
+        return updated(self.array, self.index, values, update)
+
+    method.__name__ = name
+    method.__qualname__ = f"IndexUpdateRef.{name}"
+    method.__doc__ = doc
+    return method
+
+
+class IndexUpdateRef:
+    """`x.at[index]`: methods that give arrays which differ from `x` at `index`.
+
+    All take `indices_are_sorted` and `unique_indices`, which are promises, and `mode`, which says what happens at
+    indices out of bounds: "drop" (updates) and "promise_in_bounds" (`get`) by default, "clip", "fill". Negative
+    indices count from the end unless `wrap_negative_indices` is False. Where an index names an element several
+    times, `set` keeps one of the values, the other methods apply all.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """`x[index]`; in mode "fill", `fill_value` (by default NaN, or an extreme integer) out of bounds.
+
+        >>> asarray([1, 2, 3]).at[7].get(mode="fill", fill_value=0)
+        Array(0, dtype=int32)
+        """
+        _check_no_sharding(out_sharding)
+        kind = (
+            GatherScatterMode.PROMISE_IN_BOUNDS
+            if mode is None
+            else GatherScatterMode.from_any(mode)
+        )
+        filled = kind is GatherScatterMode.FILL_OR_DROP
+        fill = fill_param(type_of(self.array).dtype, fill_value) if filled else None
+        lookup = Lookup(
+            bool(indices_are_sorted), bool(unique_indices), kind, fill, bool(wrap_negative_indices)
+        )
+        return taken(self.array, self.index, lookup)
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """`x` with `func`, a function of scalars, applied to the elements at `index`.
+
+        >>> asarray([1, 2, 3]).at[1:].apply(lambda e: -e)
+        Array([ 1, -2, -3], dtype=int32)
+        """
+        update = Update(
+            func, None, True, bool(indices_are_sorted), bool(unique_indices),
+            GatherScatterMode.from_any(mode), bool(wrap_negative_indices),
+        )  # fmt: skip
+        return updated(self.array, self.index, None, update)
+
+    set = _method(
+        "set", scatter,
+        """`x` with the elements at `index` replaced by `values`.
+
+        >>> asarray([1, 2, 3]).at[1].set(9)
+        Array([1, 9, 3], dtype=int32)
+        """,
+    )  # fmt: skip
+    add = _method(
+        "add", scatter_add,
+        """`x` with `values` added at `index`.
+
+        >>> asarray([1, 2, 3]).at[asarray([0, 0])].add(1)
+        Array([3, 2, 3], dtype=int32)
+        """,
+    )  # fmt: skip
+    subtract = _method("subtract", scatter_sub, """`x` with `values` subtracted at `index`.""")
+    multiply = _method(
+        "multiply", scatter_mul, """`x` with the elements at `index` multiplied by `values`."""
+    )
+    mul = multiply
+    divide = _method(
+        "divide",
+        scatter_mul,
+        """`x` with the elements at `index` divided by `values`.""",
+        elementwise.true_divide.python,
+    )
+    power = _method(
+        "power",
+        scatter_mul,
+        """`x` with the elements at `index` raised to the powers `values`.""",
+        elementwise.power.python,
+    )
+    min = _method(
+        "min", scatter_min, """`x` with the lesser of the elements at `index` and `values`."""
+    )
+    max = _method(
+        "max", scatter_max, """`x` with the greater of the elements at `index` and `values`."""
+    )

@@ -1,0 +1,389 @@
+"""A NumPy index becomes the cheapest primitive: `slice`, `dynamic_slice` or `gather`.
+
+Outside traces an index is one compiled call: it is compiled for the index's structure (which axes have
+scalars, windows of which lengths, arrays), and its numbers are operands.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import IndexingError, ShapeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.index_entries import (
+    Entry,
+    Index,
+    NewAxis,
+    Scalar,
+    Vector,
+    Window,
+    parsed,
+    vectors_of,
+)
+from pellucid.primitives.arithmetic import add, mul
+from pellucid.primitives.broadcasting import (
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcast_to,
+    expand_dims,
+)
+from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import iota
+from pellucid.primitives.gather import gather
+from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
+from pellucid.primitives.movement import reshape, rev, squeeze
+from pellucid.primitives.padding import slice as static_slice
+from pellucid.primitives.slicing import dynamic_slice, wrapped
+from pellucid.tracing.context import context
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
+
+Shape = tuple[int, ...]
+
+
+class Lookup(NamedTuple):
+    """How an index is to be read; what `x.at[index].get` takes."""
+
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    mode: GatherScatterMode = GatherScatterMode.PROMISE_IN_BOUNDS
+    fill_value: Any = None
+    wrap_negative_indices: bool = True
+
+
+_PLAIN = Lookup()
+
+# Outside traces -----------------------------------------------------------------------------------
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """`x[index]`, with NumPy's meaning, but for integers out of bounds: they are moved to the nearest bound."""
+    if type(index) is int and context.trace.is_eager and type(x) is ArrayImpl and x.ndim:
+        return _element(x, index)
+    return taken(x, index, _PLAIN)
+
+
+@numpy_function
+def _element(x: Any, index: Any) -> Any:
+    return take(x, parsed(index, type_of(x).shape), _PLAIN)
+
+
+def taken(x: Any, index: Any, lookup: Lookup) -> Any:
+    """`x[index]` by one compiled call, or by equations under a trace."""
+    found = parsed(index, type_of(x).shape)
+    if not context.trace.is_eager:
+        return take(x, found, lookup)
+    structure, operands = taken_apart(found)
+    return _compiled_take(structure, lookup)(x, *operands)
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled_take(structure: Structure, lookup: Lookup) -> Any:
+    def getitem(x: Any, *operands: Any) -> Any:
+        return take(x, structure.index(operands), lookup)
+
+    return numpy_function(getitem)
+
+
+class Structure(NamedTuple):
+    """An index without its numbers: for each entry its class, or (lowest, length, step) of a window.
+
+    The lowest element of a window is None where it is among the numbers; at the edge it is not.
+    """
+
+    kinds: tuple[Any, ...]
+    flags: tuple[int, ...]
+
+    def index(self, operands: Sequence[Any]) -> Index:
+        """The index of this structure with the numbers `operands`."""
+        given = iter(operands)
+        entries: list[Entry] = []
+        for kind in self.kinds:
+            if type(kind) is tuple:
+                lowest, length, step = kind
+                entries.append(Window(next(given) if lowest is None else lowest, length, step))
+            else:
+                entries.append(kind() if kind is NewAxis else kind(next(given)))
+        return Index(tuple(entries), self.flags)
+
+
+def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
+    """The structure and the numbers of an index."""
+    kinds: list[Any] = []
+    operands: list[Any] = []
+    for entry in index.entries:
+        if type(entry) is Window:
+            lowest, length, step = entry
+            kinds.append((None if lowest else 0, length, step))
+            if lowest:
+                operands.append(lowest)
+        else:
+            kinds.append(type(entry))
+            operands += entry
+    return Structure(tuple(kinds), index.flags), operands
+
+
+# By primitives ------------------------------------------------------------------------------------
+
+
+def take(x: Any, index: Index, lookup: Lookup) -> Any:
+    """The part of `x` that `index` names, by the cheapest primitive."""
+    x = with_flags(x, index)
+    aval: Any = type_of(x)
+    arranged = arrangement(index.entries)
+    window = None if arranged.vectors else _window(index.entries, aval.shape, lookup)
+    if window is not None:
+        result = _cut(x, window)
+    else:
+        places = places_of(arranged, aval.shape, lookup.wrap_negative_indices)
+        if 0 in places.shape:
+            result = _empty(x, places.shape)
+        else:
+            result = gather(
+                x, places.indices, places.numbers, places.slice_sizes,
+                indices_are_sorted=lookup.indices_are_sorted or not arranged.vectors,
+                unique_indices=lookup.unique_indices or not arranged.vectors,
+                mode=lookup.mode, fill_value=lookup.fill_value,
+            )  # fmt: skip
+            result = rev(result, places.reversed) if places.reversed else result
+    return expand_dims(result, arranged.new_axes) if arranged.new_axes else result
+
+
+def with_flags(x: Any, index: Index) -> Any:
+    """`x` with the axes of size 1 that True and False in an index need."""
+    return expand_dims(x, index.flags) if index.flags else x
+
+
+def _empty(x: Any, shape: Shape) -> Any:
+    """An array of `shape`, which has no elements, of the type of `x`."""
+    zeros = (0,) * type_of(x).ndim
+    return reshape(static_slice(x, zeros, zeros), shape)
+
+
+# One window: slice or dynamic_slice ---------------------------------------------------------------
+
+
+class Cut(NamedTuple):
+    """One window of an array, for each axis where it begins, how far it reaches and in which steps."""
+
+    starts: list[Any]
+    spans: list[int]
+    strides: list[int]
+    reversed: list[int]
+    dropped: list[int]
+
+
+def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | None:
+    """The window that scalars and slices cut out; None where some of it might have to be filled."""
+    cut = Cut([], [], [], [], [])
+    fills = lookup.mode in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
+    dtype = index_dtype(shape)
+    for entry in entries:
+        if type(entry) is NewAxis:
+            continue
+        axis = len(cut.starts)
+        size = shape[axis]
+        if type(entry) is Window:
+            start: Any = entry.lowest
+            if type(start) is not int:
+                start = normalized(start, size, dtype, wrap=False)
+            cut.spans.append(entry.span)
+            cut.strides.append(abs(entry.step))
+            cut.reversed.extend([axis] * (entry.step < 0))
+        else:
+            [start] = entry
+            if type(start) is int:
+                start += size if start < 0 and lookup.wrap_negative_indices else 0
+                if not 0 <= start < size:
+                    if fills:
+                        return None
+                    check_not_empty(size, axis, shape)
+                    start = min(max(start, 0), size - 1)
+            elif fills:
+                return None
+            else:
+                check_not_empty(size, axis, shape)
+                start = normalized(start, size, dtype, lookup.wrap_negative_indices)
+            cut.spans.append(1)
+            cut.strides.append(1)
+            cut.dropped.append(axis)
+        cut.starts.append(start)
+    return cut
+
+
+def check_not_empty(size: int, axis: int, shape: Shape) -> None:
+    """Raise IndexingError if an element of an axis of `size` 0 is wanted."""
+    if size == 0:
+        raise IndexingError(
+            f"an array of shape {shape} has no elements along axis {axis} to choose from."
+        )
+
+
+def _cut(x: Any, cut: Cut) -> Any:
+    shape = type_of(x).shape
+    zeros = [0] * len(shape)
+    strided = any(stride > 1 for stride in cut.strides)
+    if all(type(start) is int for start in cut.starts):
+        limits = [start + span for start, span in zip(cut.starts, cut.spans, strict=True)]
+        if cut.starts != zeros or tuple(limits) != shape or strided:
+            x = static_slice(x, cut.starts, limits, cut.strides if strided else None)
+    else:
+        x = dynamic_slice(x, cut.starts, cut.spans, allow_negative_indices=False)
+        x = static_slice(x, zeros, cut.spans, cut.strides) if strided else x
+    x = rev(x, cut.reversed) if cut.reversed else x
+    return squeeze(x, cut.dropped) if cut.dropped else x
+
+
+# Many places: gather, scatter ---------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """The axes of a result that the arrays of an index, broadcast together, give it."""
+
+    shape: Shape
+
+
+class Arrangement(NamedTuple):
+    """The axes of an indexed array's result, in order."""
+
+    entries: tuple[Entry, ...]
+    axes: tuple[Block | Window | NewAxis, ...]
+    vectors: list[Vector]
+
+    @property
+    def new_axes(self) -> list[int]:
+        """Where the result has new axes of size 1."""
+        found = []
+        position = 0
+        for item in self.axes:
+            found.extend([position] * (type(item) is NewAxis))
+            position += len(item.shape) if type(item) is Block else 1
+        return found
+
+
+def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
+    """The axes that an index gives its result.
+
+    Arrays and, beside them, scalars stand together for one block of axes: at the place of the first of them, but
+    in front if anything else is between them (NumPy, "Combining advanced and basic indexing").
+    """
+    vectors = vectors_of(entries)
+    axes: list[Any] = [e for e in entries if type(e) in (Window, NewAxis)]
+    if vectors:
+        advanced = [i for i, e in enumerate(entries) if type(e) in (Vector, Scalar)]
+        together = advanced[-1] - advanced[0] + 1 == len(advanced)
+        axes.insert(advanced[0] if together else 0, Block(_common_shape(vectors)))
+    return Arrangement(entries, tuple(axes), vectors)
+
+
+def _common_shape(vectors: Sequence[Vector]) -> Shape:
+    shapes = [type_of(v.index).shape for v in vectors]
+    try:
+        return broadcast_shapes(*shapes)
+    except ShapeError:
+        raise ShapeError(
+            "the arrays of an index can't be broadcast together.",
+            got=f"shapes {', '.join(map(str, shapes))}",
+            do="For every combination of them, use `jnp.ix_`.",
+        ) from None
+
+
+class Places(NamedTuple):
+    """Many windows of an array, as `gather` and `scatter` take them. New axes are left out."""
+
+    indices: Any
+    numbers: GatherDimensionNumbers
+    slice_sizes: Shape
+    shape: Shape
+    """Of the result, or of the updates."""
+    reversed: list[int]
+    """Axes of the result along which the elements are wanted in reverse."""
+
+
+def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
+    """The windows that an index names in an array of `shape`."""
+    batch: list[int] = []  # sizes of the axes of the result that are no axes of windows
+    block: range = range(0)
+    strided: list[
+        int
+    ] = []  # for each window with gaps, the axis of the indices that goes over its elements
+    offset_dims: list[int] = []
+    result: list[int] = []
+    backwards: list[int] = []
+    for item in arranged.axes:
+        if type(item) is Block:
+            block = range(len(batch), len(batch) + len(item.shape))
+            batch += item.shape
+            result += item.shape
+        elif type(item) is Window:
+            if item.is_contiguous:
+                offset_dims.append(len(result))
+            else:
+                strided.append(len(batch))
+                batch.append(item.length)
+            backwards.extend([len(result)] * (item.step < 0))
+            result.append(item.length)
+
+    indexing = [e for e in arranged.entries if type(e) is not NewAxis]
+    dtype = index_dtype(shape)
+    given = [
+        normalized(e.index, size, dtype, wrap) if type(e) in (Scalar, Vector) else None  # type: ignore[union-attr]
+        for e, size in zip(indexing, shape, strict=True)
+    ]
+    columns: list[tuple[Any, Sequence[int]]] = []
+    index_map: list[int] = []
+    sizes = [1] * len(shape)
+    for axis, (entry, size) in enumerate(zip(indexing, shape, strict=True)):
+        if type(entry) is not Window:
+            columns.append((given[axis], block))
+        elif not entry.is_contiguous:
+            lowest = normalized(entry.lowest, size, dtype, wrap=False)
+            steps = mul(dtype.type(abs(entry.step)), iota(dtype, entry.length))
+            columns.append((add(lowest, steps), (strided.pop(0),)))
+        else:
+            sizes[axis] = entry.length
+            if entry.length == size:
+                continue
+            columns.append((normalized(entry.lowest, size, dtype, wrap=False), ()))
+        index_map.append(axis)
+    if 0 not in result:
+        for axis, size in enumerate(shape):
+            check_not_empty(size, axis, shape)
+    block_shape = tuple([batch[d] for d in block])
+    vectors = [
+        broadcast_in_dim(broadcast_to(c, block_shape) if dims is block else c, (*batch, 1), dims)
+        for c, dims in columns
+    ]
+    windows = {axis for axis, e in enumerate(indexing) if type(e) is Window and e.is_contiguous}
+    numbers = GatherDimensionNumbers(
+        tuple(offset_dims),
+        tuple([a for a in range(len(shape)) if a not in windows]),
+        tuple(index_map),
+    )
+    indices = concatenate(vectors, len(batch)) if vectors else np.zeros(0, dtype)
+    return Places(indices, numbers, tuple(sizes), tuple(result), backwards)
+
+
+def index_dtype(shape: Shape) -> np.dtype:
+    """The dtype of indices into an array of `shape`."""
+    return np.dtype(np.int64 if any(size > np.iinfo(np.int32).max for size in shape) else np.int32)
+
+
+def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
+    """Indices into an axis of `size` as `dtype`, those below 0 counted from the end if `wrap`.
+
+    What is known now is computed now.
+    """
+    if isinstance(index, (int, np.ndarray)):
+        limits = np.iinfo(dtype)
+        index = np.clip(np.asarray(index), limits.min, limits.max)
+        index = np.where((index < 0) & wrap, index + size, index).astype(dtype)
+        return index if index.ndim else dtype.type(index)
+    index = wrapped(index, size) if wrap else index
+    aval: Any = type_of(index)
+    return index if aval.dtype == dtype else convert_element_type(index, dtype)

@@ -1,0 +1,124 @@
+"""Order and position: sort, argsort, the places of nonzero elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentValueError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.elementwise import not_equal
+from pellucid.numpy.promotion import aval_of
+from pellucid.primitives import (
+    arithmetic,
+    broadcasting,
+    creation,
+    logical,
+    movement,
+    slicing,
+    sorting,
+)
+from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing.values import type_of
+
+_INDEX = np.dtype(np.int32)
+
+
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """`a` sorted along `axis` (raveled first if it is None); NaN comes last.
+
+    >>> sort(np.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    a, axis = _along(a, axis, "sort", kind, order)
+    return _sort(a, axis, stable, descending)
+
+
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """The indices that sort `a` along `axis` (raveled first if it is None).
+
+    >>> argsort(np.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    a, axis = _along(a, axis, "argsort", kind, order)
+    return _argsort(a, axis, stable, descending)
+
+
+def _along(a: Any, axis: int | None, name: str, kind: Any, order: Any) -> tuple[Any, int]:
+    if kind is not None or order is not None:
+        raise ArgumentValueError(f"jnp.{name} takes no kind and no order.", do="Use `stable`.")
+    aval = aval_of(name, a)
+    if axis is None:
+        return movement.reshape(a, (aval.size,)), 0
+    return a, canonical_axis(axis, aval.ndim)
+
+
+@numpy_function(static=("axis", "stable", "descending"))
+def _sort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
+    result = sorting.sort(a, dimension=axis, is_stable=stable)
+    return movement.rev(result, (axis,)) if descending else result
+
+
+@numpy_function(static=("axis", "stable", "descending"))
+def _argsort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
+    # Equal elements keep their order also when descending: the input is turned before and after.
+    if descending:
+        a = movement.rev(a, (axis,))
+    shape = type_of(a).shape
+    positions = creation.broadcasted_iota(_INDEX, shape, axis)
+    _, order = sorting.sort_key_val(a, positions, axis, stable)
+    if descending:
+        order = movement.rev(order, (axis,))
+        order = arithmetic.sub(np.asarray(shape[axis] - 1, _INDEX)[()], order)
+    return order
+
+
+@numpy_function(static="size")
+def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
+    """For each axis, the indices of the first `size` nonzero elements; `fill_value` (0) where there are fewer."""
+    aval = aval_of("nonzero", a)
+    mask = movement.reshape(a if aval.dtype == np.bool_ else not_equal(a, 0), (aval.size,))
+    # A stable sort by "is zero" brings the positions of nonzero elements to the front, in order.
+    is_zero = logical.bitwise_not(mask)
+    positions = creation.broadcasted_iota(_INDEX, (aval.size,), 0)
+    _, order = sorting.sort_key_val(is_zero, positions, 0, True)
+    kept = min(size, aval.size)
+    order = slicing.slice_in_dim(order, 0, kept, 1, 0)
+    found = logical.bitwise_not(
+        slicing.slice_in_dim(sorting.sort(is_zero, dimension=0), 0, kept, 1, 0)
+    )
+    fills = fill_value if isinstance(fill_value, (tuple, list)) else [fill_value] * aval.ndim
+    results = []
+    stride = aval.size
+    for length, fill in zip(aval.shape, fills, strict=True):
+        stride = stride // length if length else 0
+        unit = np.asarray(max(stride, 1), _INDEX)[()]
+        along = arithmetic.rem(arithmetic.div(order, unit), np.asarray(max(length, 1), _INDEX)[()])
+        filler = np.asarray(0 if fill is None else fill, _INDEX)[()]
+        chosen = logical.select(found, along, broadcasting.broadcast_in_dim(filler, (kept,), ()))
+        if kept < size:
+            rest = broadcasting.broadcast_in_dim(filler, (size - kept,), ())
+            chosen = concatenate([chosen, rest], 0)
+        results.append(chosen)
+    return tuple(results)
+
+
+__all__ = ["argsort", "sort"]

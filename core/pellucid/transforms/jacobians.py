@@ -1,0 +1,221 @@
+"""Whole derivatives: jacfwd, jacrev, hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import DtypeError
+from pellucid.ir.rules import LinearOperand
+from pellucid.primitives.arithmetic import add
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.logical import eq
+from pellucid.primitives.movement import reshape
+from pellucid.primitives.slicing import slice_in_dim
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import (
+    check_callable,
+    check_real_or_complex_input,
+    check_real_output,
+    checked_leaves,
+    is_differentiable,
+    result_leaves,
+    with_aux,
+    wraps,
+)
+from pellucid.transforms.gradient import Argnums, canonical_argnums, chosen_arguments, path_of_leaf, with_arguments
+from pellucid.transforms.jvp import jvp_flat
+from pellucid.transforms.linearize import linearize_flat
+from pellucid.transforms.transpose import backward_pass
+from pellucid.transforms.vmap import vmap
+from pellucid.transforms.zeros import instantiate
+from pellucid.xla.pytree import flatten
+
+
+def jacfwd(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the Jacobian of `fun`, column by column in forward mode.
+
+    For a result of shape R and an argument of shape A it has shape R + A; trees of results and arguments give a
+    tree of blocks, the arguments' within the results'. Cheap where there are fewer inputs than outputs.
+
+    >>> jacfwd(lambda x: x * x)(np.arange(3.0))
+    Array([[0., 0., 0.],
+           [0., 2., 0.],
+           [0., 0., 4.]], dtype=float32)
+    """
+    check_callable(fun, "jacfwd")
+    nums = canonical_argnums(argnums)
+
+    @wraps(fun, "Jacobian")
+    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten(chosen_arguments(fun, nums, args))
+        leaves = checked_leaves(leaves, "jacfwd", fun, args, kwargs)
+        avals: list[Any] = [type_of(x) for x in leaves]
+        for i, aval in enumerate(avals):
+            _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)  # type: ignore[misc]
+        call = _FlatCall(fun, "jacfwd", nums, has_aux, args, kwargs, tree)
+
+        aux: list[Any] = []
+
+        def push(*tangents: Any) -> Any:
+            results, out_tangents, aux[:] = jvp_flat(call, leaves, tangents)
+            return results, [instantiate(t) for t in out_tangents]
+
+        sizes = [a.size for a in avals]
+        results, columns = vmap(push, out_axes=(None, -1))(*standard_basis(avals))
+        for y in results if holomorphic else ():
+            check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
+        blocks = [
+            tree.unflatten([
+                reshape(part, (*type_of(y).shape, *aval.shape))  # type: ignore[attr-defined]
+                for part, aval in zip(split_along(column, sizes, type_of(y).ndim), avals, strict=True)  # type: ignore[attr-defined]
+            ])
+            for y, column in zip(results, columns, strict=True)
+        ]
+        jacobian = call.out_tree.unflatten(blocks)
+        return (jacobian, call.aux_tree.unflatten(aux)) if has_aux else jacobian
+
+    return jacobian_of
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives the Jacobian of `fun`, row by row in reverse mode.
+
+    Shapes and trees are as in `jacfwd`. Cheap where there are fewer outputs than inputs.
+
+    >>> jacrev(lambda x: x * x)(np.arange(3.0))
+    Array([[0., 0., 0.],
+           [0., 2., 0.],
+           [0., 0., 4.]], dtype=float32)
+    """
+    check_callable(fun, "jacrev")
+    nums = canonical_argnums(argnums)
+
+    @wraps(fun, "Jacobian")
+    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten(chosen_arguments(fun, nums, args))
+        leaves = checked_leaves(leaves, "jacrev", fun, args, kwargs)
+        avals: list[Any] = [type_of(x) for x in leaves]
+        for i, aval in enumerate(avals):
+            check_real_or_complex_input(
+                aval, "jacrev", lambda i=i: path_of_leaf(fun, nums, args, i),  # type: ignore[misc]
+                holomorphic=holomorphic, allow_int=allow_int,
+            )  # fmt: skip
+        call = _FlatCall(fun, "jacrev", nums, has_aux, args, kwargs, tree)
+        nonzero = [is_differentiable(a) for a in avals]
+        _, program, aux = linearize_flat(call, leaves, nonzero)
+        program = program.without_dead_code()
+        out_avals = program.out_avals
+        for aval in out_avals:
+            check_real_output(aval, "jacrev", "result", holomorphic=holomorphic)
+        operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
+
+        def pull(*cotangents: Any) -> list[Any]:
+            live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
+            return [instantiate(ct) for ct in backward_pass(program.jaxpr, program.residuals, operands, live)]
+
+        sizes = [a.size for a in out_avals]
+        rows = iter(vmap(pull)(*standard_basis(out_avals)))
+        blocks = [
+            [
+                reshape(part, (*out.shape, *aval.shape))
+                for part, out in zip(split_along(next(rows), sizes, 0), out_avals, strict=True)
+            ]
+            if nz
+            else [np.zeros((*out.shape, *aval.shape), dtypes.float0) for out in out_avals]
+            for aval, nz in zip(avals, nonzero, strict=True)
+        ]
+        jacobian = call.out_tree.unflatten([tree.unflatten(list(row)) for row in zip(*blocks, strict=True)])
+        return (jacobian, call.aux_tree.unflatten(aux)) if has_aux else jacobian
+
+    return jacobian_of
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the second derivative of `fun`: forward over reverse mode.
+
+    For a result of shape R and arguments of shapes A and B a block has shape R + A + B.
+
+    >>> hessian(lambda x: x * x * x)(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux, holomorphic=holomorphic
+    )
+
+
+class _FlatCall:
+    """A function of the leaves of the arguments that are differentiated by; it notes its trees."""
+
+    def __init__(
+        self, fun: Any, caller: str, argnums: Any, has_aux: bool, args: Sequence[Any], kwargs: dict[str, Any], tree: Any
+    ) -> None:
+        self.fun = fun
+        self.caller = caller
+        self.argnums = argnums
+        self.has_aux = has_aux
+        self.args = args
+        self.kwargs = kwargs
+        self.tree = tree
+        self.out_tree: Any = None
+        self.aux_tree: Any = None
+
+    def __call__(self, *leaves: Any) -> tuple[list[Any], list[Any]]:
+        result = self.fun(*with_arguments(self.args, self.argnums, self.tree.unflatten(leaves)), **self.kwargs)
+        aux: list[Any] = []
+        if self.has_aux:
+            result, auxiliary = with_aux(result, self.fun, self.caller)
+            aux, self.aux_tree = flatten(auxiliary)
+        results, self.out_tree = result_leaves(result, self.caller, self.fun)
+        return results, aux
+
+
+def _check_forward_input(aval: Any, path: Callable[[], str], holomorphic: bool) -> None:
+    if holomorphic and aval.dtype.kind != "c":
+        raise DtypeError("jacfwd with holomorphic=True needs complex inputs.", got=f"{path()}: {aval.text()}")
+    if not holomorphic and (aval.dtype.kind == "c" or not is_differentiable(aval)):
+        raise DtypeError(
+            "jacfwd needs real floating inputs.", got=f"{path()}: {aval.text()}",
+            do="Convert integers to floats; set holomorphic=True for a holomorphic function, or use `jvp`.",
+        )  # fmt: skip
+
+
+def standard_basis(avals: Sequence[Any]) -> list[Any]:
+    """For values of the types `avals`, all unit vectors of them together, along a new first axis."""
+    total = sum(a.size for a in avals)
+    basis, first = [], 0
+    for aval in avals:
+        if not is_differentiable(aval):
+            basis.append(np.zeros((total, *aval.shape), dtypes.float0))
+            continue
+        rows = broadcasted_iota(np.int32, (total, aval.size), 0)
+        columns = broadcasted_iota(np.int32, (total, aval.size), 1)
+        ones = eq(rows, add(columns, np.int32(first)) if first else columns)
+        basis.append(reshape(convert_element_type(ones, aval.dtype), (total, *aval.shape)))
+        first += aval.size
+    return basis
+
+
+def split_along(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+    """`x` cut along `axis` into parts of `sizes`."""
+    if len(sizes) == 1:
+        return [x]
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [slice_in_dim(x, start, end, axis=axis) for start, end in zip(ends, ends[1:], strict=False)]

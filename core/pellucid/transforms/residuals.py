@@ -1,0 +1,85 @@
+"""What the backward pass of a function keeps: each value with its bytes, its origin and its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pellucid.base.source import user_frame
+from pellucid.ir.jaxpr import DebugInfo, Equation
+from pellucid.tracing.function import name_of
+from pellucid.tracing.staging import StagingTracer, stage
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import argument_paths, check_callable, checked_leaves, is_differentiable, result_leaves
+from pellucid.transforms.linearize import linearize_flat
+from pellucid.xla.pytree import flatten
+
+
+class Residual(NamedTuple):
+    """A value that is kept: its type, where it comes from in words, and the equation that makes it."""
+
+    aval: Any
+    text: str
+    equation: Equation | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return self.aval.nbytes
+
+
+def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Residual]:
+    """What differentiating `function` at such arguments keeps; nothing is computed."""
+    check_callable(function, "saved_residuals")
+    leaves, tree = flatten((args, kwargs))
+    leaves = checked_leaves(leaves, "saved_residuals", function, args, kwargs)
+    paths = argument_paths(function, args, kwargs)
+    avals = [type_of(x) for x in leaves]
+    found: list[Residual] = []
+
+    def primal(*xs: Any) -> list[Any]:
+        def flat(*ys: Any) -> Any:
+            inner_args, inner_kwargs = tree.unflatten(ys)
+            return result_leaves(function(*inner_args, **inner_kwargs), "saved_residuals", function)[0], ()
+
+        results, program, _ = linearize_flat(flat, xs, [is_differentiable(a) for a in avals])
+        positions = {x.var: i for i, x in enumerate(xs)}
+        for residual in program.without_dead_code().residuals:
+            found.append(_described(residual, positions, paths))
+        return results
+
+    stage(primal, avals, DebugInfo(name_of(function), paths))
+    order = {path: i for i, path in enumerate(paths)}
+    return sorted(found, key=lambda r: order.get(r.text.removeprefix("from the argument "), len(order)))
+
+
+def _described(residual: Any, positions: dict[Any, int], paths: tuple[str, ...]) -> Residual:
+    aval = type_of(residual)
+    if type(residual) is not StagingTracer:
+        return Residual(aval, "from a constant", None)
+    if residual.var in positions:
+        return Residual(aval, f"from the argument {paths[positions[residual.var]]}", None)
+    equation = residual.equation
+    if equation is None:
+        return Residual(aval, "from a constant", None)
+    if equation.primitive.name == "name":
+        return Residual(aval, f"named '{equation.params.name}' from {_line(equation)}", equation)
+    if equation.primitive.name == "jit":
+        return Residual(aval, f"output of jitted function '{equation.params.name}' from {_line(equation)}", equation)
+    return Residual(aval, f"output of {equation.primitive.name} from {_line(equation)}", equation)
+
+
+def _line(equation: Equation) -> str:
+    frame = user_frame(equation.source)
+    return "an unknown place" if frame is None else f"{frame.file}:{frame.line}:{frame.column} ({frame.function})"
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """(type, origin) of each value that differentiating `f` at such arguments keeps."""
+    return [(r.aval, r.text) for r in residuals_of(f, *args, **kwargs)]
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print the values that differentiating `f` at such arguments keeps, one line each."""
+    for aval, text in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.text()} {text}")  # noqa: T201  (that is what it is for)

@@ -1,0 +1,87 @@
+"""Guards of transfers: flags that the C++ call path respects.
+
+C++ knows more levels than it is told of here: any level but "allow" sends transfers to Python, which
+decides, logs and raises in one place (`runtime.guards`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib import _jax
+
+from pellucid.xla import flags
+
+_guards = _jax.guard_lib
+_DISALLOW = _guards.TransferGuardLevel.DISALLOW
+_ALLOW = _guards.TransferGuardLevel.ALLOW
+
+
+class GuardFlag:
+    """A flag with a global and a thread-local level for one direction of transfers."""
+
+    def __init__(self, direction: str) -> None:
+        self._direction = direction
+        self._flag = flags.flag(f"pellucid_transfer_guard_{direction}", "allow")
+
+    @property
+    def value(self) -> str:
+        return self._flag.value
+
+    def set_global(self, level: str) -> None:
+        self._flag.set_global(level)
+        setattr(_guards.global_state(), self._direction, _known_to_cpp(level))
+
+    def set_local(self, level: Any) -> None:
+        self._flag.set_local(level)
+        setattr(_guards.thread_local_state(), self._direction, _known_to_cpp(level))
+
+    def swap_local(self, level: Any) -> Any:
+        previous = self._flag.swap_local(level)
+        setattr(_guards.thread_local_state(), self._direction, _known_to_cpp(level))
+        return previous
+
+
+def _known_to_cpp(level: Any) -> Any:
+    if level is flags.unset:
+        return None
+    return _ALLOW if level == "allow" else _DISALLOW
+
+
+@contextlib.contextmanager
+def let_through() -> Iterator[None]:
+    """Let the transfers of this block pass C++: Python has decided."""
+    state = _guards.thread_local_state()
+    previous = state.explicit_device_put, state.explicit_device_get
+    state.explicit_device_put = state.explicit_device_get = True
+    try:
+        yield
+    finally:
+        state.explicit_device_put, state.explicit_device_get = previous
+
+
+class AllDirections:
+    """The guards of several directions as one flag: its value is theirs where they agree, else None."""
+
+    def __init__(self, *guards: GuardFlag) -> None:
+        self._guards = guards
+
+    @property
+    def value(self) -> str | None:
+        levels = {guard.value for guard in self._guards}
+        return levels.pop() if len(levels) == 1 else None
+
+    def set_global(self, level: str) -> None:
+        for guard in self._guards:
+            guard.set_global(level)
+
+    def set_local(self, level: Any) -> None:
+        """Set one level for all, or the tuple of levels that `swap_local` gave."""
+        levels = level if isinstance(level, tuple) else (level,) * len(self._guards)
+        for guard, each in zip(self._guards, levels, strict=True):
+            guard.set_local(each)
+
+    def swap_local(self, level: Any) -> tuple[Any, ...]:
+        return tuple(guard.swap_local(level) for guard in self._guards)

@@ -1,0 +1,91 @@
+/** Elements, made with texts only: nothing of a record ever becomes markup. */
+
+export type Attributes = Readonly<Record<string, string | number | boolean | null | undefined>>;
+export type Content = Node | string | null | undefined | readonly Content[];
+
+/** A new element. `class` and other attributes as given; strings among `content` become texts. */
+export function el<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...content: Content[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? '' : String(value));
+    }
+  }
+  append(element, content);
+  return element;
+}
+
+function append(parent: Element, content: readonly Content[]): void {
+  for (const item of content) {
+    if (item === null || item === undefined) {
+      continue;
+    }
+    if (typeof item === 'string' || item instanceof Node) {
+      parent.append(item);
+    } else {
+      append(parent, item);
+    }
+  }
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** A line drawing of 16 by 16 units, in the colour of the text around it. */
+export function icon(path: string): SVGSVGElement {
+  const svg = document.createElementNS(SVG, 'svg');
+  svg.setAttribute('viewBox', '0 0 16 16');
+  svg.setAttribute('width', '16');
+  svg.setAttribute('height', '16');
+  svg.setAttribute('aria-hidden', 'true');
+  const line = document.createElementNS(SVG, 'path');
+  line.setAttribute('d', path);
+  line.setAttribute('fill', 'none');
+  line.setAttribute('stroke', 'currentColor');
+  line.setAttribute('stroke-width', '1.5');
+  line.setAttribute('stroke-linecap', 'round');
+  line.setAttribute('stroke-linejoin', 'round');
+  svg.append(line);
+  return svg;
+}
+
+/** A button with a drawing and an accessible name. */
+export function iconButton(name: string, path: string, onClick: () => void): HTMLButtonElement {
+  const button = el('button', {
+    type: 'button',
+    class: 'pl-icon-button',
+    title: name,
+    'aria-label': name,
+  });
+  button.append(icon(path));
+  button.addEventListener('click', onClick);
+  return button;
+}
+
+/** Collects what has to be undone when a view goes away. */
+export class Disposables {
+  private readonly undo: (() => void)[] = [];
+
+  add(undo: () => void): void {
+    this.undo.push(undo);
+  }
+
+  listen<K extends keyof HTMLElementEventMap>(
+    target: HTMLElement,
+    type: K,
+    listener: (event: HTMLElementEventMap[K]) => void,
+    options?: AddEventListenerOptions,
+  ): void {
+    target.addEventListener(type, listener, options);
+    this.add(() => target.removeEventListener(type, listener, options));
+  }
+
+  dispose(): void {
+    for (const undo of this.undo.splice(0).reverse()) {
+      undo();
+    }
+  }
+}

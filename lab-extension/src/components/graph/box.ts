@@ -1,0 +1,305 @@
+/** Boxes of a program graph: what one sees of equations, groups, inputs and outputs. */
+
+import { callName, type Child, type Group } from '../../records/hierarchy';
+import { familyOf, type Family } from '../../records/families';
+import type { Program } from '../../records/program';
+import { counted, oneLine } from '../format';
+
+export type BoxKind =
+  | 'equation'
+  | 'call' // an equation that runs bodies
+  | 'group'
+  | 'fold'
+  | 'region' // one of several bodies of a call
+  | 'input'
+  | 'output'
+  | 'arrival' // where a value enters an open group
+  | 'departure'; // where one leaves it
+
+export interface Box {
+  /** The same in every layout of one view. */
+  readonly key: string;
+  readonly kind: BoxKind;
+  readonly parent: Box | null;
+  readonly depth: number;
+  readonly title: string;
+  readonly subtitle: string;
+  /** Short mark before the title: `jit`, `scan ×100`. */
+  readonly tag: string;
+  readonly family: Family;
+  /** The equation of an equation or a call; -1 for every other kind. */
+  readonly equation: number;
+  /** What the box shows when open; of a fold the copy that is shown. */
+  readonly content: Group | null;
+  /** All equations that the box stands for. */
+  readonly equations: ArrayLike<number>;
+  /** Operands that an input, output, arrival or departure stands for. */
+  readonly operands: readonly number[];
+  /** Number of copies of a fold; 1 for every other kind. */
+  readonly copies: number;
+  readonly copy: number;
+  /** How often the box runs in one run of the program, as far as that is known. */
+  readonly runs: number;
+  readonly isExpandable: boolean;
+  isOpen: boolean;
+  /** Content of an open box. */
+  children: Box[];
+  edges: BoxEdge[];
+  /** Size, and place relative to the content of the parent. */
+  width: number;
+  height: number;
+  x: number;
+  y: number;
+  /** Where the content begins inside the box. */
+  contentX: number;
+  contentY: number;
+  /** Place in the whole drawing. */
+  left: number;
+  top: number;
+}
+
+/** Values that go from one box to another of the same level. */
+export interface BoxEdge {
+  readonly from: Box;
+  readonly to: Box;
+  readonly values: readonly number[];
+  /** Pairs of numbers, relative to the content of the level; empty for an edge too long to draw. */
+  points: Float32Array;
+}
+
+export const TITLE_SIZE = 12;
+export const SUBTITLE_SIZE = 10.5;
+/** Width of a character of a monospaced font, as a part of its size. */
+export const ADVANCE = 0.602;
+export const HEADER_HEIGHT = 28;
+export const HEADER_LEFT = 12;
+const LONGEST_TITLE = 34;
+
+/** Width of a text in a monospaced font; wide characters count twice. */
+export function textWidth(text: string, size: number): number {
+  let cells = 0;
+  for (const character of text) {
+    cells += character.codePointAt(0)! >= 0x1100 ? 2 : 1;
+  }
+  return cells * size * ADVANCE;
+}
+
+type Parts = Partial<Omit<Box, 'key' | 'kind' | 'parent'>>;
+
+export function makeBox(kind: BoxKind, key: string, parent: Box | null, parts: Parts): Box {
+  const box: Box = {
+    key,
+    kind,
+    parent,
+    depth: parent === null ? 0 : parent.depth + 1,
+    title: '',
+    subtitle: '',
+    tag: '',
+    family: 'elementwise',
+    equation: -1,
+    content: null,
+    equations: [],
+    operands: [],
+    copies: 1,
+    copy: 0,
+    runs: parent === null ? 1 : parent.runs,
+    isExpandable: false,
+    isOpen: false,
+    children: [],
+    edges: [],
+    width: 0,
+    height: 0,
+    x: 0,
+    y: 0,
+    contentX: 0,
+    contentY: 0,
+    left: 0,
+    top: 0,
+    ...parts,
+  };
+  measure(box);
+  return box;
+}
+
+/** Size of a closed box. */
+function measure(box: Box): void {
+  if (isPort(box)) {
+    box.width = 6;
+    box.height = 0;
+    return;
+  }
+  const tag = box.tag === '' ? 0 : textWidth(box.tag, SUBTITLE_SIZE) + 14;
+  const badge = box.copies > 1 ? textWidth(`×${box.copies}`, TITLE_SIZE) + 16 : 0;
+  const chevron = box.isExpandable ? 14 : 0;
+  const title = textWidth(box.title, TITLE_SIZE) + tag + badge + chevron;
+  const isPill = box.kind === 'input' || box.kind === 'output';
+  const width = isPill ? title + 22 : Math.max(title, textWidth(box.subtitle, SUBTITLE_SIZE)) + 26;
+  // Whole steps, so that layers with names of about the same length have the same structure.
+  box.width = Math.max(isPill ? 36 : 64, Math.ceil(width / 12) * 12);
+  box.height = isPill ? 22 : box.subtitle === '' ? 28 : 42;
+}
+
+/** Box of an equation, a call, a group or a fold. */
+export function memberBox(program: Program, child: Child, parent: Box, copy: number): Box {
+  const key = `${parent.key}/${typeof child === 'number' ? `e${child}` : `g${child.id}`}`;
+  if (typeof child === 'number') {
+    return program.hasBodies(child)
+      ? callBox(program, child, key, parent)
+      : equationBox(program, child, key, parent);
+  }
+  const isFold = child.kind === 'fold';
+  const shown = isFold ? child.copies[Math.min(copy, child.copies.length - 1)]! : child;
+  return makeBox(isFold ? 'fold' : 'group', key, parent, {
+    title: oneLine(child.label, LONGEST_TITLE),
+    subtitle: counted(child.equations.length, 'equation'),
+    tag: oneLine(child.transformation, 16),
+    family: 'control',
+    content: shown,
+    equations: child.equations,
+    copies: isFold ? child.copies.length : 1,
+    copy,
+    isExpandable: true,
+  });
+}
+
+function equationBox(program: Program, equation: number, key: string, parent: Box): Box {
+  const primitive = oneLine(program.primitive(equation), LONGEST_TITLE);
+  const literals = Array.from(program.operandsOf(equation))
+    .filter(operand => operand < 0)
+    .map(operand => oneLine(program.operandName(operand), 10));
+  const names = Array.from(program.resultsOf(equation), value => program.userName(value));
+  const subtitle = [oneLine(names.filter(Boolean).join(', '), 22), hint(program, equation)];
+  return makeBox('equation', key, parent, {
+    title: [shortPrimitive(primitive), ...literals].join(' '),
+    subtitle: subtitle.filter(Boolean).join('  '),
+    family: familyOf(primitive),
+    equation,
+    equations: [equation],
+  });
+}
+
+function callBox(program: Program, equation: number, key: string, parent: Box): Box {
+  const primitive = shortPrimitive(program.primitive(equation));
+  const uses = program.bodiesOf(equation);
+  const trips = uses.length === 1 ? uses[0]!.trips : null;
+  const size = uses.reduce((sum, use) => {
+    const { first, end } = program.bodies[use.body]!;
+    return sum + end - first;
+  }, 0);
+  const names = Array.from(program.resultsOf(equation), value => program.userName(value));
+  const name = callName(program, equation) || names.filter(Boolean).join(', ');
+  const tag = trips !== null && trips !== 1 ? `${primitive} ×${trips}` : primitive;
+  return makeBox('call', key, parent, {
+    title: oneLine(name, LONGEST_TITLE),
+    subtitle: counted(size, 'equation'),
+    tag: oneLine(tag, 24),
+    family: 'control',
+    equation,
+    equations: [equation],
+    runs: parent.runs * (trips ?? 1),
+    isExpandable: true,
+  });
+}
+
+/** Without the name of its dialect. */
+export function shortPrimitive(primitive: string): string {
+  return primitive.replace(/^[a-z]+\.(?=\w+$)/, '');
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  axes: 'axes ',
+  axis: 'axis ',
+  dimension: 'axis ',
+  permutation: '',
+  new_dtype: '→ ',
+  y: 'power ',
+};
+
+/** The param that matters most to a reader; empty where none does. */
+function hint(program: Program, equation: number): string {
+  for (const [name, text] of program.params(equation)) {
+    const before = Object.hasOwn(HINTS, name) ? HINTS[name] : undefined;
+    if (before !== undefined) {
+      return before + oneLine(text, 18);
+    }
+  }
+  return '';
+}
+
+/** Box of one value, or of several that the same member uses. */
+export function pillBox(
+  program: Program,
+  kind: 'input' | 'output',
+  operands: readonly number[],
+  key: string,
+  parent: Box,
+): Box {
+  const names = operands.map(operand => oneLine(shortName(program.operandName(operand)), 24));
+  const limit = 26;
+  let title = names[0] ?? '';
+  let shown = 1;
+  while (shown < names.length && title.length + names[shown]!.length + 2 <= limit) {
+    title += `, ${names[shown++]!}`;
+  }
+  if (shown < names.length) {
+    title += ` +${names.length - shown}`;
+  }
+  return makeBox(kind, key, parent, { title, operands, family: 'creation' });
+}
+
+/** Of a long path into a tree the last two steps: the rest is the same for all neighbours. */
+function shortName(name: string): string {
+  if (name.length <= 18) {
+    return name;
+  }
+  const steps = name.split(/(?=[.[])/);
+  return steps.length > 2 ? `…${steps.slice(-2).join('')}` : name;
+}
+
+export function portBox(
+  kind: 'arrival' | 'departure',
+  operand: number,
+  key: string,
+  parent: Box,
+): Box {
+  return makeBox(kind, key, parent, { operands: [operand] });
+}
+
+/** Which copy of an open fold is shown, between two signs that lead to its neighbours. */
+export function stepperText(box: Box): string {
+  return `‹ ${box.copy + 1} of ${box.copies} ›`;
+}
+
+/** The step that a place in the header of an open fold leads to: 1, -1, or 0 beside the signs. */
+export function stepAt(box: Box, x: number, y: number): number {
+  if (!box.isOpen || box.copies === 1 || y > box.top + HEADER_HEIGHT + 4) {
+    return 0;
+  }
+  const tag = box.tag === '' ? 0 : textWidth(box.tag, SUBTITLE_SIZE) + 16;
+  const left = box.left + HEADER_LEFT + 14 + tag + textWidth(box.title, TITLE_SIZE) + 8;
+  const width = textWidth(stepperText(box), SUBTITLE_SIZE) + 10;
+  if (x < left || x > left + width) {
+    return 0;
+  }
+  return x < left + width / 2 ? -1 : 1;
+}
+
+export function isPort(box: Box): boolean {
+  return box.kind === 'arrival' || box.kind === 'departure';
+}
+
+/** Index of the child of an open box through which a value enters or leaves; -1 where it ends. */
+export function portIndex(
+  box: Box,
+  kind: 'arrival' | 'departure',
+  values: readonly number[],
+): number {
+  if (!box.isOpen || values.length !== 1) {
+    return -1;
+  }
+  const ports = box.children.filter(child => child.kind === kind);
+  // The copies of a fold make other values than the one that is shown, but through the same port.
+  const isFoldOfOne = box.kind === 'fold' && ports.length === 1;
+  const port = isFoldOfOne ? ports[0] : ports.find(each => each.operands[0] === values[0]);
+  return port === undefined ? -1 : box.children.indexOf(port);
+}

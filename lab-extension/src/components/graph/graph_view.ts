@@ -1,0 +1,620 @@
+/** The graph on a canvas: drawing, pointer, keyboard. */
+
+import type { CriticalPath, Overlay } from '../../records/costs';
+import { Disposables, el } from '../dom';
+import { readTheme, type Theme } from '../theme';
+import { stepAt, type Box } from './box';
+import { Camera } from './camera';
+import { Minimap } from './minimap';
+import { Mirror } from './mirror';
+import { boundsOf, type GraphModel } from './model';
+import { firstBox, nextBox, type Move } from './moves';
+import type { Motion } from './frame';
+import { paint } from './painter';
+import { Spotlight } from './spotlight';
+import { Tooltip, tooltipStyle } from './tooltip';
+import { boxAt, edgeAt, makeScene, type Scene, type SceneEdge } from './scene';
+
+const MOVE_TIME = 170;
+/** Above this many boxes a changed layout appears at once. */
+const MOST_MOVING = 1500;
+const CLICK_REACH = 4;
+/** Down to this scale a program is shown as a whole; a longer one no smaller than the other. */
+const LEAST_WHOLE = 0.64;
+const LEAST_READ = 0.8;
+/** One that is wider than this scale would show begins in the middle of the view. */
+const LEAST_WIDE = 0.3;
+
+export interface GraphOptions {
+  /** The pointer is over these equations; empty over none. */
+  readonly onHover: (equations: ArrayLike<number>) => void;
+  readonly onSelect: (box: Box | null) => void;
+  /** A key that the graph has no use for. */
+  readonly onKey: (event: KeyboardEvent) => boolean;
+  /** What stands on an edge; the type of its value if this is absent. */
+  readonly edgeLabel?: (value: number) => string;
+}
+
+export class GraphView {
+  readonly element: HTMLElement;
+  private readonly canvas: HTMLCanvasElement;
+  private readonly tooltip: Tooltip;
+  private readonly hint = el('div', { class: 'pl-hint', hidden: true });
+  private readonly disposables = new Disposables();
+  private readonly camera = new Camera();
+  private readonly minimap: Minimap;
+  private readonly mirror: Mirror;
+  private theme: Theme;
+  private scene: Scene;
+  private width = 0;
+  private height = 0;
+  private frame = 0;
+  private hasFitted = false;
+  private hovered: Box | null = null;
+  private hoveredEdge: SceneEdge | null = null;
+  private selectedKey: string | null = null;
+  private anchor: { key: string; x: number; y: number } | null = null;
+  private readonly spotlight: Spotlight;
+  private motionStart = 0;
+  private motionFrom: ReadonlyMap<string, readonly [number, number, number, number]> | null = null;
+  private mirrorTimer: ReturnType<typeof setTimeout> | undefined;
+  private hintTimer: ReturnType<typeof setTimeout> | undefined;
+  private cycle = { from: '', at: '', direction: '', index: 0 };
+
+  constructor(
+    private readonly root: HTMLElement,
+    readonly model: GraphModel,
+    private readonly options: GraphOptions,
+  ) {
+    this.tooltip = new Tooltip(model.program);
+    const name = `Graph of ${model.program.name}`;
+    this.mirror = new Mirror(model.program, name);
+    this.canvas = el('canvas', {
+      class: 'pl-graph-canvas',
+      tabindex: 0,
+      role: 'application',
+      'aria-roledescription': 'program graph',
+      'aria-label': `${name}. Arrow keys move, Enter opens and closes, plus and minus zoom.`,
+    });
+    this.minimap = new Minimap(this.disposables, (x, y) => this.centreOn(x, y));
+    this.element = el(
+      'div',
+      { class: 'pl-graph' },
+      this.canvas,
+      this.minimap.element,
+      this.tooltip.element,
+      this.hint,
+      this.mirror.element,
+    );
+    this.theme = readTheme(root);
+    this.scene = this.makeScene();
+    this.spotlight = new Spotlight(model, this.scene);
+    this.disposables.add(model.onChange(event => this.modelChanged(event)));
+    this.listen();
+    const observer = new ResizeObserver(() => this.resize());
+    observer.observe(this.element);
+    this.disposables.add(() => observer.disconnect());
+  }
+
+  dispose(): void {
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.mirrorTimer);
+    clearTimeout(this.hintTimer);
+    this.disposables.dispose();
+  }
+
+  get selected(): Box | null {
+    return this.selectedKey === null ? null : (this.model.box(this.selectedKey) ?? null);
+  }
+
+  /** Time that the last frame took to paint, in milliseconds. */
+  lastPaint = 0;
+
+  themeChanged(): void {
+    this.theme = readTheme(this.root);
+    this.updateMinimap();
+    this.draw();
+  }
+
+  select(box: Box | null, isShown = false): void {
+    this.selectedKey = box?.key ?? null;
+    if (box !== null && isShown) {
+      this.camera.reveal(boundsOf(box), this.width, this.height);
+    }
+    this.mirrorLater();
+    this.options.onSelect(box);
+    this.draw();
+  }
+
+  /** Opens what hides an equation, moves there and selects it. */
+  async goTo(equation: number): Promise<void> {
+    const box = await this.model.reveal(equation);
+    if (box !== null) {
+      if (this.camera.scale < 0.5) {
+        this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);
+        this.centreOn(box.left + box.width / 2, box.top + box.height / 2);
+      }
+      this.select(box, true);
+    }
+  }
+
+  /** Marks the boxes of equations that another view points at. */
+  setLinked(equations: readonly number[], isShown = false): void {
+    const [first] = this.spotlight.setLinked(equations);
+    if (isShown && first !== undefined) {
+      this.camera.reveal(boundsOf(first), this.width, this.height);
+    }
+    this.draw();
+  }
+
+  setMatches(equations: readonly number[]): void {
+    this.spotlight.setMatches(equations);
+    this.draw();
+  }
+
+  /** Makes everything but these equations faint; null ends it. */
+  setFocus(equations: ReadonlySet<number> | null): void {
+    this.spotlight.setFocus(equations);
+    this.draw();
+  }
+
+  setOverlay(overlay: Overlay | null): void {
+    this.spotlight.setOverlay(overlay);
+    this.draw();
+  }
+
+  setCriticalPath(path: CriticalPath | null): void {
+    this.spotlight.setPath(path);
+    this.draw();
+  }
+
+  fit(): void {
+    const { bounds } = this.model;
+    const byWidth = (this.width - 40) / Math.max(1, bounds.width);
+    const whole = Math.min(byWidth, (this.height - 40) / Math.max(1, bounds.height));
+    // Shrinking a long program until it fits would leave nothing to read.
+    const isWide = byWidth < LEAST_WIDE;
+    const least = whole >= LEAST_WHOLE ? 0 : isWide ? LEAST_READ : Math.min(LEAST_READ, byWidth);
+    this.camera.fit(bounds, this.width, this.height, least);
+    const first = firstBox(this.model.root);
+    if (isWide && first !== null) {
+      this.camera.x = this.width / 2 - (first.left + first.width / 2) * this.camera.scale;
+    }
+    this.draw();
+  }
+
+  fitWhole(): void {
+    this.camera.fit(this.model.bounds, this.width, this.height);
+    this.draw();
+  }
+
+  zoomBy(factor: number): void {
+    this.camera.zoom(factor, this.width / 2, this.height / 2);
+    this.draw();
+  }
+
+  /** Opens or closes a box, which keeps its place in the view. */
+  toggle(box: Box): void {
+    this.anchor = this.screenPlace(box);
+    void this.model.toggle(box);
+  }
+
+  /** Shows another copy of a fold, which keeps its place in the view. */
+  showCopy(box: Box, copy: number): void {
+    this.anchor = this.screenPlace(box);
+    void this.model.showCopy(box, copy);
+  }
+
+  focusCanvas(): void {
+    this.canvas.focus({ preventScroll: true });
+  }
+
+  private makeScene(): Scene {
+    const { program, boxes } = this.model;
+    const label = this.options.edgeLabel ?? (value => program.typeOf(value).text.slice(0, 40));
+    return makeScene(boxes, program, label);
+  }
+
+  private screenPlace(box: Box): { key: string; x: number; y: number } {
+    const { x, y, scale } = this.camera;
+    return { key: box.key, x: x + box.left * scale, y: y + box.top * scale };
+  }
+
+  private centreOn(x: number, y: number): void {
+    this.camera.x = this.width / 2 - x * this.camera.scale;
+    this.camera.y = this.height / 2 - y * this.camera.scale;
+    this.draw();
+  }
+
+  // Changes
+
+  private modelChanged(event: 'layout' | 'busy'): void {
+    this.element.classList.toggle('pl-busy', this.model.isBusy);
+    if (event === 'busy') {
+      return;
+    }
+    const before = this.scene.boxes;
+    this.scene = this.makeScene();
+    this.hovered = null;
+    this.hoveredEdge = null;
+    this.tooltip.hide();
+    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const count = Math.max(before.length, this.scene.boxes.length);
+    if (this.hasFitted && !calm && before.length > 1 && count <= MOST_MOVING) {
+      this.motionFrom = new Map(
+        before.map(box => [box.key, [box.left, box.top, box.width, box.height]]),
+      );
+      this.motionStart = performance.now();
+    }
+    this.keepAnchor();
+    this.spotlight.update(this.scene);
+    this.updateMinimap();
+    this.fitOnce();
+    this.mirrorLater();
+    this.draw();
+  }
+
+  private keepAnchor(): void {
+    const box = this.anchor === null ? undefined : this.model.box(this.anchor.key);
+    if (box !== undefined && this.anchor !== null) {
+      const place = this.screenPlace(box);
+      const dx = this.anchor.x - place.x;
+      const dy = this.anchor.y - place.y;
+      this.camera.pan(dx, dy);
+      // Places before the change move with the camera, so that the box itself stands still.
+      this.motionFrom = shifted(this.motionFrom, -dx / this.camera.scale, -dy / this.camera.scale);
+      if (box.isOpen && box.width * this.camera.scale < this.width) {
+        this.camera.reveal(
+          { ...boundsOf(box), height: Math.min(box.height, this.height / this.camera.scale) },
+          this.width,
+          this.height,
+        );
+      }
+    }
+    this.anchor = null;
+  }
+
+  private updateMinimap(): void {
+    this.minimap.update(this.scene, this.model.bounds, this.theme, devicePixelRatio);
+  }
+
+  private mirrorLater(): void {
+    clearTimeout(this.mirrorTimer);
+    this.mirrorTimer = setTimeout(() => {
+      this.mirror.update(this.scene.boxes, this.selected);
+      const selected = this.selected;
+      const id = selected === null ? null : this.mirror.idOf(selected);
+      if (id === null) {
+        this.canvas.removeAttribute('aria-activedescendant');
+      } else {
+        this.canvas.setAttribute('aria-activedescendant', id);
+      }
+    }, 60);
+  }
+
+  private resize(): void {
+    const { clientWidth, clientHeight } = this.element;
+    if (clientWidth === this.width && clientHeight === this.height) {
+      return;
+    }
+    if (this.width > 0 && this.hasFitted) {
+      this.camera.pan((clientWidth - this.width) / 2, 0);
+    }
+    this.width = clientWidth;
+    this.height = clientHeight;
+    this.canvas.width = Math.max(1, Math.round(clientWidth * devicePixelRatio));
+    this.canvas.height = Math.max(1, Math.round(clientHeight * devicePixelRatio));
+    this.fitOnce();
+    this.drawNow();
+  }
+
+  private fitOnce(): void {
+    if (!this.hasFitted && this.width > 0 && this.scene.boxes.length > 1) {
+      this.hasFitted = true;
+      this.fit();
+    }
+  }
+
+  // Drawing
+
+  private draw(): void {
+    if (this.frame === 0) {
+      this.frame = requestAnimationFrame(() => this.drawNow());
+    }
+  }
+
+  private drawNow(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    const context = this.canvas.getContext('2d', { alpha: false });
+    if (context === null || this.width === 0) {
+      return;
+    }
+    const start = performance.now();
+    const view = { width: this.width, height: this.height, pixelRatio: devicePixelRatio };
+    const emphasis = this.spotlight.emphasis(this.hovered, this.hoveredEdge, this.selected);
+    paint(context, this.scene, this.camera, view, this.theme, emphasis, this.motion(start));
+    this.minimap.show(this.camera, this.width, this.height, this.theme, devicePixelRatio);
+    this.lastPaint = performance.now() - start;
+    if (this.motionFrom !== null) {
+      this.draw();
+    }
+  }
+
+  private motion(now: number): Motion | null {
+    if (this.motionFrom === null) {
+      return null;
+    }
+    const time = (now - this.motionStart) / MOVE_TIME;
+    if (time >= 1) {
+      this.motionFrom = null;
+      return null;
+    }
+    return { from: this.motionFrom, part: 1 - (1 - Math.max(0, time)) ** 3 };
+  }
+
+  // Pointer
+
+  private listen(): void {
+    const { canvas, disposables } = this;
+    const pointers = new Map<number, { x: number; y: number }>();
+    let travelled = 0;
+    const place = (event: MouseEvent): [number, number] => {
+      const bounds = canvas.getBoundingClientRect();
+      return [event.clientX - bounds.left, event.clientY - bounds.top];
+    };
+    disposables.listen(canvas, 'pointerdown', event => {
+      const [x, y] = place(event);
+      pointers.set(event.pointerId, { x, y });
+      travelled = 0;
+      canvas.setPointerCapture(event.pointerId);
+    });
+    disposables.listen(canvas, 'pointermove', event => {
+      const [x, y] = place(event);
+      const last = pointers.get(event.pointerId);
+      if (last === undefined) {
+        this.hover(x, y);
+        return;
+      }
+      travelled += Math.abs(x - last.x) + Math.abs(y - last.y);
+      const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
+      if (other !== undefined) {
+        const before = Math.hypot(last.x - other.x, last.y - other.y);
+        const after = Math.hypot(x - other.x, y - other.y);
+        this.camera.zoom(after / Math.max(1, before), (x + other.x) / 2, (y + other.y) / 2);
+      } else if (travelled > CLICK_REACH) {
+        canvas.classList.add('pl-dragging');
+        this.camera.pan(x - last.x, y - last.y);
+        this.tooltip.hide();
+      }
+      pointers.set(event.pointerId, { x, y });
+      this.draw();
+    });
+    const release = (event: PointerEvent): void => {
+      const wasDown = pointers.delete(event.pointerId);
+      canvas.classList.remove('pl-dragging');
+      if (wasDown && event.type === 'pointerup' && travelled <= CLICK_REACH) {
+        this.click(...place(event));
+      }
+    };
+    disposables.listen(canvas, 'pointerup', release);
+    disposables.listen(canvas, 'pointercancel', release);
+    disposables.listen(canvas, 'pointerleave', () => this.setHovered(null, null));
+    disposables.listen(canvas, 'dblclick', event => {
+      const box = boxAt(this.model.root, ...this.camera.toDrawing(...place(event)));
+      if (box !== null && box.isExpandable) {
+        this.toggle(box);
+      }
+    });
+    disposables.listen(
+      canvas,
+      'wheel',
+      event => {
+        const [x, y] = place(event);
+        const isActive = (canvas.getRootNode() as Document | ShadowRoot).activeElement === canvas;
+        if (!isActive && !event.ctrlKey && !event.metaKey) {
+          this.showHint('Click, or hold Ctrl, to zoom');
+          return;
+        }
+        event.preventDefault();
+        const lines = event.deltaMode === 1 ? 16 : 1;
+        const delta = Math.max(-240, Math.min(240, event.deltaY * lines));
+        this.camera.zoom(Math.exp(-delta * (event.ctrlKey ? 0.008 : 0.002)), x, y);
+        this.tooltip.hide();
+        this.draw();
+      },
+      { passive: false },
+    );
+    disposables.listen(canvas, 'keydown', event => this.key(event));
+  }
+
+  private hover(x: number, y: number): void {
+    const [drawingX, drawingY] = this.camera.toDrawing(x, y);
+    const box = boxAt(this.model.root, drawingX, drawingY);
+    const edge =
+      box === null || box.isOpen
+        ? edgeAt(this.scene, drawingX, drawingY, 6 / this.camera.scale)
+        : null;
+    this.setHovered(box, edge);
+    this.canvas.style.cursor = box !== null && !box.isOpen ? 'pointer' : 'grab';
+    this.tooltip.place(x, y, this.width, this.height);
+  }
+
+  private setHovered(box: Box | null, edge: SceneEdge | null): void {
+    const shown = box !== null && box.isOpen ? null : box;
+    if (shown === this.hovered && edge === this.hoveredEdge) {
+      return;
+    }
+    this.hovered = shown;
+    this.hoveredEdge = edge;
+    this.options.onHover(shown?.equations ?? []);
+    this.tooltip.show(shown, edge, shown === null ? '' : this.spotlight.figure(shown));
+    this.draw();
+  }
+
+  private click(x: number, y: number): void {
+    const [drawingX, drawingY] = this.camera.toDrawing(x, y);
+    const box = boxAt(this.model.root, drawingX, drawingY);
+    this.focusCanvas();
+    const isChevron =
+      box !== null &&
+      box.isExpandable &&
+      drawingX < box.left + 34 &&
+      drawingY < box.top + (box.isOpen ? 30 : box.height);
+    const step = box === null ? 0 : stepAt(box, drawingX, drawingY);
+    if (box !== null && step !== 0) {
+      this.showCopy(box, box.copy + step);
+    } else if (box !== null && isChevron) {
+      this.toggle(box);
+    }
+    this.select(box);
+  }
+
+  // Keyboard
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    if (this.runKey(event.key) || this.options.onKey(event)) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+
+  private runKey(key: string): boolean {
+    const { selected } = this;
+    const moves: Readonly<Record<string, Move>> = {
+      ArrowUp: 'up',
+      ArrowDown: 'down',
+      ArrowLeft: 'left',
+      ArrowRight: 'right',
+    };
+    const move = Object.hasOwn(moves, key) ? moves[key] : undefined;
+    if (move !== undefined) {
+      const next = selected === null ? firstBox(this.model.root) : nextBox(selected, move);
+      if (next !== null) {
+        this.select(next, true);
+      }
+      return true;
+    }
+    switch (key) {
+      case 'Enter':
+      case ' ':
+        if (selected?.isExpandable === true) {
+          this.toggle(selected);
+        }
+        return true;
+      case 'i': {
+        const inner = selected === null ? null : firstBox(selected);
+        this.select(inner ?? selected, true);
+        return true;
+      }
+      case 'o':
+      case 'Backspace':
+        if (selected !== null && selected.parent !== null && selected.parent.parent !== null) {
+          this.select(selected.parent, true);
+        }
+        return true;
+      case 'u':
+        return this.follow('uses');
+      case 'd':
+        return this.follow('definitions');
+      case '+':
+      case '=':
+        this.zoomBy(1.25);
+        return true;
+      case '-':
+        this.zoomBy(0.8);
+        return true;
+      case '0':
+        this.fitWhole();
+        return true;
+      case '[':
+      case ']': {
+        const fold = foldAround(selected);
+        if (fold !== null) {
+          this.showCopy(fold, fold.copy + (key === ']' ? 1 : -1));
+        }
+        return true;
+      }
+      case 'Escape':
+        if (selected === null) {
+          return false;
+        }
+        this.select(null);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Goes to one use or definition of the selected box after the other. */
+  private follow(direction: 'uses' | 'definitions'): boolean {
+    const { selected, cycle } = this;
+    const goesOn = cycle.direction === direction && selected?.key === cycle.at;
+    const start = goesOn ? this.model.box(cycle.from) : selected;
+    const ends = start === null || start === undefined ? [] : this.model.ends(start, direction);
+    if (start === null || start === undefined || ends.length === 0) {
+      return true;
+    }
+    const index = goesOn ? (cycle.index + 1) % ends.length : 0;
+    void this.goTo(ends[index]!).then(() => {
+      this.cycle = { from: start.key, at: this.selectedKey ?? '', direction, index };
+    });
+    return true;
+  }
+
+  private showHint(text: string): void {
+    this.hint.textContent = text;
+    this.hint.hidden = false;
+    clearTimeout(this.hintTimer);
+    this.hintTimer = setTimeout(() => (this.hint.hidden = true), 1400);
+  }
+}
+
+function foldAround(box: Box | null): Box | null {
+  let fold = box;
+  while (fold !== null && fold.kind !== 'fold') {
+    fold = fold.parent;
+  }
+  return fold;
+}
+
+function shifted(
+  places: ReadonlyMap<string, readonly [number, number, number, number]> | null,
+  dx: number,
+  dy: number,
+): Map<string, readonly [number, number, number, number]> | null {
+  return places === null
+    ? null
+    : new Map(
+        [...places].map(([key, [left, top, width, height]]) => [
+          key,
+          [left + dx, top + dy, width, height] as const,
+        ]),
+      );
+}
+
+export const graphStyle = `
+${tooltipStyle}
+.pl-graph { position: relative; overflow: hidden; min-width: 0; min-height: 0; }
+.pl-graph-canvas { position: absolute; inset: 0; width: 100%; height: 100%; display: block; cursor: grab; touch-action: none; }
+.pl-graph-canvas.pl-dragging { cursor: grabbing !important; }
+.pl-graph-canvas:focus-visible { outline: 2px solid var(--pl-accent); outline-offset: -2px; }
+.pl-minimap {
+  position: absolute; right: 10px; bottom: 10px; border: 1px solid var(--pl-line); border-radius: 4px;
+  background: var(--pl-bg); box-shadow: 0 1px 4px var(--pl-shadow); cursor: crosshair; touch-action: none;
+}
+.pl-minimap[hidden] { display: none; }
+.pl-hint[hidden] { display: none; }
+.pl-hint {
+  position: absolute; left: 50%; top: 12px; transform: translateX(-50%); padding: 4px 12px; border-radius: 14px;
+  background: var(--pl-text); color: var(--pl-bg); font-size: 12px; pointer-events: none; opacity: 0.85;
+}
+.pl-busy::after {
+  content: ''; position: absolute; left: 0; right: 0; top: 0; height: 2px; background: var(--pl-accent);
+  animation: pl-busy 1s infinite ease-in-out;
+}
+@keyframes pl-busy { 0% { transform: scaleX(0); transform-origin: left; } 60% { transform: scaleX(1); transform-origin: left; } 100% { transform: scaleX(0); transform-origin: right; } }
+`;

@@ -1,0 +1,467 @@
+/** State of a program graph: what is open, where everything is. No DOM. */
+
+import type { LayoutClient } from '../../layout/client';
+import type { NestedLayout, NestedLevel } from '../../layout/nested';
+import { Hierarchy, type Grouping } from '../../records/hierarchy';
+import { LevelReader } from '../../records/level';
+import type { Program } from '../../records/program';
+import { HEADER_HEIGHT, SUBTITLE_SIZE, TITLE_SIZE, portIndex, textWidth, type Box } from './box';
+import { LevelOpener } from './open';
+
+/** About as many boxes as fill a view and can still be read. */
+const COMFORTABLE = 56;
+/** Opening everything stops here: more can't be drawn smoothly. */
+const MOST_BOXES = 20_000;
+
+export interface Bounds {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What changed, for those who draw. */
+export type GraphEvent = 'layout' | 'busy';
+
+export class GraphModel {
+  root: Box;
+  /** Every visible box, a box before what is inside it. */
+  boxes: readonly Box[] = [];
+  isBusy = false;
+  private hierarchy: Hierarchy;
+  private opener: LevelOpener;
+  private readonly asked = new Map<string, boolean>();
+  private readonly copies = new Map<string, number>();
+  private readonly unfolded = new Set<string>();
+  private readonly byKey = new Map<string, Box>();
+  private readonly byEquation = new Map<number, Box[]>();
+  private readonly listeners = new Set<(event: GraphEvent) => void>();
+  private holders: Map<number, Box[]> | null = null;
+  private callers: Map<number, number[]> | null = null;
+  private run = 0;
+
+  constructor(
+    readonly program: Program,
+    private readonly layouts: LayoutClient,
+    grouping: Grouping | 'auto' = 'auto',
+    folding = true,
+  ) {
+    this.hierarchy = new Hierarchy(program, grouping, folding);
+    this.opener = this.makeOpener();
+    this.root = this.opener.root();
+  }
+
+  get grouping(): Grouping {
+    return this.hierarchy.grouping;
+  }
+
+  get folding(): boolean {
+    return this.hierarchy.folding;
+  }
+
+  onChange(listener: (event: GraphEvent) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Opens level after level as long as everything can still be read, then lays out. */
+  openComfortably(): Promise<void> {
+    this.asked.clear();
+    this.openWithin(COMFORTABLE);
+    return this.layout();
+  }
+
+  /** Groups otherwise; everything is closed again. */
+  regroup(grouping: Grouping, folding: boolean): Promise<void> {
+    this.hierarchy = new Hierarchy(this.program, grouping, folding);
+    this.opener = this.makeOpener();
+    this.copies.clear();
+    this.unfolded.clear();
+    return grouping === 'none' && !folding ? this.closeAll() : this.openComfortably();
+  }
+
+  toggle(box: Box): Promise<void> {
+    return this.setOpen(box, !box.isOpen);
+  }
+
+  setOpen(box: Box, isOpen: boolean): Promise<void> {
+    if (!box.isExpandable || box.isOpen === isOpen) {
+      return Promise.resolve();
+    }
+    this.asked.set(box.key, isOpen);
+    return this.layout();
+  }
+
+  /** Opens one more level everywhere. */
+  openLevel(): Promise<void> {
+    let count = this.boxes.length;
+    for (const box of this.boxes) {
+      if (box.isExpandable && !box.isOpen && count < MOST_BOXES) {
+        count += this.opener.size(box);
+        this.asked.set(box.key, true);
+      }
+    }
+    return this.layout();
+  }
+
+  /** Closes the innermost open boxes. */
+  closeLevel(): Promise<void> {
+    for (const box of this.boxes) {
+      if (box.isOpen && box !== this.root && !box.children.some(child => child.isOpen)) {
+        this.asked.set(box.key, false);
+      }
+    }
+    return this.layout();
+  }
+
+  /** Opens everything, up to a number of boxes that still moves smoothly. */
+  async openAll(): Promise<void> {
+    this.openWithin(MOST_BOXES);
+    await this.layout();
+  }
+
+  closeAll(): Promise<void> {
+    this.asked.clear();
+    this.unfolded.clear();
+    return this.layout();
+  }
+
+  /** Shows another copy of a fold. */
+  showCopy(box: Box, copy: number): Promise<void> {
+    this.copies.set(box.key, ((copy % box.copies) + box.copies) % box.copies);
+    return this.layout();
+  }
+
+  /** Shows all copies of a fold, or one for all again. */
+  setUnfolded(key: string, isUnfolded: boolean): Promise<void> {
+    if (isUnfolded) {
+      this.unfolded.add(key);
+    } else {
+      this.unfolded.delete(key);
+    }
+    return this.layout();
+  }
+
+  get hasUnfolded(): boolean {
+    return this.unfolded.size > 0;
+  }
+
+  foldAgain(): Promise<void> {
+    this.unfolded.clear();
+    return this.layout();
+  }
+
+  box(key: string): Box | undefined {
+    return this.byKey.get(key);
+  }
+
+  /** The innermost visible boxes that stand for an equation; several for a body that is called so. */
+  boxesOf(equation: number): Box[] {
+    const exact = this.byEquation.get(equation);
+    if (exact !== undefined) {
+      return exact;
+    }
+    const holders = this.holdersOf(equation);
+    if (holders.length > 0) {
+      return holders;
+    }
+    const callers = this.callersOf(this.program.bodyOf[equation] ?? -1);
+    return [...new Set(callers.flatMap(caller => this.boxesOf(caller)))];
+  }
+
+  /** Opens what hides an equation; gives its box. */
+  async reveal(equation: number): Promise<Box | null> {
+    for (let step = 0; step < 64; step++) {
+      const [box] = this.boxesOf(equation);
+      if (box === undefined || box.equation === equation) {
+        return box ?? null;
+      }
+      if (box.kind === 'fold') {
+        const copy = this.copyWith(box, equation);
+        if (box.isOpen && copy === box.copy) {
+          return box;
+        }
+        this.copies.set(box.key, Math.max(0, copy));
+      }
+      if (box.isExpandable) {
+        this.asked.set(box.key, true);
+      }
+      await this.layout();
+    }
+    return null;
+  }
+
+  /** Equations that use what a box makes, or make what it uses, in program order. */
+  ends(box: Box, direction: 'uses' | 'definitions'): number[] {
+    const { program } = this;
+    const inside = new Set<number>(Array.from(box.equations));
+    const found = new Set<number>();
+    const add = (equation: number): void => {
+      if (equation >= 0 && !inside.has(equation)) {
+        found.add(equation);
+      }
+    };
+    const follow = (operand: number): void => {
+      if (operand < 0) {
+        return;
+      }
+      if (direction === 'uses') {
+        program.usesOf(operand).forEach(add);
+      } else {
+        add(program.definers[operand]!);
+      }
+    };
+    box.operands.forEach(follow);
+    for (const equation of inside) {
+      const ends =
+        direction === 'uses' ? program.resultsOf(equation) : program.operandsOf(equation);
+      ends.forEach(follow);
+    }
+    return [...found].sort((a, b) => a - b);
+  }
+
+  /** The whole drawing. */
+  get bounds(): Bounds {
+    return boundsOf(this.root);
+  }
+
+  /** Boxes of groups that hide an equation; in a fold it may be in a copy that is not shown. */
+  private holdersOf(equation: number): Box[] {
+    if (this.holders === null) {
+      this.holders = new Map();
+      for (const box of this.boxes) {
+        if (box.kind === 'fold' || (box.kind === 'group' && !box.isOpen)) {
+          for (let i = 0; i < box.equations.length; i++) {
+            const known = this.holders.get(box.equations[i]!);
+            if (known === undefined) {
+              this.holders.set(box.equations[i]!, [box]);
+            } else if (isInside(box, known[known.length - 1]!)) {
+              known[known.length - 1] = box;
+            } else {
+              known.push(box);
+            }
+          }
+        }
+      }
+    }
+    return this.holders.get(equation) ?? [];
+  }
+
+  private copyWith(box: Box, equation: number): number {
+    const size = box.equations.length / box.copies;
+    const place = Array.from(box.equations).indexOf(equation);
+    const owner = place >= 0 ? equation : this.callerWithin(box, equation);
+    return Math.floor(Array.from(box.equations).indexOf(owner) / size);
+  }
+
+  /** The equation of `box` that leads to an equation of an inner body. */
+  private callerWithin(box: Box, equation: number): number {
+    let level = [equation];
+    for (let step = 0; step < 64 && level.length > 0; step++) {
+      level = level.flatMap(inner => this.callersOf(this.program.bodyOf[inner]!));
+      const found = level.find(caller => includes(box.equations, caller));
+      if (found !== undefined) {
+        return found;
+      }
+    }
+    return -1;
+  }
+
+  private callersOf(body: number): number[] {
+    if (this.callers === null) {
+      this.callers = new Map();
+      for (let equation = 0; equation < this.program.equationCount; equation++) {
+        for (const use of this.program.bodiesOf(equation)) {
+          const known = this.callers.get(use.body);
+          if (known === undefined) {
+            this.callers.set(use.body, [equation]);
+          } else {
+            known.push(equation);
+          }
+        }
+      }
+    }
+    return this.callers.get(body) ?? [];
+  }
+
+  private makeOpener(): LevelOpener {
+    return new LevelOpener(this.program, this.hierarchy, new LevelReader(this.program), {
+      isOpen: box => this.asked.get(box.key) ?? isOnlyMember(box),
+      copyOf: key => this.copies.get(key) ?? 0,
+      isUnfolded: key => this.unfolded.has(key),
+    });
+  }
+
+  /** Marks boxes as open, a whole level at a time, as long as at most `limit` boxes are to be seen. */
+  private openWithin(limit: number): void {
+    for (;;) {
+      const boxes = collect(this.opener.root());
+      const closed = boxes.filter(box => box.isExpandable && !box.isOpen);
+      const added = closed.reduce((sum, box) => sum + this.opener.size(box), 0);
+      if (added === 0 || boxes.length + added > limit) {
+        return;
+      }
+      closed.forEach(box => this.asked.set(box.key, true));
+    }
+  }
+
+  private async layout(): Promise<void> {
+    const run = ++this.run;
+    const root = this.opener.root();
+    const open: Box[] = [];
+    const levels: NestedLevel[] = [];
+    const order = new Map<Box, number>();
+    const visit = (box: Box): void => {
+      box.children.filter(child => child.isOpen).forEach(visit);
+      order.set(box, levels.length);
+      open.push(box);
+      levels.push(nestedLevel(box, order));
+    };
+    visit(root);
+    const answer = this.layouts.lay(levels);
+    if (answer instanceof Promise) {
+      this.isBusy = true;
+      this.emit('busy');
+    }
+    const layouts = answer instanceof Promise ? await answer : answer;
+    if (run !== this.run) {
+      // Something was opened or closed meanwhile; its own layout follows.
+      return;
+    }
+    this.isBusy = false;
+    open.forEach((box, index) => place(box, layouts[index]!));
+    this.show(root);
+  }
+
+  private show(root: Box): void {
+    this.root = root;
+    this.byKey.clear();
+    this.byEquation.clear();
+    this.holders = null;
+    root.left = 0;
+    root.top = 0;
+    this.boxes = collect(root);
+    for (const box of this.boxes) {
+      this.byKey.set(box.key, box);
+      if (box.equation >= 0) {
+        const known = this.byEquation.get(box.equation);
+        if (known === undefined) {
+          this.byEquation.set(box.equation, [box]);
+        } else {
+          known.push(box);
+        }
+      }
+      if (box.parent !== null) {
+        box.left = box.parent.left + box.parent.contentX + box.x;
+        box.top = box.parent.top + box.parent.contentY + box.y;
+      }
+    }
+    this.emit('layout');
+  }
+
+  private emit(event: GraphEvent): void {
+    this.listeners.forEach(listener => listener(event));
+  }
+}
+
+/** `root` and everything visible in it, a box before what is inside it. */
+function collect(root: Box): Box[] {
+  const boxes: Box[] = [];
+  const stack = [root];
+  while (stack.length > 0) {
+    const box = stack.pop()!;
+    boxes.push(box);
+    for (let i = box.children.length - 1; i >= 0; i--) {
+      stack.push(box.children[i]!);
+    }
+  }
+  return boxes;
+}
+
+/** A group in a group of its own is opened with it. */
+function isOnlyMember(box: Box): boolean {
+  const group = box.parent?.content;
+  return (
+    group !== null &&
+    group !== undefined &&
+    box.parent?.parent !== null &&
+    group.children.length === 1
+  );
+}
+
+function isInside(box: Box, outer: Box): boolean {
+  for (let each: Box | null = box; each !== null; each = each.parent) {
+    if (each === outer) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** Whether `wanted` is among numbers in rising order. */
+export function includes(sorted: ArrayLike<number>, wanted: number): boolean {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return sorted[low] === wanted;
+}
+
+function nestedLevel(box: Box, order: ReadonlyMap<Box, number>): NestedLevel {
+  const { children, edges } = box;
+  const index = new Map(children.map((child, place) => [child, place]));
+  const isRoot = box.parent === null;
+  return {
+    widths: Float32Array.from(children, child => child.width),
+    heights: Float32Array.from(children, child => child.height),
+    from: Int32Array.from(edges, edge => index.get(edge.from)!),
+    to: Int32Array.from(edges, edge => index.get(edge.to)!),
+    pins: Int8Array.from(children, pinOf),
+    fromInner: Int32Array.from(edges, edge => portIndex(edge.from, 'departure', edge.values)),
+    toInner: Int32Array.from(edges, edge => portIndex(edge.to, 'arrival', edge.values)),
+    inner: Int32Array.from(children, child => order.get(child) ?? -1),
+    padding: isRoot
+      ? { top: 0, side: 0, bottom: 0 }
+      : { top: HEADER_HEIGHT + 8, side: 14, bottom: 14 },
+    leastWidth: isRoot ? 0 : headerWidth(box),
+  };
+}
+
+function pinOf(box: Box): number {
+  return box.kind === 'arrival' ? -1 : box.kind === 'departure' ? 1 : 0;
+}
+
+function headerWidth(box: Box): number {
+  const tag = box.tag === '' ? 0 : textWidth(box.tag, SUBTITLE_SIZE) + 16;
+  const copies = box.copies > 1 ? 96 : 0;
+  return textWidth(box.title, TITLE_SIZE) + tag + copies + 48;
+}
+
+function place(box: Box, layout: NestedLayout): void {
+  if (box.parent !== null) {
+    box.width = layout.boxWidth;
+    box.height = layout.boxHeight;
+  } else {
+    box.width = layout.width;
+    box.height = layout.height;
+  }
+  box.contentX = layout.contentX;
+  box.contentY = layout.contentY;
+  box.children.forEach((child, index) => {
+    child.x = layout.x[index]!;
+    child.y = layout.y[index]!;
+  });
+  box.edges.forEach((edge, index) => {
+    edge.points = layout.points.subarray(layout.pointStarts[index], layout.pointStarts[index + 1]);
+  });
+}
+
+export function boundsOf(box: Box): Bounds {
+  return { left: box.left, top: box.top, width: box.width, height: box.height };
+}

@@ -1,0 +1,255 @@
+/** Fills an open box with the boxes and edges of its level. */
+
+import type { Child, Group } from '../../records/hierarchy';
+import type { Hierarchy } from '../../records/hierarchy';
+import type { Level, LevelReader } from '../../records/level';
+import type { Program } from '../../records/program';
+import { makeBox, memberBox, pillBox, portBox, type Box, type BoxEdge } from './box';
+
+/** Which boxes are open, which copy of a fold is shown, which folds are laid out in full. */
+export interface OpenState {
+  readonly isOpen: (box: Box) => boolean;
+  readonly copyOf: (key: string) => number;
+  readonly isUnfolded: (key: string) => boolean;
+}
+
+/** An input with more users than this stands beside each of them instead of once for all. */
+const MOST_SHARED = 4;
+const MOST_SEPARATE = 2;
+const MOST_OUTPUTS = 6;
+const MOST_PORTS = 48;
+
+/** Makes the content of boxes of one program. */
+export class LevelOpener {
+  private readonly unfolded = new Map<string, Group>();
+
+  constructor(
+    private readonly program: Program,
+    private readonly hierarchy: Hierarchy,
+    private readonly reader: LevelReader,
+    private readonly state: OpenState,
+  ) {}
+
+  /** The box of the whole program, with everything in it that is open. */
+  root(): Box {
+    const group = this.hierarchy.body(0);
+    const root = makeBox('group', '', null, {
+      title: this.program.name,
+      content: group,
+      equations: group.equations,
+      isExpandable: true,
+      isOpen: true,
+    });
+    this.fill(root);
+    return root;
+  }
+
+  /** Number of boxes that `box` would show when opened. */
+  size(box: Box): number {
+    const uses = box.kind === 'call' ? this.program.bodiesOf(box.equation) : [];
+    if (uses.length > 1) {
+      return uses.length;
+    }
+    const group = this.contentOf(box);
+    return group === null ? 0 : group.children.length;
+  }
+
+  private fill(box: Box): void {
+    const uses = box.kind === 'call' ? this.program.bodiesOf(box.equation) : [];
+    if (uses.length > 1) {
+      box.children = uses.map((use, index) => {
+        const group = this.hierarchy.body(use.body);
+        const region = makeBox('region', `${box.key}/b${index}`, box, {
+          title: use.role.replace(/_jaxpr$/, ''),
+          subtitle: group.equations.length === 0 ? 'empty' : '',
+          family: 'control',
+          content: group,
+          equations: [box.equation],
+          runs: box.runs * (use.trips ?? 1),
+          isExpandable: group.equations.length > 0,
+        });
+        this.openIfAsked(region);
+        return region;
+      });
+      return;
+    }
+    const group = this.contentOf(box);
+    if (group !== null) {
+      this.fillLevel(box, this.reader.level(group));
+    }
+  }
+
+  private openIfAsked(box: Box): void {
+    if (box.isExpandable && this.state.isOpen(box)) {
+      box.isOpen = true;
+      this.fill(box);
+    }
+  }
+
+  private contentOf(box: Box): Group | null {
+    if (box.kind === 'call') {
+      const [use] = this.program.bodiesOf(box.equation);
+      return use === undefined ? null : this.unfold(this.hierarchy.body(use.body), box.key);
+    }
+    return box.content === null ? null : this.unfold(box.content, box.key);
+  }
+
+  /** The group with the folds laid out that the user wants in full. */
+  private unfold(group: Group, key: string): Group {
+    const isUnfolded = (child: Child): child is Group =>
+      typeof child !== 'number' &&
+      child.kind === 'fold' &&
+      this.state.isUnfolded(`${key}/g${child.id}`);
+    const keys = group.children.filter(isUnfolded).map(child => child.id);
+    if (keys.length === 0) {
+      return group;
+    }
+    const name = `${group.id}:${keys.join()}`;
+    let result = this.unfolded.get(name);
+    if (result === undefined) {
+      const children = group.children.flatMap(child =>
+        isUnfolded(child) ? child.copies.flatMap(membersOfCopy) : [child],
+      );
+      result = { ...group, children };
+      this.unfolded.set(name, result);
+    }
+    return result;
+  }
+
+  private fillLevel(box: Box, level: Level): void {
+    const members = level.members.map(child => {
+      const key = typeof child === 'number' ? '' : `${box.key}/g${child.id}`;
+      const member = memberBox(this.program, child, box, this.state.copyOf(key));
+      this.openIfAsked(member);
+      return member;
+    });
+    const inputs: Box[] = [];
+    const outputs: Box[] = [];
+    const before: BoxEdge[] = [];
+    const after: BoxEdge[] = [];
+    this.addArrivals(box, level, members, inputs, before);
+    this.addInputs(box, level, members, inputs, before);
+    if (level.returns.length > 0) {
+      this.addReturns(box, level, members, inputs, outputs, after);
+    } else {
+      for (const { operand, member } of level.departures.slice(0, MOST_PORTS)) {
+        const port = portBox('departure', operand, `${box.key}/d${operand}`, box);
+        outputs.push(port);
+        after.push(edge(members[member]!, port, [operand]));
+      }
+    }
+    const between = level.edges.map(({ from, to, values }) =>
+      edge(members[from]!, members[to]!, values),
+    );
+    box.children = [...inputs, ...members, ...outputs];
+    box.edges = [...before, ...between, ...after];
+  }
+
+  private addArrivals(
+    box: Box,
+    level: Level,
+    members: readonly Box[],
+    boxes: Box[],
+    edges: BoxEdge[],
+  ): void {
+    for (const { value, members: users } of level.arrivals.slice(0, MOST_PORTS)) {
+      const port = portBox('arrival', value, `${box.key}/a${value}`, box);
+      boxes.push(port);
+      edges.push(...users.map(user => edge(port, members[user]!, [value])));
+    }
+  }
+
+  /** Inputs of the body stand right above what uses them, not in one long row at the top. */
+  private addInputs(
+    box: Box,
+    level: Level,
+    members: readonly Box[],
+    boxes: Box[],
+    edges: BoxEdge[],
+  ): void {
+    const alone = new Map<number, number[]>();
+    for (const { value, members: users } of level.inputs) {
+      // An open group of the same body shows its inputs itself.
+      const shown = users.filter(user => !showsInputs(members[user]!));
+      if (shown.length > 1 && shown.length <= MOST_SHARED) {
+        const pill = pillBox(this.program, 'input', [value], `${box.key}/i${value}`, box);
+        boxes.push(pill);
+        edges.push(...shown.map(user => edge(pill, members[user]!, [value])));
+        continue;
+      }
+      for (const user of shown) {
+        const values = alone.get(user);
+        if (values === undefined) {
+          alone.set(user, [value]);
+        } else {
+          values.push(value);
+        }
+      }
+    }
+    for (const [user, values] of alone) {
+      const together = values.length > MOST_SEPARATE ? [values] : values.map(value => [value]);
+      for (const pillValues of together) {
+        const key = `${box.key}/i${pillValues[0]}.${user}`;
+        const pill = pillBox(this.program, 'input', pillValues, key, box);
+        boxes.push(pill);
+        edges.push(edge(pill, members[user]!, pillValues));
+      }
+    }
+  }
+
+  private addReturns(
+    box: Box,
+    level: Level,
+    members: readonly Box[],
+    inputs: Box[],
+    outputs: Box[],
+    edges: BoxEdge[],
+  ): void {
+    const groups =
+      level.returns.length > MOST_OUTPUTS
+        ? [level.returns.map((_, index) => index)]
+        : level.returns.map((_, index) => [index]);
+    groups.forEach((indices, group) => {
+      const returns = indices.map(index => level.returns[index]!);
+      const operands = returns.map(each => each.operand);
+      const pill = pillBox(this.program, 'output', operands, `${box.key}/o${group}`, box);
+      outputs.push(pill);
+      const byMaker = new Map<Box, number[]>();
+      returns.forEach(({ operand, member }) => {
+        const maker = member >= 0 ? members[member]! : this.inputOf(box, operand, inputs);
+        if (maker !== null) {
+          byMaker.set(maker, [...(byMaker.get(maker) ?? []), operand]);
+        }
+      });
+      byMaker.forEach((values, maker) => edges.push(edge(maker, pill, values)));
+    });
+  }
+
+  /** The box of an input that is returned as it came; made if nothing else uses it. */
+  private inputOf(box: Box, operand: number, inputs: Box[]): Box | null {
+    if (operand < 0) {
+      return null;
+    }
+    const known = inputs.find(
+      input => input.operands.length === 1 && input.operands[0] === operand,
+    );
+    if (known !== undefined) {
+      return known;
+    }
+    const pill = pillBox(this.program, 'input', [operand], `${box.key}/i${operand}`, box);
+    inputs.push(pill);
+    return pill;
+  }
+}
+
+function edge(from: Box, to: Box, values: readonly number[]): BoxEdge {
+  return { from, to, values, points: new Float32Array(0) };
+}
+
+function showsInputs(box: Box): boolean {
+  return box.isOpen && (box.kind === 'group' || box.kind === 'fold');
+}
+
+function membersOfCopy(copy: Group): readonly Child[] {
+  return copy.kind === 'copy' ? copy.children : [copy];
+}

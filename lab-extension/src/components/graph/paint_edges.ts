@@ -1,0 +1,179 @@
+/** Paints edges: thicker for more bytes, with the types of their values. */
+
+import { ADVANCE } from './box';
+import { isFaint, type Frame } from './frame';
+import { WEIGHTS, type Scene, type SceneEdge } from './scene';
+
+export function paintEdges(frame: Frame, scene: Scene): void {
+  const { context, theme, emphasis, camera } = frame;
+  const plain: SceneEdge[][] = Array.from({ length: WEIGHTS }, () => []);
+  const path: SceneEdge[] = [];
+  const faint: SceneEdge[] = [];
+  const upstream: SceneEdge[] = [];
+  const downstream: SceneEdge[] = [];
+  const subject = emphasis.hovered ?? emphasis.selected;
+  for (const edge of scene.edges) {
+    if (
+      edge.left > frame.right ||
+      edge.right < frame.left ||
+      edge.top > frame.bottom ||
+      edge.bottom < frame.top
+    ) {
+      continue;
+    }
+    const { from, to } = edge.edge;
+    if (edge === emphasis.hoveredEdge || from === subject) {
+      downstream.push(edge);
+    } else if (to === subject) {
+      upstream.push(edge);
+    } else if (isFaint(frame, from) || isFaint(frame, to)) {
+      faint.push(edge);
+    } else if (emphasis.isOnPath?.(edge) === true) {
+      path.push(edge);
+    } else {
+      plain[edge.weight]!.push(edge);
+    }
+  }
+  const thin = Math.max(1, 0.7 / camera.scale);
+  const before = context.globalAlpha;
+  context.globalAlpha = before * 0.25;
+  strokeEdges(frame, scene, faint, theme.color('edge'), thin);
+  context.globalAlpha = before;
+  plain.forEach((edges, weight) =>
+    strokeEdges(frame, scene, edges, theme.color('edge'), thin * (1 + 0.45 * weight)),
+  );
+  strokeEdges(frame, scene, path, theme.color('amber'), thin * 2.4);
+  strokeEdges(frame, scene, upstream, theme.color('upstream'), thin * 2, true);
+  strokeEdges(frame, scene, downstream, theme.color('downstream'), thin * 2, true);
+  if (frame.isReadable) {
+    paintLabels(frame, scene, [...upstream, ...downstream, ...plain.flat(), ...path]);
+  }
+}
+
+function strokeEdges(
+  frame: Frame,
+  scene: Scene,
+  edges: readonly SceneEdge[],
+  color: string,
+  width: number,
+  isWhole = false,
+): void {
+  if (edges.length === 0) {
+    return;
+  }
+  const { context } = frame;
+  const curved = frame.camera.scale > 0.2;
+  context.strokeStyle = color;
+  context.lineWidth = width;
+  context.beginPath();
+  for (const edge of edges) {
+    if (edge.start === edge.end) {
+      tracePortal(context, edge, isWhole);
+    } else {
+      traceEdge(context, scene.points, edge.start, edge.end, curved);
+    }
+  }
+  context.stroke();
+  if (frame.isReadable) {
+    context.fillStyle = color;
+    context.beginPath();
+    for (const { start, end, hasArrow } of edges) {
+      if (end > start && hasArrow) {
+        const x = scene.points[end - 2]!;
+        const y = scene.points[end - 1]!;
+        context.moveTo(x, y);
+        context.lineTo(x - 3.5, y - 6);
+        context.lineTo(x + 3.5, y - 6);
+      }
+    }
+    context.fill();
+  }
+}
+
+function traceEdge(
+  context: CanvasRenderingContext2D,
+  points: Float32Array,
+  start: number,
+  end: number,
+  curved: boolean,
+): void {
+  context.moveTo(points[start]!, points[start + 1]!);
+  for (let i = start + 2; i < end; i += 2) {
+    const x0 = points[i - 2]!;
+    const y0 = points[i - 1]!;
+    const x1 = points[i]!;
+    const y1 = points[i + 1]!;
+    if (!curved || Math.abs(x1 - x0) < 0.5) {
+      context.lineTo(x1, y1);
+    } else {
+      const bend = (y1 - y0) / 2;
+      context.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+    }
+  }
+}
+
+/** A stub at either end of an edge that is too long to be drawn; the whole of it when asked. */
+function tracePortal(
+  context: CanvasRenderingContext2D,
+  { edge }: SceneEdge,
+  isWhole: boolean,
+): void {
+  const x0 = edge.from.left + edge.from.width / 2;
+  const y0 = edge.from.top + edge.from.height;
+  const x1 = edge.to.left + edge.to.width / 2;
+  const y1 = edge.to.top;
+  if (isWhole) {
+    context.moveTo(x0, y0);
+    context.bezierCurveTo(x0, y0 + 80, x1, y1 - 80, x1, y1);
+    return;
+  }
+  context.moveTo(x0 + 10, y0);
+  context.lineTo(x0 + 13, y0 + 9);
+  context.moveTo(x1 - 13, y1 - 9);
+  context.lineTo(x1 - 10, y1);
+}
+
+/** Types on edges, where two of them don't meet. */
+function paintLabels(frame: Frame, scene: Scene, edges: readonly SceneEdge[]): void {
+  const { context, theme } = frame;
+  const size = 9.5;
+  context.font = `${size}px ${theme.code}`;
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  const taken = new Set<number>();
+  for (const { label, start, end } of edges) {
+    if (label === '' || end - start < 4) {
+      continue;
+    }
+    const [x, y] = labelPlace(scene.points, start, end);
+    const half = (label.length * size * ADVANCE) / 2 + 3;
+    const row = Math.round(y / 13) * 100_003;
+    const cells: number[] = [];
+    for (let cell = Math.floor((x - half) / 8); cell <= Math.floor((x + half) / 8); cell++) {
+      cells.push(row + cell);
+    }
+    if (cells.some(cell => taken.has(cell))) {
+      continue;
+    }
+    cells.forEach(cell => taken.add(cell));
+    context.fillStyle = theme.color('bg');
+    context.globalAlpha = 0.85;
+    context.fillRect(x - half, y - 6, 2 * half, 12);
+    context.globalAlpha = 1;
+    context.fillStyle = theme.color('muted');
+    context.fillText(label, x, y + 0.5);
+  }
+}
+
+/** A place on an edge near its source, half-way on a short one. */
+function labelPlace(points: Float32Array, start: number, end: number): [number, number] {
+  const top = points[start + 1]!;
+  const y = top + Math.min(22, (points[end - 1]! - top) / 2);
+  let i = start;
+  while (i + 4 < end && points[i + 3]! < y) {
+    i += 2;
+  }
+  const [x0, y0, x1, y1] = points.subarray(i, i + 4);
+  const part = y1! > y0! ? (y - y0!) / (y1! - y0!) : 0.5;
+  return [x0! + (x1! - x0!) * part * part * (3 - 2 * part), y];
+}

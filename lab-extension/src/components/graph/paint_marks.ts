@@ -1,0 +1,72 @@
+/** Marks that open and closed boxes share. */
+
+import { SUBTITLE_SIZE, textWidth, type Box } from './box';
+import type { Frame } from './frame';
+
+export const RADIUS = 6;
+
+export function isPill(box: Box): boolean {
+  return box.kind === 'input' || box.kind === 'output';
+}
+
+/** Two more cards behind a box that stands for several. */
+export function paintStacks(
+  { context, theme }: Frame,
+  boxes: readonly Box[],
+  radius: number,
+): void {
+  context.fillStyle = theme.color('group-2');
+  context.strokeStyle = theme.color('line-strong');
+  for (const shift of [8, 4]) {
+    context.beginPath();
+    for (const box of boxes) {
+      context.roundRect(box.left + shift, box.top + shift, box.width, box.height, radius);
+    }
+    context.fill();
+    context.stroke();
+  }
+}
+
+/** A small label on a tinted ground; gives its width. */
+export function paintTag(
+  { context, theme }: Frame,
+  text: string,
+  x: number,
+  y: number,
+  color: string,
+): number {
+  const width = textWidth(text, SUBTITLE_SIZE) + 10;
+  const before = context.globalAlpha;
+  context.fillStyle = color;
+  context.globalAlpha = before * (theme.isDark ? 0.25 : 0.14);
+  context.beginPath();
+  context.roundRect(x, y - 8, width, 16, 5);
+  context.fill();
+  context.globalAlpha = before;
+  context.font = `600 ${SUBTITLE_SIZE}px ${theme.code}`;
+  context.fillStyle = color;
+  context.fillText(text, x + 5, y + 0.5, width - 8);
+  return width;
+}
+
+export function paintChevron(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  isOpen: boolean,
+  color: string,
+): void {
+  context.strokeStyle = color;
+  context.lineWidth = 1.6;
+  context.beginPath();
+  if (isOpen) {
+    context.moveTo(x - 3.5, y - 2);
+    context.lineTo(x, y + 2);
+    context.lineTo(x + 3.5, y - 2);
+  } else {
+    context.moveTo(x - 2, y - 3.5);
+    context.lineTo(x + 2, y);
+    context.lineTo(x - 2, y + 3.5);
+  }
+  context.stroke();
+}

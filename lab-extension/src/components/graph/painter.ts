@@ -1,0 +1,149 @@
+/** Paints a scene: what can't be seen is left out, what is too small to read loses its text. */
+
+import type { Theme } from '../theme';
+import type { Box } from './box';
+import type { Camera } from './camera';
+import { isVisible, type Emphasis, type Frame, type Motion, type View } from './frame';
+import { paintClosed } from './paint_closed';
+import { paintEdges } from './paint_edges';
+import { RADIUS, isPill } from './paint_marks';
+import { paintOpen, paintTitles } from './paint_open';
+import type { Scene } from './scene';
+
+/** Texts are left out below this scale. */
+const READABLE = 0.5;
+
+export function paint(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  camera: Camera,
+  view: View,
+  theme: Theme,
+  emphasis: Emphasis,
+  motion: Motion | null,
+): void {
+  const { width, height, pixelRatio } = view;
+  const { scale } = camera;
+  context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+  context.fillStyle = theme.color('bg');
+  context.fillRect(0, 0, width, height);
+  const [left, top] = camera.toDrawing(0, 0);
+  const [right, bottom] = camera.toDrawing(width, height);
+  const frame: Frame = {
+    context,
+    camera,
+    theme,
+    emphasis,
+    isReadable: scale >= READABLE,
+    left,
+    top,
+    right,
+    bottom,
+  };
+  if (scale > 0.45) {
+    paintGrid(frame);
+  }
+  context.setTransform(
+    scale * pixelRatio,
+    0,
+    0,
+    scale * pixelRatio,
+    camera.x * pixelRatio,
+    camera.y * pixelRatio,
+  );
+  withMotion(scene.boxes, motion, () => {
+    const open = scene.open.filter(box => box.parent !== null && isVisible(frame, box));
+    paintOpen(frame, open);
+    context.globalAlpha = motion === null ? 1 : motion.part ** 2;
+    paintEdges(frame, scene);
+    context.globalAlpha = 1;
+    const closed = scene.closed.filter(box => isVisible(frame, box));
+    paintClosed(frame, closed);
+    paintRings(frame, scene);
+    paintTitles(frame, open, view);
+  });
+}
+
+/** Runs `draw` with every box on its way from where it was. */
+function withMotion(boxes: readonly Box[], motion: Motion | null, draw: () => void): void {
+  if (motion === null) {
+    draw();
+    return;
+  }
+  const ends = boxes.map(box => [box.left, box.top, box.width, box.height] as const);
+  boxes.forEach(box => {
+    const start = motion.from.get(box.key);
+    if (start !== undefined) {
+      const part = motion.part;
+      box.left = start[0] + (box.left - start[0]) * part;
+      box.top = start[1] + (box.top - start[1]) * part;
+      box.width = start[2] + (box.width - start[2]) * part;
+      box.height = start[3] + (box.height - start[3]) * part;
+    }
+  });
+  draw();
+  boxes.forEach((box, index) => {
+    [box.left, box.top, box.width, box.height] = ends[index]!;
+  });
+}
+
+/** A quiet grid of dots, so that panning an empty part can be felt. */
+function paintGrid({ context, theme, left, top, right, bottom, camera }: Frame): void {
+  const step = 32;
+  context.fillStyle = theme.color('line');
+  context.globalAlpha = 0.55;
+  context.beginPath();
+  for (let x = Math.ceil(left / step) * step; x < right; x += step) {
+    for (let y = Math.ceil(top / step) * step; y < bottom; y += step) {
+      context.rect(camera.x + x * camera.scale - 0.5, camera.y + y * camera.scale - 0.5, 1, 1);
+    }
+  }
+  context.fill();
+  context.globalAlpha = 1;
+}
+
+/** Rings around what stands out. */
+function paintRings(frame: Frame, scene: Scene): void {
+  const { context, theme, emphasis, camera } = frame;
+  const ring = (boxes: Iterable<Box>, color: string, width: number, wash: number): void => {
+    for (const box of boxes) {
+      if (!isVisible(frame, box) || box.parent === null) {
+        continue;
+      }
+      const grow = 1.5 / Math.min(1, camera.scale);
+      context.beginPath();
+      context.roundRect(
+        box.left - grow,
+        box.top - grow,
+        box.width + 2 * grow,
+        box.height + 2 * grow,
+        (isPill(box) ? 11 : box.isOpen ? 10 : RADIUS) + grow,
+      );
+      context.strokeStyle = color;
+      context.lineWidth = width / Math.min(1, camera.scale);
+      context.stroke();
+      if (wash > 0 && !box.isOpen) {
+        context.globalAlpha = wash;
+        context.fillStyle = color;
+        context.fill();
+        context.globalAlpha = 1;
+      }
+    }
+  };
+  if (emphasis.path.size > 0) {
+    ring(
+      scene.closed.filter(box => emphasis.path.has(box)),
+      theme.color('amber'),
+      1.6,
+      0,
+    );
+  }
+  ring(emphasis.matches, theme.color('mark-line'), 2, 0.12);
+  ring(emphasis.linked, theme.color('mark-line'), 2.4, 0.16);
+  if (emphasis.hovered !== null) {
+    ring([emphasis.hovered], theme.color('accent'), 1.5, 0);
+  }
+  if (emphasis.selected !== null) {
+    ring([emphasis.selected], theme.color('accent'), 2.6, 0.06);
+  }
+}

@@ -1,0 +1,33 @@
+/** Everything that an equation depends on, and everything that depends on it. */
+
+import type { Program } from '../../records/program';
+
+export type Direction = 'upstream' | 'downstream';
+
+/** Equations of the same body that are reached from `starts`, these included. */
+export function reachOf(
+  program: Program,
+  starts: Iterable<number>,
+  direction: Direction,
+): Set<number> {
+  const reached = new Set<number>(starts);
+  const waiting = [...reached];
+  while (waiting.length > 0) {
+    const equation = waiting.pop()!;
+    const next =
+      direction === 'upstream'
+        ? Array.from(program.operandsOf(equation), operand =>
+            operand >= 0 ? program.definers[operand]! : -1,
+          )
+        : Array.from(program.resultsOf(equation)).flatMap(value =>
+            Array.from(program.usesOf(value)),
+          );
+    for (const other of next) {
+      if (other >= 0 && !reached.has(other)) {
+        reached.add(other);
+        waiting.push(other);
+      }
+    }
+  }
+  return reached;
+}

@@ -1,0 +1,199 @@
+/** Geometry of a laid-out graph in the coordinates of the whole drawing, ready to paint. */
+
+import type { Program } from '../../records/program';
+import { isPort, portIndex, type Box, type BoxEdge } from './box';
+
+/** How heavy the values of an edge are; heavier edges are drawn thicker. */
+export const WEIGHTS = 3;
+
+export interface SceneEdge {
+  readonly edge: BoxEdge;
+  readonly start: number;
+  readonly end: number;
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+  readonly weight: number;
+  /** False where the edge goes on through a port. */
+  readonly hasArrow: boolean;
+  /** Stands on the first edge that carries the values; empty on the others. */
+  readonly label: string;
+}
+
+export interface Scene {
+  readonly boxes: readonly Box[];
+  readonly open: readonly Box[];
+  readonly closed: readonly Box[];
+  readonly edges: readonly SceneEdge[];
+  /** Pairs of numbers; each edge has a stretch of them. */
+  readonly points: Float32Array;
+  readonly edgesOf: ReadonlyMap<Box, readonly SceneEdge[]>;
+}
+
+const HEAVY_BYTES = [1 << 16, 1 << 24];
+
+export function makeScene(
+  boxes: readonly Box[],
+  program: Program,
+  label: (value: number) => string,
+): Scene {
+  const open = boxes.filter(box => box.isOpen);
+  const closed = boxes.filter(box => !box.isOpen && !isPort(box));
+  const paths: number[] = [];
+  const edges: SceneEdge[] = [];
+  const edgesOf = new Map<Box, SceneEdge[]>();
+  const labelled = new Set<number>();
+  for (const box of open) {
+    const x = box.left + box.contentX;
+    const y = box.top + box.contentY;
+    for (const edge of box.edges) {
+      const start = paths.length;
+      for (let i = 0; i < edge.points.length; i += 2) {
+        paths.push(edge.points[i]! + x, edge.points[i + 1]! + y);
+      }
+      const goesOn = joinPorts(edge, paths, start) || edge.to.kind === 'departure';
+      const added = sceneEdge(edge, paths, start, !goesOn, program, label, labelled);
+      edges.push(added);
+      for (const end of [edge.from, edge.to]) {
+        const known = edgesOf.get(end);
+        if (known === undefined) {
+          edgesOf.set(end, [added]);
+        } else {
+          known.push(added);
+        }
+      }
+    }
+  }
+  return { boxes, open, closed, edges, points: Float32Array.from(paths), edgesOf };
+}
+
+/** Lets an edge into or out of an open group go on to the port of its value; says if it enters one. */
+function joinPorts(edge: BoxEdge, paths: number[], start: number): boolean {
+  if (paths.length === start) {
+    return false;
+  }
+  const arrival = edge.to.children[portIndex(edge.to, 'arrival', edge.values)];
+  if (arrival !== undefined) {
+    paths.push(arrival.left + arrival.width / 2, arrival.top);
+  }
+  const departure = edge.from.children[portIndex(edge.from, 'departure', edge.values)];
+  if (departure !== undefined) {
+    paths.splice(start, 0, departure.left + departure.width / 2, departure.top);
+  }
+  return arrival !== undefined;
+}
+
+function sceneEdge(
+  edge: BoxEdge,
+  paths: readonly number[],
+  start: number,
+  hasArrow: boolean,
+  program: Program,
+  labelOf: (value: number) => string,
+  labelled: Set<number>,
+): SceneEdge {
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+  const reach = (x: number, y: number): void => {
+    left = Math.min(left, x);
+    right = Math.max(right, x);
+    top = Math.min(top, y);
+    bottom = Math.max(bottom, y);
+  };
+  for (let i = start; i < paths.length; i += 2) {
+    reach(paths[i]!, paths[i + 1]!);
+  }
+  if (paths.length === start) {
+    reach(edge.from.left + edge.from.width / 2, edge.from.top + edge.from.height);
+    reach(edge.to.left + edge.to.width / 2, edge.to.top);
+  }
+  const bytes = edge.values.reduce((sum, value) => sum + program.bytesOf(value), 0);
+  const [value] = edge.values;
+  const isFirst = value !== undefined && !labelled.has(value) && edge.from.kind !== 'arrival';
+  if (value !== undefined) {
+    labelled.add(value);
+  }
+  const more = edge.values.length > 1 ? ` +${edge.values.length - 1}` : '';
+  return {
+    edge,
+    start,
+    end: paths.length,
+    left,
+    top,
+    right,
+    bottom,
+    hasArrow,
+    weight: HEAVY_BYTES.filter(limit => bytes >= limit).length,
+    label: isFirst ? labelOf(value) + more : '',
+  };
+}
+
+/** The innermost box at a place of the drawing; null outside all of them. */
+export function boxAt(root: Box, x: number, y: number): Box | null {
+  let found: Box | null = null;
+  let level: readonly Box[] = root.children;
+  for (;;) {
+    const hit = level.find(
+      box =>
+        box.height > 0 &&
+        x >= box.left &&
+        x <= box.left + box.width &&
+        y >= box.top &&
+        y <= box.top + box.height,
+    );
+    if (hit === undefined) {
+      return found;
+    }
+    found = hit;
+    if (!hit.isOpen) {
+      return hit;
+    }
+    level = hit.children;
+  }
+}
+
+/** The edge within `reach` of a place of the drawing, the nearest one; null where there is none. */
+export function edgeAt(scene: Scene, x: number, y: number, reach: number): SceneEdge | null {
+  let nearest: SceneEdge | null = null;
+  let least = reach;
+  for (const edge of scene.edges) {
+    if (
+      x < edge.left - reach ||
+      x > edge.right + reach ||
+      y < edge.top - reach ||
+      y > edge.bottom + reach
+    ) {
+      continue;
+    }
+    for (let i = edge.start; i + 3 < edge.end; i += 2) {
+      const [x0, y0, x1, y1] = scene.points.subarray(i, i + 4) as unknown as number[];
+      const distance = curveDistance(x0!, y0!, x1!, y1!, x, y);
+      if (distance < least) {
+        least = distance;
+        nearest = edge;
+      }
+    }
+  }
+  return nearest;
+}
+
+/** Distance to the curve that leaves and arrives vertically, by its height at the place. */
+function curveDistance(
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+  x: number,
+  y: number,
+): number {
+  const height = y1 - y0;
+  if (height === 0) {
+    return y === y0 ? Math.abs(x - x0) : Infinity;
+  }
+  const t = (y - y0) / height;
+  if (t < 0 || t > 1) {
+    return Infinity;
+  }
+  const ease = t * t * (3 - 2 * t);
+  return Math.abs(x0 + (x1 - x0) * ease - x);
+}

@@ -1,0 +1,113 @@
+/** One function at its stages: the user's lines, and the programs they become. */
+
+import type { LensRecord } from '../../generated/introspect';
+import { Links, hullsOf, type Hull } from '../../records/links';
+import { listingOf } from '../../records/listing';
+import { Program } from '../../records/program';
+import { SourceLines } from '../../records/source_lines';
+import { el } from '../dom';
+import { counted, oneLine } from '../format';
+import { stepColor } from '../sharding/colors';
+import type { LineMark } from '../text/lines_view';
+import { LinkedPanes, type Pane } from './linked_panes';
+
+const TITLES: Readonly<Record<string, string>> = {
+  jaxpr: 'jaxpr',
+  stablehlo: 'StableHLO',
+  hlo: 'optimized HLO',
+};
+
+export class LensView {
+  readonly element: HTMLElement;
+  readonly ready = Promise.resolve();
+  private readonly panes: LinkedPanes;
+  private readonly hulls: readonly Hull[];
+  private readonly hullColors: readonly string[];
+  /** For each program and equation the hulls that hold it. */
+  private readonly hullsAt: readonly Map<number, number[]>[];
+
+  constructor(root: HTMLElement, record: LensRecord) {
+    const programs = record.programs.map(each => new Program(each));
+    const links = new Links(programs, record.links);
+    const last = programs.findIndex(program => program.dialect === 'hlo');
+    this.hulls = last < 0 ? [] : hullsOf(links, last);
+    const isDark = root.dataset['theme'] === 'dark';
+    this.hullColors = this.hulls.map((_, index) => stepColor(index, this.hulls.length, isDark));
+    this.hullsAt = programs.map(() => new Map<number, number[]>());
+    this.hulls.forEach((hull, index) =>
+      hull.members.forEach((set, program) =>
+        set.forEach(equation => {
+          const known = this.hullsAt[program]!.get(equation);
+          if (known === undefined) {
+            this.hullsAt[program]!.set(equation, [index]);
+          } else {
+            known.push(index);
+          }
+        }),
+      ),
+    );
+    const panes = lensPanes(programs);
+    this.panes = new LinkedPanes(root, panes, links, (pane, line) => this.mark(pane, line));
+    const fusions = this.hulls.length > 0 ? counted(this.hulls.length, 'fusion') : null;
+    this.element = el(
+      'div',
+      { class: 'pl-array' },
+      el(
+        'header',
+        { class: 'pl-array-header' },
+        el('strong', {}, oneLine(record.name, 80)),
+        fusions === null ? null : el('span', { class: 'pl-chip' }, fusions),
+        el(
+          'span',
+          { class: 'pl-muted' },
+          'Point at a line to light up what it becomes; click to bring it into view.',
+        ),
+      ),
+      this.panes.element,
+    );
+  }
+
+  dispose(): void {
+    this.panes.dispose();
+  }
+
+  themeChanged(): void {
+    this.panes.themeChanged();
+  }
+
+  private mark(pane: Pane, line: number): LineMark | null {
+    const inside = new Set<number>();
+    const equations = pane.lines.equations(line);
+    const own = pane.lines instanceof SourceLines ? pane.lines.own(line) : equations;
+    for (const equation of Array.from(own)) {
+      this.hullsAt[pane.program]!.get(equation)?.forEach(hull => inside.add(hull));
+    }
+    return inside.size === 0
+      ? null
+      : { hulls: [...inside].slice(0, 4).map(hull => this.hullColors[hull]!) };
+  }
+}
+
+function lensPanes(programs: readonly Program[]): Pane[] {
+  const panes: Pane[] = [];
+  const sourced = programs.findIndex(program => program.sources.length > 0);
+  if (sourced >= 0) {
+    panes.push({
+      title: 'Python',
+      note: '',
+      program: sourced,
+      lines: new SourceLines(programs[sourced]!),
+      isJoined: false,
+    });
+  }
+  programs.forEach((program, index) =>
+    panes.push({
+      title: TITLES[program.dialect] ?? program.dialect,
+      note: counted(program.equationCount, program.dialect === 'jaxpr' ? 'equation' : 'operation'),
+      program: index,
+      lines: listingOf(program),
+      isJoined: true,
+    }),
+  );
+  return panes;
+}

@@ -1,0 +1,140 @@
+/** Shows a record in an element, whatever its kind, and stands in for it when that fails. */
+
+import { LayoutClient, type WorkerFactory } from '../layout/client';
+import type { ProgramRecord } from '../generated/introspect';
+import { Program } from '../records/program';
+import { readRecord, type AnyRecord } from '../records/reading';
+import { Disposables, el } from './dom';
+import { DiffView, diffStyle } from './diff/diff_view';
+import { LadderView, ladderStyle } from './panes/ladder_view';
+import { LensView } from './panes/lens_view';
+import { linkedPanesStyle } from './panes/linked_panes';
+import { explorerStyle, ProgramExplorer } from './explorer/program_explorer';
+import { ArrayView, arrayStyle, placedArrayOf } from './sharding/array_view';
+import { FunctionShardingView, functionShardingStyle } from './sharding/function_view';
+import { canvasPaneStyle } from './canvas_pane';
+import { failureNotice, failureStyle } from './failure';
+import { baseStyle, followTheme } from './theme';
+
+/** A part of the page that shows one record. */
+export interface View {
+  readonly element: HTMLElement;
+  /** Resolves when there is something to see. */
+  readonly ready: Promise<void>;
+  readonly themeChanged: () => void;
+  readonly dispose: () => void;
+}
+
+/** What a view is told by the page around it, and tells it. */
+export interface ViewOptions {
+  /** Makes the worker for large layouts; without it they run on the page's thread. */
+  readonly makeWorker?: WorkerFactory;
+  /** Shown instead of the view where it fails: the same as plain text. */
+  readonly text?: string;
+  readonly onHover?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
+  readonly onSelect?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
+}
+
+export interface Mounted {
+  /** Shows another record in the same place. */
+  readonly show: (record: unknown) => void;
+  readonly dispose: () => void;
+  /** The view, for tests and measurements; null where it failed. */
+  readonly view: () => View | null;
+}
+
+let sharedLayouts: LayoutClient | null = null;
+
+/** Shows `record`, JSON text or what one parses to, inside `host`. */
+export function mount(host: HTMLElement, record: unknown, options: ViewOptions = {}): Mounted {
+  sharedLayouts ??= new LayoutClient(options.makeWorker ?? null);
+  const layouts = sharedLayouts;
+  const shadow = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
+  const style = document.createElement('style');
+  style.textContent = [
+    baseStyle,
+    viewStyle,
+    failureStyle,
+    canvasPaneStyle,
+    explorerStyle,
+    arrayStyle,
+    functionShardingStyle,
+    linkedPanesStyle,
+    ladderStyle,
+    diffStyle,
+  ].join('\n');
+  const root = el('div', { class: 'pl-root' });
+  shadow.replaceChildren(style, root);
+  const disposables = new Disposables();
+  let view: View | null = null;
+  followTheme(root, disposables, () => view?.themeChanged());
+
+  const fail = (error: unknown): void => {
+    view?.dispose();
+    view = null;
+    const text = options.text ?? '';
+    root.classList.remove('pl-sized');
+    root.replaceChildren(
+      failureNotice('This view', error),
+      ...(text === '' ? [] : [el('pre', { class: 'pl-code pl-fallback' }, text)]),
+    );
+  };
+  const show = (next: unknown): void => {
+    view?.dispose();
+    view = null;
+    try {
+      const read = readRecord(next);
+      view = viewOf(read, root, layouts, options);
+      root.classList.toggle('pl-sized', true);
+      root.replaceChildren(view.element);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  show(record);
+  return {
+    show,
+    view: () => view,
+    dispose: () => {
+      view?.dispose();
+      view = null;
+      disposables.dispose();
+      root.replaceChildren();
+    },
+  };
+}
+
+function viewOf(
+  record: AnyRecord,
+  root: HTMLElement,
+  layouts: LayoutClient,
+  options: ViewOptions,
+): View {
+  switch (record.kind) {
+    case 'program': {
+      const program = new Program(record);
+      return new ProgramExplorer(root, program, layouts, {
+        onHover: (each, equations) => options.onHover?.(each.record, equations),
+        onSelect: (each, equations) => options.onSelect?.(each.record, equations),
+      });
+    }
+    case 'sharding':
+      return new ArrayView(root, placedArrayOf(record));
+    case 'function_sharding':
+      return new FunctionShardingView(root, record, layouts);
+    case 'lens':
+      return new LensView(root, record);
+    case 'ladder':
+      return new LadderView(root, record);
+    case 'diff':
+      return new DiffView(root, record);
+    default:
+      throw new Error(`records of kind ${JSON.stringify(record.kind)} have no view`);
+  }
+}
+
+const viewStyle = `
+.pl-root { height: 100%; border: 1px solid var(--pl-line); border-radius: 8px; overflow: hidden; }
+.pl-root:not(.pl-sized) { height: auto; max-height: 100%; overflow: auto; }
+.pl-fallback { margin: 0; padding: 12px 14px; white-space: pre; overflow: auto; font-size: 12px; }
+`;

@@ -1,0 +1,428 @@
+// Generated from pellucid.introspect.schema by tools/generate_types.py. Do not edit.
+
+/** Rises when a field is renamed or removed; readers accept the last two versions. */
+export const SCHEMA_VERSION = 1;
+
+/** Devices arranged along named axes. Lists over devices are in row-major mesh order. */
+export interface MeshRecord {
+  readonly axis_names: readonly string[];
+  readonly axis_sizes: readonly number[];
+  readonly axis_types: readonly ("auto" | "explicit" | "manual")[];
+  /** Empty for an abstract mesh, whose devices are numbered by position. */
+  readonly device_ids: readonly number[];
+  /** Process that owns each device; empty for an abstract mesh. */
+  readonly process_indices: readonly number[];
+  /** Position of each device in the machine's own network; empty where it is not known. */
+  readonly device_coordinates: readonly (readonly number[])[];
+  readonly platform: string;
+  readonly device_kind: string;
+}
+
+/** How one type is laid over a mesh. */
+export interface SpecRecord {
+  /** As the user would write it, for example `P('data', None)`. */
+  readonly text: string;
+  /** Index into the list of meshes beside it; -1 where there is no mesh (one device). */
+  readonly mesh: number;
+  /** For each dimension the mesh axes that divide it, the major one first. */
+  readonly dim_axes: readonly (readonly string[])[];
+  /** Axes along which devices hold summands that are not added up yet. */
+  readonly unreduced_axes: readonly string[];
+  readonly memory_kind: string | null;
+}
+
+/** Type of values; many values share one. */
+export interface TypeRecord {
+  /** As programs print it, for example `f32[8,128]`. */
+  readonly text: string;
+  /** Empty for what is no array, such as a token. */
+  readonly dtype: string;
+  /** A symbolic dimension is its text; None for what is no array. */
+  readonly shape: readonly (number | string)[] | null;
+  readonly weak_type: boolean;
+  /** Bytes of the whole array; None with symbolic dimensions or without a fixed width. */
+  readonly bytes: number | null;
+  /** Index into `ProgramRecord.shardings`; -1 where none is known. */
+  readonly sharding: number;
+  readonly memory_space: string | null;
+}
+
+/** A file or a notebook cell that equations come from. */
+export interface SourceRecord {
+  /** What the user calls it: `In[4]`, or a path as short as it can be. */
+  readonly name: string;
+  readonly path: string;
+  /** Id of the notebook cell, where the front end sent one. */
+  readonly cell_id: string | null;
+  readonly execution_count: number | null;
+  /** Number of the first entry of `lines`, counted from 1. */
+  readonly first_line: number;
+  /** Text of the lines; None where the record was asked to leave it out. */
+  readonly lines: readonly string[] | null;
+}
+
+/** Places in the user's source. Lines count from 1, columns from 0. */
+export interface SpanColumns {
+  /** Index into `ProgramRecord.sources`. */
+  readonly source: readonly number[];
+  readonly line: readonly number[];
+  readonly end_line: readonly number[];
+  readonly column: readonly number[];
+  readonly end_column: readonly number[];
+  /** Text: the Python function that holds the span. */
+  readonly function: readonly number[];
+  /** Text: the variable that the statement assigns; 0 where there is none. */
+  readonly variable: readonly number[];
+  /** Span of the call that led here; -1 at the outermost frame of the user. */
+  readonly caller: readonly number[];
+}
+
+/** Tree of named scopes. A parent comes before its children. */
+export interface ScopeColumns {
+  readonly name: readonly number[];
+  /** -1 for an outermost scope. */
+  readonly parent: readonly number[];
+}
+
+/** Variables of a program: inputs, constants and results of equations. */
+export interface ValueColumns {
+  /** Text: the name in the printed program. */
+  readonly name: readonly number[];
+  /** Text: the user's name for it; 0 where none is known. */
+  readonly user_name: readonly number[];
+  /** Index into `ProgramRecord.types`. */
+  readonly type: readonly number[];
+}
+
+/** Constants written into the program text. */
+export interface LiteralColumns {
+  readonly text: readonly number[];
+  readonly type: readonly number[];
+}
+
+/** Equations, body after body: those of one body are neighbours, in program order. */
+export interface EquationColumns {
+  /** Stable id, the same in every record of the same program, unique in this one. */
+  readonly id: readonly number[];
+  /** Text: name of the primitive or of the operation. */
+  readonly primitive: readonly number[];
+  /** Index into `ProgramRecord.scopes`; -1 outside every scope. */
+  readonly scope: readonly number[];
+  /** Index into `ProgramRecord.spans`; -1 where the source is not known. */
+  readonly span: readonly number[];
+  /** Text: effects of the equation; 0 without any. */
+  readonly effects: readonly number[];
+  readonly operand_counts: readonly number[];
+  /** A value's index, or -1 - i for literal i. */
+  readonly operands: readonly number[];
+  readonly result_counts: readonly number[];
+  /** Indices of values. */
+  readonly results: readonly number[];
+  readonly param_counts: readonly number[];
+  /** Text. Params that hold programs are in `bodies` and are absent here. */
+  readonly param_names: readonly number[];
+  /** Text of the param's value, short. */
+  readonly param_texts: readonly number[];
+  readonly body_counts: readonly number[];
+  /** Indices into `ProgramRecord.bodies`. Several equations may run one body. */
+  readonly bodies: readonly number[];
+  /** Text: the param that holds the body, for example `cond_jaxpr` or `branches[1]`. */
+  readonly body_roles: readonly number[];
+  /** How often one run of the equation runs the body; None where nobody can know. */
+  readonly body_trips: readonly (number | null)[];
+  /** Text: the transformation that made this equation from others; 0 for the user's own. */
+  readonly transformation: readonly number[];
+  readonly origin_counts: readonly number[];
+  /** Stable ids of the equations it was made from, which may lie in another program. */
+  readonly origins: readonly number[];
+}
+
+/** A program or a program within a program: inputs, equations, outputs. */
+export interface BodyRecord {
+  readonly name: string;
+  readonly first_equation: number;
+  readonly equation_count: number;
+  /** Values bound outside the body's inputs. */
+  readonly constants: readonly number[];
+  readonly inputs: readonly number[];
+  /** A value's index, or -1 - i for literal i. */
+  readonly outputs: readonly number[];
+}
+
+/** One quantity for each equation, for one run of it with everything inside. */
+export interface CostColumn {
+  /** `flops`, `transcendentals` and `bytes` are known to all views; others are shown as named. */
+  readonly name: string;
+  /** `flop`, `op`, `B`, `us`, or empty for a plain number. */
+  readonly unit: string;
+  readonly basis: "estimate" | "compiler" | "measured";
+  /** None where nobody knows. */
+  readonly values: readonly (number | null)[];
+}
+
+/** Text of a program as its own printer writes it. */
+export interface ListingRecord {
+  readonly text: string;
+  /** For each line of `text` the index of its equation; -1 for a line without one. */
+  readonly line_equations: readonly number[];
+}
+
+/** A jaxpr, a StableHLO module or an optimized HLO module. */
+export interface ProgramRecord {
+  /** Names this program in links and in other records. */
+  readonly key: string;
+  readonly name: string;
+  readonly dialect: "jaxpr" | "stablehlo" | "hlo";
+  readonly strings: readonly string[];
+  readonly types: readonly TypeRecord[];
+  readonly meshes: readonly MeshRecord[];
+  readonly shardings: readonly SpecRecord[];
+  readonly sources: readonly SourceRecord[];
+  readonly spans: SpanColumns;
+  readonly scopes: ScopeColumns;
+  readonly values: ValueColumns;
+  readonly literals: LiteralColumns;
+  readonly equations: EquationColumns;
+  /** The first is the program itself. */
+  readonly bodies: readonly BodyRecord[];
+  readonly costs: readonly CostColumn[];
+  /** None where views should write the text themselves, from the columns. */
+  readonly listing: ListingRecord | null;
+  readonly schema_version: number;
+  readonly kind: "program";
+}
+
+/** Which equations of two programs belong together, as pairs of stable ids. */
+export interface LinkRecord {
+  /** Key of a program. */
+  readonly source: string;
+  readonly target: string;
+  /** What leads from source to target: `lower`, `compile`, `jvp`, `transpose`, `same`, … */
+  readonly relation: string;
+  readonly source_ids: readonly number[];
+  readonly target_ids: readonly number[];
+}
+
+/** One function at its stages, from the user's lines to the optimized program. */
+export interface LensRecord {
+  readonly name: string;
+  readonly programs: readonly ProgramRecord[];
+  readonly links: readonly LinkRecord[];
+  readonly schema_version: number;
+  readonly kind: "lens";
+}
+
+/** One function after each of several transformations. */
+export interface LadderRecord {
+  readonly name: string;
+  /** For each program what made it from the one before; empty for the first. */
+  readonly transformations: readonly string[];
+  readonly programs: readonly ProgramRecord[];
+  readonly links: readonly LinkRecord[];
+  readonly schema_version: number;
+  readonly kind: "ladder";
+}
+
+/** Two programs to compare. */
+export interface DiffRecord {
+  readonly before: ProgramRecord;
+  readonly after: ProgramRecord;
+  /** Equations known to correspond; None leaves the matching to the view. */
+  readonly matches: LinkRecord | null;
+  readonly schema_version: number;
+  readonly kind: "diff";
+}
+
+/** Cost of one run of an executable on one device, as the compiler estimates it. */
+export interface CompiledCostRecord {
+  readonly flops: number | null;
+  readonly transcendentals: number | null;
+  readonly bytes_accessed: number | null;
+}
+
+/** Memory of an executable on one device. */
+export interface CompiledMemoryRecord {
+  readonly argument_bytes: number;
+  readonly output_bytes: number;
+  /** Part of the outputs that reuses donated arguments. */
+  readonly alias_bytes: number;
+  readonly temporary_bytes: number;
+  readonly code_bytes: number;
+  readonly peak_bytes: number | null;
+  readonly basis: "estimate" | "compiler" | "measured";
+}
+
+/** One kernel or library call of an executable. */
+export interface KernelRecord {
+  readonly name: string;
+  readonly category: "fusion" | "library" | "custom" | "copy" | "collective" | "other";
+  /** Stable id in the optimized program; -1 where it is not known. */
+  readonly hlo_equation: number;
+  /** Stable ids of the user's equations that it computes. */
+  readonly equations: readonly number[];
+  readonly flops: number | null;
+  readonly bytes_accessed: number | null;
+}
+
+/** Time of one step between a Python call and an executable. */
+export interface PhaseRecord {
+  readonly name: string;
+  readonly seconds: number;
+}
+
+/** One executable: what it costs, what it holds, which kernels it runs. */
+export interface CompiledRecord {
+  readonly key: string;
+  readonly name: string;
+  readonly fingerprint: string | null;
+  readonly platform: string;
+  readonly device_count: number;
+  readonly cache: "miss" | "memory" | "disk";
+  readonly phases: readonly PhaseRecord[];
+  readonly cost: CompiledCostRecord;
+  readonly memory: CompiledMemoryRecord;
+  readonly kernels: readonly KernelRecord[];
+  readonly program: ProgramRecord | null;
+  readonly schema_version: number;
+  readonly kind: "compiled";
+}
+
+/** One part of a cache key that no earlier call had. */
+export interface MissCauseRecord {
+  readonly part: "shape" | "dtype" | "weak_type" | "sharding" | "tree" | "static_argument" | "function" | "closure" | "configuration" | "donation" | "device" | "first_call";
+  /** Path of the argument, for example `batch['x']`; empty where the cause is no argument. */
+  readonly path: string;
+  /** Empty for a first call. */
+  readonly before: string;
+  readonly after: string;
+  /** One concrete change that avoids it; empty where there is none. */
+  readonly advice: string;
+}
+
+/** Why a function was traced or compiled again. */
+export interface MissRecord {
+  readonly function: string;
+  readonly source: SourceRecord | null;
+  readonly line: number | null;
+  /** The cell that made the call. */
+  readonly cell: string | null;
+  /** Entries of the function's cache, this one included. */
+  readonly entry_count: number;
+  readonly seconds: number;
+  readonly phases: readonly PhaseRecord[];
+  readonly causes: readonly MissCauseRecord[];
+  readonly schema_version: number;
+  readonly kind: "miss";
+}
+
+/** Memory of one device at one moment. */
+export interface DeviceMemoryRecord {
+  readonly device_id: number;
+  readonly process_index: number;
+  readonly platform: string;
+  readonly device_kind: string;
+  /** From the allocator where it reports, else the sum over live arrays. */
+  readonly in_use_bytes: number;
+  readonly peak_bytes: number | null;
+  readonly limit_bytes: number | null;
+  readonly basis: "estimate" | "compiler" | "measured";
+}
+
+/** One array that holds device memory. */
+export interface LiveArrayRecord {
+  readonly id: number;
+  readonly type: string;
+  readonly sharding: string;
+  readonly device_ids: readonly number[];
+  /** Of its largest shard. */
+  readonly bytes_per_device: number;
+  readonly total_bytes: number;
+  /** Variables that hold it, with their path, for example `params['layer3'].w`. */
+  readonly owners: readonly string[];
+  /** What else keeps it alive, for example `sys.last_traceback`. */
+  readonly holders: readonly string[];
+  /** Cell or file that made it. */
+  readonly source: string | null;
+  readonly line: number | null;
+  readonly age_s: number | null;
+}
+
+/** Devices and the arrays that live on them. */
+export interface MemoryRecord {
+  readonly devices: readonly DeviceMemoryRecord[];
+  readonly arrays: readonly LiveArrayRecord[];
+  readonly schema_version: number;
+  readonly kind: "memory";
+}
+
+/** Which device holds which part of one array. */
+export interface ShardingRecord {
+  /** The user's name for the array; empty where there is none. */
+  readonly name: string;
+  readonly type: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  /** Bytes of one element; below 1 for types that share a byte. */
+  readonly item_bytes: number;
+  readonly mesh: MeshRecord;
+  /** `spec.mesh` is 0. */
+  readonly spec: SpecRecord;
+  /** First index along each dimension for each distinct part, one part after the other. */
+  readonly tile_starts: readonly number[];
+  readonly tile_stops: readonly number[];
+  /** For each device in mesh order the part that it holds; -1 for none. */
+  readonly device_tiles: readonly number[];
+  readonly schema_version: number;
+  readonly kind: "sharding";
+}
+
+/** One step from a value's sharding back to what the user wrote. */
+export interface WhyRecord {
+  /** Index of the value in the program; -1 for a specification outside it. */
+  readonly value: number;
+  /** Index of the equation that carried the sharding; -1 for none. */
+  readonly equation: number;
+  /** One clause: `follows dimension 1 of w`, `in_shardings`, `with_sharding_constraint`, … */
+  readonly rule: string;
+  /** Index into the program's spans; -1 where the source is not known. */
+  readonly span: number;
+  readonly is_user_written: boolean;
+}
+
+/** One exchange between devices in the compiled program. */
+export interface CollectiveRecord {
+  /** `all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`. */
+  readonly operation: string;
+  readonly axes: readonly string[];
+  readonly group_count: number;
+  readonly group_size: number;
+  /** Bytes that one device sends in one run of the equation. */
+  readonly bytes_per_device: number;
+  /** How often the program runs it; None where nobody can know. */
+  readonly runs: number | null;
+  /** Index of the equation that caused it; -1 where it is not known. */
+  readonly equation: number;
+  readonly span: number;
+  readonly reason: "written" | "contraction" | "reshard" | "full_replication" | "unknown";
+  /** One sentence on what would avoid it; empty where there is none. */
+  readonly note: string;
+}
+
+/** Layout of every intermediate of a function, why it is so, and what it costs to move. */
+export interface FunctionShardingRecord {
+  readonly name: string;
+  readonly program: ProgramRecord;
+  readonly mesh: MeshRecord;
+  /** `mesh` of each is 0: the mesh beside it. */
+  readonly shardings: readonly SpecRecord[];
+  /** For each value of the program an index into `shardings`; -1 where it is not known. */
+  readonly value_shardings: readonly number[];
+  readonly why_counts: readonly number[];
+  readonly why: readonly WhyRecord[];
+  readonly collectives: readonly CollectiveRecord[];
+  /** For each device in mesh order; empty where it is not known. */
+  readonly device_peak_bytes: readonly number[];
+  readonly basis: "estimate" | "compiler" | "measured";
+  readonly schema_version: number;
+  readonly kind: "function_sharding";
+}

@@ -1,0 +1,78 @@
+/** Asks for layouts: small ones at once, large ones from a worker where there is one. */
+
+import { LayoutMemory, layNested, type NestedLayout, type NestedLevel } from './nested';
+
+/** Makes the worker; each wrapper of the viewer has its own way to find the script. */
+export type WorkerFactory = () => Worker;
+
+/** Below this many nodes the trip to the worker takes longer than the layout. */
+const SMALL = 400;
+
+interface Answer {
+  readonly id: number;
+  readonly layouts?: NestedLayout[];
+  readonly error?: string;
+}
+
+interface Waiting {
+  readonly levels: readonly NestedLevel[];
+  readonly resolve: (layouts: NestedLayout[]) => void;
+}
+
+/** One worker and one memory, shared by all views of a page. */
+export class LayoutClient {
+  readonly memory = new LayoutMemory();
+  private worker: Worker | null = null;
+  private readonly waiting = new Map<number, Waiting>();
+  private nextId = 0;
+
+  constructor(private factory: WorkerFactory | null = null) {}
+
+  /** The layouts of `levels`: at once if they are few, else as a promise. */
+  lay(levels: readonly NestedLevel[]): NestedLayout[] | Promise<NestedLayout[]> {
+    const size = levels.reduce((sum, level) => sum + level.widths.length, 0);
+    const worker = size < SMALL ? null : this.start();
+    if (worker === null) {
+      return layNested(levels, this.memory);
+    }
+    const id = this.nextId++;
+    return new Promise(resolve => {
+      this.waiting.set(id, { levels, resolve });
+      worker.postMessage({ id, levels });
+    });
+  }
+
+  dispose(): void {
+    this.worker?.terminate();
+    this.worker = null;
+    this.factory = null;
+  }
+
+  private start(): Worker | null {
+    if (this.worker === null && this.factory !== null) {
+      try {
+        this.worker = this.factory();
+        this.worker.onmessage = (event: MessageEvent<Answer>): void => this.finish(event.data);
+        this.worker.onerror = (): void => this.giveUp();
+      } catch {
+        // A page may forbid workers; the layout then runs on its own thread.
+        this.factory = null;
+      }
+    }
+    return this.worker;
+  }
+
+  private finish(answer: Answer): void {
+    const waiting = this.waiting.get(answer.id);
+    this.waiting.delete(answer.id);
+    waiting?.resolve(answer.layouts ?? layNested(waiting.levels, this.memory));
+  }
+
+  private giveUp(): void {
+    this.dispose();
+    for (const { levels, resolve } of this.waiting.values()) {
+      resolve(layNested(levels, this.memory));
+    }
+    this.waiting.clear();
+  }
+}

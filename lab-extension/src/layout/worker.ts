@@ -1,0 +1,14 @@
+/** Entry of the worker that lays out levels away from the page's thread. */
+
+import { LayoutMemory, layNested, type NestedLevel } from './nested';
+
+const memory = new LayoutMemory();
+
+self.onmessage = (event: MessageEvent<{ id: number; levels: NestedLevel[] }>): void => {
+  const { id, levels } = event.data;
+  try {
+    self.postMessage({ id, layouts: layNested(levels, memory) });
+  } catch (error) {
+    self.postMessage({ id, error: String(error) });
+  }
+};

@@ -1,0 +1,68 @@
+/** Finds stretches of a sequence that repeat one after the other. */
+
+/** `count` copies of `period` entries each, from `start`. */
+export interface Repeat {
+  readonly start: number;
+  readonly period: number;
+  readonly count: number;
+}
+
+const MOST_CANDIDATES = 48;
+
+/**
+ * Stretches of `signatures` that repeat at least `least` times, none overlapping another, in order.
+ *
+ * A candidate for a period is a distance between two equal neighbours that is seen often; of all
+ * stretches the one that covers most wins, the one with the shortest period among equals.
+ */
+export function findRepeats(signatures: Int32Array, least: number): Repeat[] {
+  const found = candidatePeriods(signatures, least).flatMap(period =>
+    runs(signatures, period, least),
+  );
+  found.sort((a, b) => b.count * b.period - a.count * a.period || a.period - b.period);
+  const taken = new Uint8Array(signatures.length);
+  const chosen: Repeat[] = [];
+  for (const repeat of found) {
+    const end = repeat.start + repeat.period * repeat.count;
+    if (taken.subarray(repeat.start, end).every(mark => mark === 0)) {
+      taken.fill(1, repeat.start, end);
+      chosen.push(repeat);
+    }
+  }
+  return chosen.sort((a, b) => a.start - b.start);
+}
+
+function candidatePeriods(signatures: Int32Array, least: number): number[] {
+  const last = new Map<number, number>();
+  const seen = new Map<number, number>();
+  signatures.forEach((signature, index) => {
+    const before = last.get(signature);
+    if (before !== undefined) {
+      seen.set(index - before, (seen.get(index - before) ?? 0) + 1);
+    }
+    last.set(signature, index);
+  });
+  return [...seen]
+    .filter(([period, times]) => times >= least - 1 && period * least <= signatures.length)
+    .sort((a, b) => b[0] * b[1] - a[0] * a[1])
+    .slice(0, MOST_CANDIDATES)
+    .map(([period]) => period);
+}
+
+/** Longest stretches with this period. */
+function runs(signatures: Int32Array, period: number, least: number): Repeat[] {
+  const result: Repeat[] = [];
+  let run = 0;
+  for (let i = 0; i + period <= signatures.length; i++) {
+    if (i + period < signatures.length && signatures[i] === signatures[i + period]) {
+      run++;
+      continue;
+    }
+    const count = Math.floor(run / period) + 1;
+    if (count >= least) {
+      result.push({ start: i - run, period, count });
+    }
+    run = 0;
+  }
+  return result;
+}

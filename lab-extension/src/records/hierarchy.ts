@@ -1,0 +1,357 @@
+/** Groups of equations: by scope, by the user's functions, by repetition, by number. */
+
+import { findRepeats } from './folding';
+import type { Program } from './program';
+import { Wiring, equationSignatures, mix } from './signature';
+
+/** What makes the groups of a program. */
+export type Grouping = 'scopes' | 'functions' | 'none';
+
+export type GroupKind =
+  | 'body' // a whole body
+  | 'scope'
+  | 'function'
+  | 'fold' // equal copies, one after the other
+  | 'copy' // one copy of a fold
+  | 'chunk'; // a stretch of too many neighbours
+
+/** An equation, or a group of them. */
+export type Child = number | Group;
+
+export interface Group {
+  readonly id: number;
+  readonly kind: GroupKind;
+  readonly label: string;
+  /** What transformation made the equations; empty for the user's own. */
+  readonly transformation: string;
+  readonly body: number;
+  /** Direct members, in program order. Of a fold: those of its first copy. */
+  readonly children: readonly Child[];
+  /** All equations inside, in program order. */
+  readonly equations: Int32Array;
+  /** The equal parts of a fold; empty for every other kind. */
+  readonly copies: readonly Group[];
+}
+
+const LEAST_COPIES = 3;
+/** A stretch of plain equations is folded only from this size on: three additions are no layer. */
+const LEAST_FOLDED_EQUATIONS = 12;
+const LEAST_FOLDED_PERIOD = 3;
+/** More members than this in one level can't be taken in, nor laid out at once. */
+const MOST_CHILDREN = 400;
+const CHUNK = 100;
+
+interface Step {
+  readonly key: string;
+  readonly label: string;
+}
+
+interface Draft {
+  readonly label: string;
+  readonly equations: number[];
+}
+
+/** The groups of a program, made body by body when somebody looks. */
+export class Hierarchy {
+  readonly grouping: Grouping;
+  private readonly bodies: (Group | undefined)[] = [];
+  private readonly paths = new Map<number, readonly Step[]>();
+  private readonly signatures: Int32Array;
+  private readonly wiring: Wiring;
+  private readonly childSignatures = new Map<Group, number>();
+  private nextId = 0;
+
+  constructor(
+    readonly program: Program,
+    grouping: Grouping | 'auto' = 'auto',
+    readonly folding = true,
+  ) {
+    this.grouping = grouping === 'auto' ? preferredGrouping(program) : grouping;
+    this.signatures = equationSignatures(program);
+    this.wiring = new Wiring(program, this.signatures);
+  }
+
+  /** The group that holds all equations of a body. */
+  body(body: number): Group {
+    let group = this.bodies[body];
+    if (group === undefined) {
+      const { name, first, end } = this.program.bodies[body]!;
+      const equations = Int32Array.from({ length: end - first }, (_, i) => first + i);
+      const children = this.tidy(this.split(Array.from(equations), 0, body), body);
+      group = this.group('body', name, body, children, equations);
+      this.bodies[body] = group;
+    }
+    return group;
+  }
+
+  private group(
+    kind: GroupKind,
+    label: string,
+    body: number,
+    children: readonly Child[],
+    equations: Int32Array,
+    copies: readonly Group[] = [],
+  ): Group {
+    const made = equations.length > 0 ? this.program.transformation(equations[0]!) : '';
+    const shared = equations.every(
+      equation =>
+        this.program.transformations[equation] === this.program.transformations[equations[0]!],
+    );
+    return {
+      id: this.nextId++,
+      kind,
+      label,
+      transformation: shared ? made : '',
+      body,
+      children,
+      equations,
+      copies,
+    };
+  }
+
+  /** Members of a level: runs of equations that share the next step of their path are one group. */
+  private split(equations: readonly number[], depth: number, body: number): Child[] {
+    const members: (number | Draft)[] = [];
+    const open = new Map<string, { draft: Draft; end: number }>();
+    const mergeAll = this.program.dialect === 'hlo';
+    equations.forEach((equation, place) => {
+      const step = this.path(equation)[depth];
+      if (step === undefined) {
+        members.push(equation);
+        return;
+      }
+      const known = open.get(step.key);
+      // A scope that comes back after a while is another call of the same function; the optimized
+      // program is scheduled, so there the order says nothing.
+      const gap = known === undefined ? 0 : place - known.end;
+      if (
+        known !== undefined &&
+        (mergeAll || gap <= Math.min(8, known.draft.equations.length / 4))
+      ) {
+        known.draft.equations.push(equation);
+        known.end = place + 1;
+        return;
+      }
+      const draft: Draft = { label: step.label, equations: [equation] };
+      open.set(step.key, { draft, end: place + 1 });
+      members.push(draft);
+    });
+    return members.map(member =>
+      typeof member === 'number' ? member : this.finish(member, depth, body),
+    );
+  }
+
+  private finish(draft: Draft, depth: number, body: number): Child {
+    if (draft.equations.length === 1) {
+      return draft.equations[0]!;
+    }
+    const kind = this.grouping === 'functions' ? 'function' : 'scope';
+    const inner = this.split(draft.equations, depth + 1, body);
+    const only = inner.length === 1 ? inner[0]! : null;
+    if (only !== null && typeof only !== 'number' && only.kind === kind) {
+      return { ...only, label: `${draft.label}/${only.label}` };
+    }
+    const children = this.tidy(inner, body);
+    const [folded] = children;
+    if (
+      children.length === 1 &&
+      typeof folded === 'object' &&
+      folded.kind === 'fold' &&
+      !isNamed(folded)
+    ) {
+      return { ...folded, label: draft.label };
+    }
+    return this.group(kind, draft.label, body, children, Int32Array.from(draft.equations));
+  }
+
+  private path(equation: number): readonly Step[] {
+    if (this.grouping === 'none') {
+      return [];
+    }
+    const { program } = this;
+    const byScope = this.grouping === 'scopes';
+    const place = byScope ? program.scopes[equation]! : program.spans[equation]!;
+    const key = place * 4096 + program.transformations[equation]!;
+    let path = this.paths.get(key);
+    if (path === undefined) {
+      const steps = byScope ? scopeSteps(program, equation) : functionSteps(program, equation);
+      // The same scope in the backward pass is another place.
+      const made = program.transformation(equation);
+      path = steps.map(step => ({ ...step, key: `${made}\n${step.key}` }));
+      this.paths.set(key, path);
+    }
+    return path;
+  }
+
+  /** Folds repeated members, then cuts what is still too long. */
+  private tidy(children: Child[], body: number): Child[] {
+    const folded = this.folding ? this.fold(children, body) : children;
+    return this.grouping === 'none' ? folded : this.cut(folded, body);
+  }
+
+  private fold(children: Child[], body: number): Child[] {
+    if (children.length < LEAST_COPIES) {
+      return children;
+    }
+    const signatures = Int32Array.from(children, child => this.signature(child));
+    const result: Child[] = [];
+    let next = 0;
+    for (const { start, period, count } of findRepeats(signatures, LEAST_COPIES)) {
+      const at = (copy: number): Child[] =>
+        children.slice(start + copy * period, start + (copy + 1) * period);
+      const isWorth =
+        at(0).some(child => this.isExpandable(child)) ||
+        (period >= LEAST_FOLDED_PERIOD && period * count >= LEAST_FOLDED_EQUATIONS);
+      const copies = isWorth ? this.equalCopies(count, at) : null;
+      if (copies === null) {
+        continue;
+      }
+      result.push(...children.slice(next, start + copies.first * period));
+      const groups = copies.members.map(members => this.copy(members, body));
+      result.push(this.foldOf(groups, body));
+      next = start + (copies.first + copies.members.length) * period;
+    }
+    result.push(...children.slice(next));
+    return result;
+  }
+
+  /** The longest row of copies that are also wired alike. */
+  private equalCopies(
+    count: number,
+    at: (copy: number) => Child[],
+  ): { first: number; members: Child[][] } | null {
+    const members = Array.from({ length: count }, (_, copy) => at(copy));
+    const hashes = members.map(copy => this.wiring.hash(copy.flatMap(equationsOf)));
+    let best = { first: 0, length: 0 };
+    for (let first = 0, i = 1; i <= count; i++) {
+      if (i === count || hashes[i] !== hashes[first]) {
+        if (i - first > best.length) {
+          best = { first, length: i - first };
+        }
+        first = i;
+      }
+    }
+    return best.length >= LEAST_COPIES
+      ? { first: best.first, members: members.slice(best.first, best.first + best.length) }
+      : null;
+  }
+
+  private copy(members: Child[], body: number): Group {
+    const [only] = members;
+    if (members.length === 1 && typeof only === 'object' && only.kind !== 'fold') {
+      return only;
+    }
+    const equations = Int32Array.from(members.flatMap(equationsOf));
+    const name =
+      members.length > 1 || only === undefined
+        ? ''
+        : typeof only === 'number'
+          ? callName(this.program, only)
+          : only.label;
+    return this.group('copy', name, body, members, equations);
+  }
+
+  private foldOf(copies: readonly Group[], body: number): Group {
+    const first = copies[0]!;
+    const last = copies[copies.length - 1]!;
+    const equations = Int32Array.from(copies.flatMap(copy => Array.from(copy.equations)));
+    const label = first.label === '' ? this.mainNames(first) : rangeLabel(first.label, last.label);
+    return this.group('fold', label, body, first.children, equations, copies);
+  }
+
+  /** Names the first groups or calls of a copy, for a fold that has no name of its own. */
+  private mainNames(copy: Group): string {
+    const names = copy.children
+      .filter(child => this.isExpandable(child))
+      .map(child => (typeof child === 'number' ? callName(this.program, child) : child.label));
+    const shown =
+      names.length > 0
+        ? names
+        : copy.children.map(child => this.program.primitive(child as number));
+    return shown.slice(0, 3).join(', ') + (shown.length > 3 ? ', …' : '');
+  }
+
+  private cut(children: Child[], body: number): Child[] {
+    if (children.length <= MOST_CHILDREN) {
+      return children;
+    }
+    const result: Child[] = [];
+    for (let start = 0; start < children.length; start += CHUNK) {
+      const members = children.slice(start, start + CHUNK);
+      const equations = Int32Array.from(members.flatMap(equationsOf));
+      const label = `${start}–${start + members.length - 1}`;
+      result.push(this.group('chunk', label, body, members, equations));
+    }
+    return this.cut(result, body);
+  }
+
+  private isExpandable(child: Child): boolean {
+    return typeof child !== 'number' || this.program.hasBodies(child);
+  }
+
+  private signature(child: Child): number {
+    if (typeof child === 'number') {
+      return this.signatures[child]!;
+    }
+    let signature = this.childSignatures.get(child);
+    if (signature === undefined) {
+      signature = mix(13, this.wiring.hash(child.equations));
+      this.childSignatures.set(child, signature);
+    }
+    return signature;
+  }
+}
+
+/** Whether the copies of a fold have a name of their own. */
+function isNamed(fold: Group): boolean {
+  return fold.copies.some(copy => copy.label !== '');
+}
+
+export function equationsOf(child: Child): number[] {
+  return typeof child === 'number' ? [child] : Array.from(child.equations);
+}
+
+/** What a call is called: the name of the function it runs, else of the primitive. */
+export function callName(program: Program, equation: number): string {
+  const name = program.param(equation, 'name');
+  if (name !== undefined) {
+    return name;
+  }
+  const [first, ...others] = program.bodiesOf(equation);
+  const inner = first !== undefined && others.length === 0 ? program.bodies[first.body]!.name : '';
+  return inner.startsWith('<') ? '' : inner;
+}
+
+function preferredGrouping(program: Program): Grouping {
+  const total = program.equationCount;
+  const scoped = program.scopes.reduce((sum, scope) => sum + (scope >= 0 ? 1 : 0), 0);
+  if (scoped >= total * 0.3) {
+    return 'scopes';
+  }
+  const spanned = program.spans.reduce((sum, span) => sum + (span >= 0 ? 1 : 0), 0);
+  return spanned >= total * 0.3 ? 'functions' : 'scopes';
+}
+
+function scopeSteps(program: Program, equation: number): Step[] {
+  return program
+    .scopePath(equation)
+    .map(scope => ({ key: String(scope), label: program.scopeName(scope) }));
+}
+
+/** One step for each function of the user's call stack, from the second outermost inwards. */
+function functionSteps(program: Program, equation: number): Step[] {
+  const stack = program.callStack(equation);
+  const steps = stack.map((span, depth) => {
+    const name = program.span(span).function;
+    return { key: `${stack[depth + 1] ?? -1} ${name}`, label: name };
+  });
+  return steps
+    .reverse()
+    .filter(step => step.label !== '' && step.label !== '<module>')
+    .slice(1);
+}
+
+/** `layer_0 … layer_11` for two names that differ in a number; the name itself for equal ones. */
+function rangeLabel(first: string, last: string): string {
+  return first === last ? first : `${first} … ${last}`;
+}

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import type { FunctionShardingRecord, ShardingRecord } from '../generated/introspect';
+import { SHARDINGS, sample } from '../testing/samples';
+import { RecordError } from './columns';
+import { lineText } from './lines';
+import { ShardedFunction, ShardingLines, isCostly } from './sharded_function';
+import {
+  Mesh,
+  bordersOf,
+  replicatedAxes,
+  tileElements,
+  tileText,
+  tilesOfRecord,
+  tilesOfSpec,
+  unevenDims,
+} from './tiles';
+
+describe('tiles', () => {
+  test.each(SHARDINGS)('of %s follow from the specification', name => {
+    const record = sample<ShardingRecord>(name);
+    const mesh = new Mesh(record.mesh);
+    const known = tilesOfRecord(record, mesh);
+    const worked = tilesOfSpec(record.shape, mesh, record.spec);
+    expect(worked.starts).toEqual(known.starts);
+    expect(worked.stops).toEqual(known.stops);
+    expect(worked.tileOfDevice).toEqual(known.tileOfDevice);
+  });
+
+  test.each(SHARDINGS)('of %s cover the array once', name => {
+    const record = sample<ShardingRecord>(name);
+    const tiles = tilesOfRecord(record, new Mesh(record.mesh));
+    let total = 0;
+    for (let tile = 0; tile < tiles.count; tile++) {
+      total += tileElements(tiles, tile);
+    }
+    expect(total).toBe(record.shape.reduce((product, size) => product * size, 1));
+    expect(tiles.devicesOfTile.flat()).toHaveLength(record.device_tiles.length);
+  });
+
+  test('tell what is uneven and what is replicated', () => {
+    const uneven = sample<ShardingRecord>('sharding_uneven');
+    const mesh = new Mesh(uneven.mesh);
+    const tiles = tilesOfRecord(uneven, mesh);
+    expect(unevenDims(tiles)).toEqual([0, 1]);
+    expect(bordersOf(tiles, 0)).toEqual([0, 3, 6, 9, 10]);
+    expect(tileText(tiles, 7)).toBe('9:10, 4:7');
+    const replicated = sample<ShardingRecord>('sharding_replicated');
+    expect(replicatedAxes(new Mesh(replicated.mesh), replicated.spec)).toEqual(['data']);
+    const open = sample<ShardingRecord>('sharding_unreduced');
+    expect(replicatedAxes(new Mesh(open.mesh), open.spec)).toEqual([]);
+  });
+
+  test('of a faulty record are refused', () => {
+    const record = sample<ShardingRecord>('sharding_simple');
+    const mesh = new Mesh(record.mesh);
+    expect(() => tilesOfRecord({ ...record, device_tiles: [99] }, mesh)).toThrow(RecordError);
+    expect(() => tilesOfRecord({ ...record, tile_starts: [0.5] }, mesh)).toThrow(RecordError);
+    const huge = { ...record.mesh, axis_sizes: [2 ** 20, 2 ** 20] };
+    expect(() => new Mesh(huge)).toThrow('more than can be drawn');
+    expect(() => new Mesh({ ...record.mesh, device_ids: [1] })).toThrow('names 1 of 8 devices');
+  });
+});
+
+describe('a sharded function', () => {
+  test('has a line for each value and for each exchange', () => {
+    const sharded = new ShardedFunction(sample<FunctionShardingRecord>('sharded_function'));
+    const lines = new ShardingLines(sharded, each => each.operation);
+    expect(lines.count).toBe(sharded.program.valueCount + 2);
+    const text = Array.from({ length: lines.count }, (_, line) => lineText(lines, line));
+    expect(text[0]).toBe("x:f32[512,1024]  P('data', None)  in_shardings");
+    expect(text.filter(each => each === 'all-reduce')).toHaveLength(2);
+    expect(sharded.collectives.filter(isCostly)).toHaveLength(1);
+    expect(sharded.bytesSent).toBe(2 * 256 * 1024 * 4 + 4);
+  });
+
+  test('leads each value back to what the user wrote', () => {
+    const sharded = new ShardedFunction(sample<FunctionShardingRecord>('sharded_function'));
+    const [output] = sharded.program.bodies[0]!.outputs;
+    const why = sharded.whyOf(output!);
+    expect(why.at(-1)).toMatchObject({ is_user_written: true, rule: 'with_sharding_constraint' });
+  });
+});

@@ -1,0 +1,61 @@
+/** Entry for pages without an extension: self-contained HTML, and anywidget. */
+
+import { mount, type ViewOptions } from '../components/view';
+import LayoutWorker from '../layout/worker?worker&inline';
+
+const options: ViewOptions = { makeWorker: () => new LayoutWorker() };
+
+/** Shows the record in the `application/json` script inside `host`. */
+async function start(host: HTMLElement): Promise<void> {
+  const data = host.querySelector<HTMLScriptElement>('script[type="application/json"]');
+  const pre = host.querySelector('pre');
+  const place = host.querySelector<HTMLElement>('.pellucid-place');
+  if (data === null || place === null) {
+    return;
+  }
+  const isPacked = data.dataset['encoding'] === 'gzip';
+  const record = isPacked ? await unpack(data.text) : data.text;
+  place.hidden = false;
+  mount(place, record, { ...options, text: pre?.textContent ?? '' });
+  // The text form stays in the page for what can't run scripts; here it would be said twice.
+  pre?.setAttribute('hidden', '');
+}
+
+async function unpack(base64: string): Promise<string> {
+  const bytes = Uint8Array.from(atob(base64), character => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(stream).text();
+}
+
+for (const host of document.querySelectorAll<HTMLElement>('.pellucid-view:not([data-started])')) {
+  host.dataset['started'] = '';
+  // Where this fails the text form is still there.
+  start(host).catch((error: unknown) => console.error(error));
+}
+
+interface WidgetModel {
+  get(name: string): unknown;
+  on(event: string, listener: () => void): void;
+  off(event: string, listener: () => void): void;
+}
+
+/** For anywidget: the record is the trait `record`, replaced as a whole. */
+function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
+  const host = document.createElement('div');
+  host.style.height = `${Number(model.get('height')) || 560}px`;
+  el.append(host);
+  const text = model.get('text');
+  const mounted = mount(host, model.get('record'), {
+    ...options,
+    text: typeof text === 'string' ? text : '',
+  });
+  const update = (): void => mounted.show(model.get('record'));
+  model.on('change:record', update);
+  return () => {
+    model.off('change:record', update);
+    mounted.dispose();
+  };
+}
+
+export { mount, options };
+export default { render };

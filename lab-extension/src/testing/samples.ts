@@ -1,0 +1,43 @@
+/** Sample records, as Python wrote them. */
+
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { ProgramRecord } from '../generated/introspect';
+import { Program } from '../records/program';
+
+export const PROGRAMS = [
+  'mlp',
+  'transformer',
+  'transformer_calls',
+  'transformer_unscoped',
+  'control_flow',
+  'hostile',
+  'empty',
+  'nothing',
+  'equations_10k',
+  'equations_10k_unscoped',
+  'wide',
+];
+
+export const SHARDINGS = [
+  'simple',
+  'replicated',
+  'uneven',
+  'unreduced',
+  'vector',
+  'scalar',
+  '4d',
+  '4096',
+].map(name => `sharding_${name}`);
+
+export function sampleText(name: string): string {
+  return readFileSync(resolve('.samples', `${name}.json`), 'utf-8');
+}
+
+export function sample<T>(name: string): T {
+  return JSON.parse(sampleText(name)) as T;
+}
+
+export function sampleProgram(name: string): Program {
+  return new Program(sample<ProgramRecord>(name));
+}

@@ -1,0 +1,13 @@
+/** Lets Python write the sample records before the tests run, so both sides test the same bytes. */
+
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
+const folder = fileURLToPath(new URL('../../.samples', import.meta.url));
+
+export default function setup(): void {
+  const python = process.env['PYTHON'] ?? 'python3';
+  const command = ['-m', 'tests.introspect.sample_records', folder];
+  execFileSync(python, command, { cwd: repository, stdio: 'inherit' });
+}

@@ -1,0 +1,202 @@
+"""The viewer in a browser, without Jupyter: what a saved page shows and does."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from pellucid_viz.render.html import view_page, viewer_script
+from tests.introspect import sample_records
+
+pytestmark = pytest.mark.browser
+
+Show = Callable[..., Page]
+
+VIEWS = [
+    "mlp",
+    "transformer",
+    "control_flow",
+    "empty",
+    "nothing",
+    "sharding_4d",
+    "sharded_function",
+]
+STAGES = ["lens", "ladder", "diff"]
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
+    """Opens a sample in a page of its own; the test fails if the page complains or loads anything."""
+    if viewer_script() is None:
+        pytest.fail("The viewer is not built: run `npm run build:standalone` in lab-extension.")
+    contexts, complaints = [], []
+
+    def open_page(
+        sample: str,
+        *,
+        size: tuple[int, int] = (1200, 760),
+        scheme: str = "light",
+        text: str = "text",
+    ) -> Page:
+        record = sample_records.SAMPLES[sample]().to_dict() if sample else {"kind": "poem"}
+        path = tmp_path / "page.html"
+        path.write_text(view_page(record, text, title=sample), encoding="utf-8")
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: complaints.append(message.text))
+        # The layout's worker comes out of the page itself, as a blob.
+        page.on(
+            "request",
+            lambda request: (
+                complaints.append(request.url)
+                if request.url != path.as_uri() and not request.url.startswith(("blob:", "data:"))
+                else None
+            ),
+        )
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def canvas(page: Page) -> Locator:
+    return page.locator(".pl-graph-canvas")
+
+
+def expect_selected(page: Page, text: str) -> None:
+    expect(page.locator("[role=treeitem][aria-selected=true]")).to_contain_text(text)
+    selected = canvas(page).get_attribute("aria-activedescendant")
+    expect(page.locator(f"#{selected}")).to_contain_text(text)
+
+
+def items(page: Page) -> Locator:
+    """The boxes as a screen reader has them."""
+    return page.get_by_role("treeitem")
+
+
+@pytest.mark.parametrize("sample", VIEWS + STAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_is_drawn_in_both_themes(show: Show, sample: str, scheme: str) -> None:
+    page = show(sample, scheme=scheme)
+    root = page.locator(".pl-root")
+    expect(root).to_have_attribute("data-theme", scheme)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    # The text form is there for readers without scripts, not twice for the others.
+    expect(page.locator(".pellucid-view > pre")).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [(1600, 1000), (620, 700), (320, 480), (160, 120)])
+@pytest.mark.parametrize("sample", ["mlp", "sharding_simple", "sharded_function", "lens", "diff"])
+def test_a_view_fits_any_window(show: Show, sample: str, size: tuple[int, int]) -> None:
+    page = show(sample, size=size)
+    expect(page.locator(".pl-root")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_hostile_names_run_nothing(show: Show) -> None:
+    page = show("hostile", text="<img src=x onerror='window.__hostile = 1'>")
+    expect(items(page).first).to_be_attached()
+    canvas(page).click(position={"x": 360, "y": 90})
+    page.get_by_role("tab", name="Details").click()
+    page.get_by_role("tab", name="Source").click()
+    page.locator(".pl-search").fill("<script>")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.__hostile") is None
+
+
+def test_a_record_that_cannot_be_drawn_leaves_its_text(show: Show) -> None:
+    page = show("", text="{ lambda ; } <b>as text</b>")
+    expect(page.get_by_role("alert")).to_contain_text("does not say its version")
+    expect(page.locator(".pl-fallback")).to_have_text("{ lambda ; } <b>as text</b>")
+
+
+def test_a_group_opens_by_double_click_and_by_key(show: Show) -> None:
+    page = show("transformer")
+    attention = items(page).filter(has_text="attention, 24 equations")
+    expect(attention).to_have_attribute("aria-expanded", "false")
+    page.locator(".pl-search").fill("softmax")
+    page.keyboard.press("Enter")
+    expect(items(page).filter(has_text="reduce_max")).to_have_count(1)
+    expect(attention).to_have_attribute("aria-expanded", "true")
+    canvas(page).focus()
+    for key in ("o", "o", "Enter"):
+        page.keyboard.press(key)
+    expect(attention).to_have_attribute("aria-expanded", "false")
+    expect_selected(page, "attention")
+
+
+def test_graph_text_and_source_point_at_each_other(show: Show) -> None:
+    page = show("mlp")
+    lines = page.locator(".pl-lines:visible .pl-line")
+    before = canvas(page).screenshot()
+    lines.filter(has_text="tanh").hover()
+    page.wait_for_timeout(200)
+    assert canvas(page).screenshot() != before
+    page.get_by_role("tab", name="Source").click()
+    page.mouse.move(5, 400)
+    expect(page.locator(".pl-linked")).to_have_count(0)
+    page.locator(".pl-lines:visible .pl-line").filter(has_text="hidden = jnp.tanh").click()
+    expect_selected(page, "tanh")
+    page.get_by_role("tab", name="Text").click()
+    linked = page.locator(".pl-lines:visible .pl-linked")
+    expect(linked).to_have_count(1)
+    expect(linked).to_contain_text("tanh")
+
+
+def test_the_wheel_scrolls_the_page_until_the_graph_is_entered(show: Show) -> None:
+    page = show("mlp")
+    before = canvas(page).screenshot()
+    canvas(page).hover(position={"x": 30, "y": 300})
+    page.mouse.wheel(0, 300)
+    expect(page.locator(".pl-hint")).to_be_visible()
+    expect(page.locator(".pl-hint")).to_be_hidden()
+    assert canvas(page).screenshot() == before
+    canvas(page).click(position={"x": 30, "y": 300})
+    page.mouse.wheel(0, 300)
+    page.wait_for_timeout(200)
+    assert canvas(page).screenshot() != before
+
+
+def test_4096_devices_are_drawn_within_a_second(show: Show) -> None:
+    page = show("sharding_simple")
+    # The viewer's own time, from the start of the page to the first picture of the mesh.
+    page = show("sharding_4096")
+    expect(page.locator(".pl-mesh canvas")).to_be_visible()
+    milliseconds = page.evaluate(
+        "() => new Promise(resolve => requestAnimationFrame(() => resolve(performance.now())))"
+    )
+    assert milliseconds < 1000
+
+
+def test_a_tile_tells_what_it_holds(show: Show) -> None:
+    page = show("sharding_replicated")
+    page.locator(".pl-tiles canvas").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".pl-array-status")).to_have_text(
+        "[0:512, 0:1024]: 1 MiB, on devices 0, 2, 4, 6"
+    )
+    page.locator(".pl-mesh canvas").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".pl-array-status")).to_contain_text("process 0) holds [0:512,")
+
+
+def test_a_lens_lights_up_all_stages(show: Show) -> None:
+    page = show("lens", size=(1700, 760))
+    column = page.get_by_role("region", name="jaxpr")
+    column.locator(".pl-line").filter(has_text="tanh").hover()
+    for name, text in [
+        ("Python", "hidden = jnp.tanh"),
+        ("StableHLO", "stablehlo.tanh"),
+        ("optimized HLO", "%tanh.3"),
+    ]:
+        linked = page.get_by_role("region", name=name).locator(".pl-linked")
+        expect(linked.first).to_contain_text(text)

@@ -1,0 +1,139 @@
+"""Transfer guards."""
+
+import logging
+import threading
+
+import numpy as np
+import pytest
+
+import pellucid  # noqa: F401
+from pellucid.base.config import config
+from pellucid.base.errors import ConfigError, TransferGuardError
+from pellucid.higher_order.jitted import jit
+from pellucid.primitives.arithmetic import add
+from pellucid.runtime import platforms
+from pellucid.runtime.guards import (
+    transfer_guard,
+    transfer_guard_device_to_device,
+    transfer_guard_host_to_device,
+)
+from pellucid.runtime.transfer import device_get, device_put, from_host, move
+from pellucid.sharding import SingleDeviceSharding
+
+
+@pytest.fixture
+def x():
+    return device_put(np.ones(2, np.float32))
+
+
+@pytest.fixture
+def double():
+    """A function whose C++ entries exist already, for arrays, NumPy arrays and numbers."""
+    function = jit(lambda x: add(x, x))
+    for argument in (device_put(np.ones(2, np.float32)), np.ones(2, np.float32), 1.0):
+        function(argument)
+    return function
+
+
+IMPLICIT = {
+    "numpy argument": lambda f, x: f(np.ones(2, np.float32)),
+    "number": lambda f, x: f(1.0),
+    "eager": lambda f, x: add(x, np.ones(2, np.float32)),
+    "from_host": lambda f, x: from_host(np.ones(2, np.float32)),
+}
+
+
+@pytest.mark.parametrize("use", IMPLICIT)
+def test_disallow_forbids_implicit_transfers(use, double, x):
+    with transfer_guard("disallow"):
+        with pytest.raises(TransferGuardError, match="a host-to-device transfer happened"):
+            IMPLICIT[use](double, x)
+        with transfer_guard_host_to_device("allow"):
+            IMPLICIT[use](double, x)
+    IMPLICIT[use](double, x)
+
+
+def test_disallow_lets_explicit_transfers_through(double, x):
+    with transfer_guard("disallow"):
+        put = device_put(np.ones(2, np.float32))
+        assert double(put).tolist() == [2, 2]
+        assert device_put(put, platforms.devices()[1]).tolist() == [1, 1]
+        assert device_get(put).tolist() == [1, 1]
+
+
+def test_disallow_explicit_forbids_all(x):
+    with transfer_guard("disallow_explicit"):
+        with pytest.raises(TransferGuardError, match="a host-to-device transfer"):
+            device_put(np.ones(2, np.float32))
+        with pytest.raises(TransferGuardError, match="a device-to-device transfer"):
+            device_put(x, platforms.devices()[1])
+
+
+def test_implicit_moves_between_devices_are_guarded(x):
+    target = SingleDeviceSharding(platforms.devices()[1])
+    with (
+        transfer_guard_device_to_device("disallow"),
+        pytest.raises(TransferGuardError, match=r"f32\[2\] to SingleDeviceSharding"),
+    ):
+        move(x, target, committed=True)
+
+
+def test_reading_a_cpu_s_memory_is_no_transfer(x):
+    with transfer_guard("disallow_explicit"):
+        assert np.asarray(x).tolist() == [1, 1]
+        assert device_get(x).tolist() == [1, 1]
+
+
+def test_log_tells_of_implicit_transfers_only(double, caplog):
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        with transfer_guard("log"):
+            device_put(np.ones(2, np.float32))
+            assert not caplog.records
+            double(np.ones(2, np.float32))
+        assert "host-to-device transfer: f32[2] to SingleDevice" in caplog.text
+        caplog.clear()
+        with transfer_guard("log_explicit"):
+            device_put(np.ones(3, np.float32))
+        assert "host-to-device transfer: f32[3]" in caplog.text
+
+
+def test_a_block_is_about_its_thread(double):
+    results = []
+    with transfer_guard("disallow"):
+        thread = threading.Thread(target=lambda: results.append(double(1.0).tolist()))
+        thread.start()
+        thread.join()
+    assert results == [2.0]
+
+
+def test_the_option_is_about_all_threads(double):
+    errors = []
+
+    def run():
+        try:
+            double(1.0)
+        except TransferGuardError as error:
+            errors.append(error)
+
+    config.update("jax_transfer_guard", "disallow")
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        config.update("jax_transfer_guard", "allow")
+    assert len(errors) == 1
+    assert double(1.0).tolist() == 2.0
+
+
+def test_blocks_restore_each_direction(double):
+    with transfer_guard_host_to_device("log"):
+        with transfer_guard("disallow"):
+            assert transfer_guard_device_to_device.value == "disallow"
+        assert transfer_guard_host_to_device.value == "log"
+        assert transfer_guard_device_to_device.value == "allow"
+
+
+def test_unknown_levels_are_refused():
+    with pytest.raises(ConfigError, match="expected one of 'allow', 'log'"):
+        transfer_guard("forbid").__enter__()

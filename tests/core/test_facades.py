@@ -1,0 +1,44 @@
+"""Public modules: they gather names, and only names that users of the reference know."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import missing_api  # noqa: E402  (a tool, which is no package)
+
+OURS = {
+    "pellucid": {"Observer", "explain_misses", "observe"},
+    "pellucid.sharding": {"use_mesh"},  # as releases before 0.10 spelled it
+}
+"""Names that the reference does not have."""
+
+MODULES = [name for name in missing_api.reference_names() if missing_api.exists(name)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_listed_name_exists_and_is_known(name):
+    module = importlib.import_module(name)
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        pytest.skip("lists nothing")
+    assert len(set(listed)) == len(listed)
+    assert [n for n in listed if not hasattr(module, n)] == []
+    known = {*missing_api.reference_names()[name], *OURS.get(name, ())}
+    assert set(listed) <= known, "names that the reference does not have"
+
+
+def test_most_modules_are_looked_at():
+    assert {"pellucid.lax", "pellucid.tree_util", "pellucid.sharding"} <= set(MODULES)
+
+
+def test_names_of_a_module_that_is_not_there_are_all_missing():
+    assert missing_api.missing_names("pellucid.nowhere.at_all", ["a", "b"]) == ["a", "b"]
+
+
+def test_a_missing_name_is_found():
+    assert missing_api.missing_names("pellucid.lax", ["add", "no_such_operation"]) == ["no_such_operation"]

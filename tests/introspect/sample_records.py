@@ -1,0 +1,60 @@
+"""Writes sample records as JSON: `python -m tests.introspect.sample_records FOLDER [NAME …]`.
+
+The front end's tests and the viewer's benchmark read them, so both languages test the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.introspect import sample_programs as programs
+from tests.introspect import sample_shardings as shardings
+from tests.introspect import sample_stages as stages
+
+SAMPLES: dict[str, Callable[[], object]] = {
+    "mlp": lambda: programs.mlp().record(),
+    "transformer": lambda: programs.transformer().record(),
+    "transformer_calls": lambda: programs.transformer_calls().record(),
+    "control_flow": lambda: programs.control_flow().record(),
+    "hostile": lambda: programs.hostile().record(),
+    "empty": lambda: programs.empty().record(),
+    "nothing": lambda: programs.nothing().record(),
+    "transformer_unscoped": lambda: programs.transformer(scoped=False).record(),
+    "equations_10k": lambda: programs.transformer("equations_10k", layers=16, stages=10).record(),
+    "equations_10k_unscoped": lambda: programs.transformer(
+        "equations_10k_unscoped", layers=160, scoped=False
+    ).record(),
+    "equations_100k": lambda: programs.transformer(
+        "equations_100k", layers=160, stages=10
+    ).record(),
+    "wide": lambda: programs.wide().record(),
+    "sharding_simple": shardings.simple,
+    "sharding_replicated": shardings.replicated,
+    "sharding_uneven": shardings.uneven,
+    "sharding_unreduced": shardings.unreduced,
+    "sharding_vector": shardings.vector,
+    "sharding_scalar": shardings.scalar,
+    "sharding_4d": shardings.four_dims,
+    "sharding_4096": shardings.large,
+    "sharded_function": shardings.function,
+    "lens": stages.lens,
+    "ladder": stages.ladder,
+    "diff": stages.diff,
+    "diff_large": stages.diff_large,
+    "diff_nested": stages.diff_nested,
+}
+
+
+def write(folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        record = SAMPLES[name]()
+        text = json.dumps(record.to_dict(), separators=(",", ":"), allow_nan=False)  # type: ignore[attr-defined]
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), sys.argv[2:] or list(SAMPLES))
