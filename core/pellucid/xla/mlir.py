@@ -35,6 +35,18 @@ def new_context() -> ir.Context:
     return context
 
 
+ADVANCE = ir.WalkResult.ADVANCE
+PRE_ORDER = ir.WalkOrder.PRE_ORDER
+
+
+def bytecode_without_locations(module: ir.Module) -> bytes:
+    """The module as MLIR bytecode that says nothing of where its operations come from."""
+    with module.context:
+        copy = ir.Module.parse(bytecode(module))
+        PassManager.parse("builtin.module(strip-debuginfo)").run(copy.operation)
+    return bytecode(copy)
+
+
 _lasting_context: list[ir.Context] = []
 _lasting_modules: list[ir.Module] = []
 
