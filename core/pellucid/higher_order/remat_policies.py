@@ -21,6 +21,8 @@ to compute them again, `Offloadable` to keep them in another memory."""
 
 
 class NameParams(NamedTuple):
+    """What the value is called."""
+
     name: str
 
 
