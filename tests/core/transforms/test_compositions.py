@@ -7,8 +7,9 @@ so do all orders of jit, vmap and grad, and higher derivatives.
 import itertools
 
 import numpy as np
-import pellucid
 import pytest
+
+import pellucid
 from pellucid import grad, jit, jvp, lax, vmap
 from pellucid.primitives.transcendental import cos, exp, sin, tanh
 

@@ -1,10 +1,17 @@
 """grad, vjp, jvp, linearize, jacobians: conventions, trees and messages."""
 
 import numpy as np
-import pellucid
 import pytest
+
+import pellucid
 from pellucid import grad, jit, jvp, lax, linearize, value_and_grad, vjp
-from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError, DtypeError, RemovedError, ShapeError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    DerivativeRuleError,
+    DtypeError,
+    RemovedError,
+    ShapeError,
+)
 
 from .messages import check_message
 

@@ -1,8 +1,9 @@
 """vmap: axes, sizes and messages."""
 
 import numpy as np
-import pellucid
 import pytest
+
+import pellucid
 from pellucid import jit, lax, vmap
 
 from .messages import check_message
