@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from message_checks import check_message
 
 import pellucid
 from pellucid import custom_jvp, custom_vjp, grad, jit, jvp, lax, vmap
@@ -12,8 +13,6 @@ from pellucid.custom_derivatives import (
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
-
-from .messages import check_message
 
 
 def forward(rule):

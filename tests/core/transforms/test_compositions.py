@@ -47,7 +47,7 @@ def counted(x):
 
 
 def branched(x):
-    return lax.cond(x > 0.0, lambda x: x * sin(x), lambda x: exp(x), x) + lax.switch(1, [sin, cos, tanh], x)
+    return lax.cond(x > 0.0, lambda x: x * sin(x), exp, x) + lax.switch(1, [sin, cos, tanh], x)
 
 
 def branch_in_scan(x):

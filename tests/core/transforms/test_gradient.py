@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from message_checks import check_message
 
 import pellucid
 from pellucid import grad, jit, jvp, lax, linearize, value_and_grad, vjp
@@ -12,8 +13,6 @@ from pellucid.base.errors import (
     RemovedError,
     ShapeError,
 )
-
-from .messages import check_message
 
 
 def cubed(x):

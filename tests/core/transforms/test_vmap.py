@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from message_checks import check_message
 
 import pellucid
 from pellucid import jit, lax, vmap
-
-from .messages import check_message
 
 THREE, FOUR, FOUR_TWO = np.ones(3, np.float32), np.ones(4, np.float32), np.ones((4, 2), np.float32)
 
