@@ -43,6 +43,7 @@ from pellucid.higher_order.stages import (
     make_jaxpr as make_jaxpr,
     typeof as typeof,
 )
+from pellucid.primitives.placement import device_put as device_put
 from pellucid.runtime.memory import live_arrays as live_arrays
 from pellucid.runtime.platforms import (
     default_backend as default_backend,
@@ -59,7 +60,6 @@ from pellucid.runtime.transfer import (
     block_until_ready as block_until_ready,
     copy_to_host_async as copy_to_host_async,
     device_get as device_get,
-    device_put as device_put,
 )
 from pellucid.sharding import (
     NamedSharding as NamedSharding,

@@ -144,6 +144,10 @@ class CompilationError(PellucidError, RuntimeError):
     """XLA refused a program."""
 
 
+class CompilerOptionError(PellucidError, ValueError, RuntimeError):
+    """A compiler option that doesn't exist, or a value that it does not take."""
+
+
 class ExecutionError(PellucidError, RuntimeError):
     """A compiled program failed while it ran."""
 

@@ -1,21 +1,273 @@
-"""Executables on disk, found again by the content of their program."""
+"""Executables on disk, found again by the content of their program.
+
+An entry is one file: a line that says what it is, a header in JSON, the compressed executable. Loading an
+executable runs code, so the folder must belong to the user alone; a file that isn't ours, is damaged or was
+made by another version is passed over. Files appear by renaming, so that processes can share a folder.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import re
+import stat
+import time
+import uuid
+import zlib
+from typing import Any, NamedTuple
 
 from pellucid.base import config
+from pellucid.base.errors import ConfigError
+from pellucid.base.events import logger
+from pellucid.xla import mlir
+from pellucid.xla.compile import JaxRuntimeError, deserialize, jaxlib_version
+
+_MAGIC = b"pellucid executable 1\n"
+_SUFFIX = ".executable"
+_ABANDONED_SECONDS = 3600.0
+"""Temporary files older than this were left by a process that died."""
+_EQUATION = re.compile(r"#e(\d+)")
 
 
-def folder() -> str | None:
-    """The cache's folder, or None while the cache is off."""
-    return config.compilation_cache_dir.value if config.enable_compilation_cache.value else None
+class Cached(NamedTuple):
+    """An executable from disk."""
+
+    loaded: Any
+    equation_ids: dict[int, int]
+    """From the ids of equations in its metadata, which another process gave, to this process's ids."""
 
 
-def load(lowered: Any, options: Any, overrides: Any) -> Any:
-    """The stored executable of `lowered`, loaded; None if there is none."""
-    return None
+# The folder -----------------------------------------------------------------------------------------
 
 
-def store(lowered: Any, options: Any, overrides: Any, loaded: Any, seconds: float) -> None:
-    """Keep `loaded` for other processes."""
+def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
+    """Keep executables in the folder `path` from now on; None turns the cache off."""
+    text = None if path is None else os.fspath(path)
+    if text is not None and "://" in text:
+        raise ConfigError(
+            "the compilation cache is a folder of this machine.", got=f"path: {text!r}"
+        )
+    config.compilation_cache_dir.set(text)
+    reset_cache()
+
+
+def is_initialized() -> bool:
+    """Whether executables are kept on disk: a folder is set, and can be used."""
+    return folder() is not None
+
+
+def reset_cache() -> None:
+    """Look at the folder anew; what is stored stays."""
+    _usable_folder.cache_clear()
+    _warned.clear()
+
+
+def folder() -> pathlib.Path | None:
+    """The cache's folder, or None while the cache is off or its folder can't be trusted."""
+    path = config.compilation_cache_dir.value
+    if not path or not config.enable_compilation_cache.value:
+        return None
+    return _usable_folder(path)
+
+
+@functools.lru_cache(maxsize=8)
+def _usable_folder(path: str) -> pathlib.Path | None:
+    found = pathlib.Path(path).expanduser()
+    try:
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = found.stat()
+    except OSError as error:
+        _warn(f"the compilation cache is off: its folder {path} can't be used ({error})")
+        return None
+    if hasattr(os, "getuid") and (
+        status.st_uid not in (os.getuid(), 0) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
+        _warn(
+            f"the compilation cache is off: others may write to its folder {path}, and loading an executable "
+            f"runs code. Make it yours alone: `chmod 700 {path}`."
+        )
+        return None
+    return found
+
+
+_warned: set[str] = set()
+
+
+def _warn(text: str) -> None:
+    """Log a warning, the first time."""
+    if text not in _warned:
+        _warned.add(text)
+        logger.warning("%s", text)
+
+
+# Keys -----------------------------------------------------------------------------------------------
+
+
+def key_of(lowered: Any, options: Any) -> str | None:
+    """The name of a program's entry: a hash of all that decides its executable; None if it can't be kept.
+
+    A program that holds addresses of this process's objects can't be kept; host callbacks are found by number.
+    """
+    module = lowered.module
+    if folder() is None or module.keep_alive:
+        return None
+    placement = lowered.request.placement
+    facts = (
+        jaxlib_version,
+        placement.client.platform,
+        placement.client.platform_version,
+        [d.device_kind for d in placement.devices],
+        _processor() if placement.client.platform == "cpu" else "",
+        os.environ.get("XLA_FLAGS", ""),
+        os.environ.get("LIBTPU_INIT_ARGS", ""),
+        len(module.host_callbacks),
+    )
+    digest = hashlib.sha256(_MAGIC)
+    digest.update(repr(facts).encode())
+    digest.update(options.SerializeAsString())
+    digest.update(mlir.bytecode_without_locations(module.module))
+    return digest.hexdigest()
+
+
+@functools.cache
+def _processor() -> str:
+    """The processor's model and instruction sets, for which code was generated."""
+    facts = [platform.machine(), platform.processor()]
+    with contextlib.suppress(OSError):
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+        for name in ("model name", "flags", "Features"):
+            line = re.search(rf"^{name}\s*:.*$", text, re.MULTILINE)
+            facts.append(line.group() if line else "")
+    return "|".join(facts)
+
+
+# Entries --------------------------------------------------------------------------------------------
+
+
+def load(key: str, lowered: Any, options: Any) -> Cached | None:
+    """The executable stored under `key`, loaded; None if there is none that can be used."""
+    home = folder()
+    if home is None:
+        return None
+    path = home / f"{key}{_SUFFIX}"
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _warn(f"an entry of the compilation cache can't be read ({error}); it is compiled anew")
+        return None
+    placement = lowered.request.placement
+    try:
+        header, payload = _taken_apart(key, data)
+        loaded = deserialize(
+            placement.client, payload, placement.devices, options, lowered.module.host_callbacks
+        )
+    except (ValueError, KeyError, TypeError, zlib.error, JaxRuntimeError) as error:
+        _warn(f"{path} is damaged or foreign ({error}); its program is compiled anew")
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # when it was last used, for eviction; the file system's own times can't be relied on
+    theirs, mine = header["equation_ids"], _equation_ids(lowered.module.module)
+    return Cached(loaded, {a: b for a, b in zip(theirs, mine, strict=False) if a >= 0})
+
+
+def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Header and executable of an entry; ValueError if it isn't whole or isn't what was asked for."""
+    if not data.startswith(_MAGIC):
+        raise ValueError("it isn't an entry of this version")
+    line, _, compressed = data[len(_MAGIC) :].partition(b"\n")
+    header = json.loads(line)
+    if header["key"] != key:
+        raise ValueError("it belongs to another program")
+    if hashlib.sha256(compressed).hexdigest() != header["sha256"]:
+        raise ValueError("its content is damaged")
+    return header, zlib.decompress(compressed)
+
+
+def store(key: str, lowered: Any, loaded: Any, seconds: float) -> None:
+    """Keep `loaded`, which took `seconds` to compile, for other processes, unless it is too quick or too small."""
+    home = folder()
+    if home is None or seconds < config.persistent_cache_min_compile_time_secs.value:
+        return
+    try:
+        payload = loaded.serialize()
+    except JaxRuntimeError:  # the platform can't
+        return
+    if len(payload) < config.persistent_cache_min_entry_size_bytes.value:
+        return
+    compressed = zlib.compress(payload, 1)
+    header = {
+        "key": key,
+        "name": lowered.request.name,
+        "seconds": round(seconds, 3),
+        "sha256": hashlib.sha256(compressed).hexdigest(),
+        "equation_ids": _equation_ids(lowered.module.module),
+    }
+    data = b"".join((_MAGIC, json.dumps(header).encode(), b"\n", compressed))
+    limit = config.compilation_cache_max_size.value
+    if 0 <= limit < len(data):
+        return
+    try:
+        _write(home / f"{key}{_SUFFIX}", data)
+        if limit >= 0:
+            _evict(home, limit)
+    except OSError as error:
+        _warn(f"an executable can't be stored in the compilation cache ({error})")
+
+
+def _write(path: pathlib.Path, data: bytes) -> None:
+    """Make a file appear with all of its content."""
+    temporary = path.with_name(f"{uuid.uuid4().hex}.temporary")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _evict(home: pathlib.Path, limit: int) -> None:
+    """Delete the entries that were not used for longest, until the rest fits into `limit` bytes.
+
+    Other processes may do the same at the same time; a file that is gone already is no error.
+    """
+    entries = []
+    now = time.time()
+    for path in home.iterdir():
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            if path.suffix == _SUFFIX:
+                entries.append((status.st_mtime, status.st_size, path))
+            elif path.suffix == ".temporary" and now - status.st_mtime > _ABANDONED_SECONDS:
+                path.unlink()
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= limit:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size
+
+
+def _equation_ids(module: Any) -> list[int]:
+    """Ids of equations in the locations of `module`, in the order of its operations.
+
+    Equal programs have their operations in equal order, so two such lists say which id became which.
+    """
+    ids: list[int] = []
+
+    def note(operation: Any) -> Any:
+        found = _EQUATION.search(str(operation.location))
+        ids.append(int(found[1]) if found else -1)
+        return mlir.ADVANCE
+
+    module.operation.walk(note, mlir.PRE_ORDER)
+    return ids

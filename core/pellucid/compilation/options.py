@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pellucid.base import config
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.errors import ArgumentTypeError, CompilerOptionError
+from pellucid.xla.compile import flag_names
 
 _MANY_CALLS = 3
 """From this many calls of one function on, calls are kept as calls on the CPU (decisions/0002)."""
@@ -24,6 +27,32 @@ def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
                 do='For example `{"xla_cpu_enable_fast_math": True}`.',
             )
     return tuple(sorted(options.items()))
+
+
+_UNKNOWN = re.compile(r"No such compile option: '(?P<name>[^']*)'")
+_BAD_VALUE = re.compile(r"While setting option (?P<name>\w+), (?P<problem>[^\n]*)")
+
+
+def error_for(text: str) -> CompilerOptionError | None:
+    """The error for XLA's message `text`, if it is about a compiler option."""
+    unknown = _UNKNOWN.search(text)
+    if unknown is not None:
+        name = unknown["name"]
+        close = difflib.get_close_matches(name, flag_names(), n=3)
+        return CompilerOptionError(
+            f"there is no compiler option {name!r}.",
+            do=f"Did you mean {' or '.join(map(repr, close))}?"
+            if close
+            else "Compiler options are XLA's flags, for example 'xla_cpu_enable_fast_math'.",
+        )
+    bad = _BAD_VALUE.search(text)
+    if bad is not None:
+        return CompilerOptionError(
+            f"the compiler option {bad['name']!r} does not take this value.",
+            got=bad["problem"],
+            do="Give bools as True or False, choices as their names.",
+        )
+    return None
 
 
 def overrides(

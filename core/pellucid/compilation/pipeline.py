@@ -14,6 +14,7 @@ from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
 from pellucid.compilation import disk_cache, options as xla_options
+from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
@@ -96,20 +97,24 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     overrides = xla_options.overrides(request.compiler_options, placement.platform, module.calls)
     options = compile_options(placement.devices, len(placement.devices), overrides)
 
-    def build(_: LoweredProgram) -> tuple[Any, str]:
-        cached = disk_cache.load(lowered, options, overrides)
+    def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:
+        key = disk_cache.key_of(lowered, options)
+        cached = disk_cache.load(key, lowered, options) if key is not None else None
         if cached is not None:
-            return cached, "disk"
+            return cached.loaded, "disk", cached.equation_ids
         before = time.perf_counter()
-        loaded = compile_module(
-            placement.client, module.module, placement.devices, options, module.host_callbacks
-        )
-        disk_cache.store(lowered, options, overrides, loaded, time.perf_counter() - before)
-        return loaded, "miss"
+        loaded = interruptible(
+            compile_module, placement.client, module.module, placement.devices, options,
+            module.host_callbacks,
+        )  # fmt: skip
+        if key is not None:
+            disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
+        return loaded, "miss", None
 
-    loaded, cache = run_pass("compile with XLA", build, lowered)
+    loaded, cache, equation_ids = run_pass("compile with XLA", build, lowered)
     seconds = time.perf_counter() - start
     executable = _executable(lowered, loaded)
+    executable.equation_ids = equation_ids
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
@@ -223,6 +228,6 @@ def _memory_key(aval: Any) -> Any:
 
 
 def _failed(name: str, error: Exception) -> PellucidError:
-    return CompilationError(f"the pass “{name}” failed.", got=str(error).splitlines()[:30])
+    return xla_options.error_for(str(error)) or CompilationError(f"the pass “{name}” failed.", got=str(error).splitlines()[:30])
 
 

@@ -20,6 +20,7 @@ from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
 from pellucid.xla.compile import hlo_cost, to_hlo
+from pellucid.xla.mlir import lasting_copy
 from pellucid.xla.pytree import flatten
 
 
@@ -182,6 +183,7 @@ class Lowered(Stage):
     def __init__(self, jitted: Any, program: Any, lowered: LoweredProgram) -> None:
         super().__init__(jitted, program)
         self._lowered = lowered
+        self._module: Any = None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
@@ -190,9 +192,13 @@ class Lowered(Stage):
         return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module itself: an MLIR module, or an XLA computation for "hlo"."""
+        """The module itself: an MLIR module, which stays in memory, or an XLA computation for "hlo"."""
         module = self._lowered.module.module
-        return to_hlo(module) if _dialect(dialect) == "hlo" else module
+        if _dialect(dialect) == "hlo":
+            return to_hlo(module)
+        if self._module is None:
+            self._module = lasting_copy(module)
+        return self._module
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimated flops, bytes and more of the program before optimization, by XLA."""

@@ -206,6 +206,10 @@ class ProgramColumns:
         listing: schema.ListingRecord | None,
     ) -> schema.ProgramRecord:
         """The finished record."""
+        literals = schema.LiteralColumns(
+            text=[self.string(text) for text, _ in self._literals],
+            type=[type_index for _, type_index in self._literals],
+        )
         return schema.ProgramRecord(
             key=self.key,
             name=self.name,
@@ -220,10 +224,7 @@ class ProgramColumns:
                 name=[name for name, _ in self._scopes], parent=[parent for _, parent in self._scopes]
             ),
             values=self.values,
-            literals=schema.LiteralColumns(
-                text=[self.string(text) for text, _ in self._literals],
-                type=[type_index for _, type_index in self._literals],
-            ),
+            literals=literals,
             equations=self.equations,
             bodies=self.bodies,
             costs=costs,

@@ -7,10 +7,12 @@ once; fusion makes the true figure smaller. What nobody can know is None: the tr
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.introspect import schema
 from pellucid.introspect.columns import array_bytes
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
@@ -263,12 +265,13 @@ def _bytes(equation: Equation, operands: Avals, results: Avals) -> float | None:
     return total
 
 
+@functools.lru_cache(maxsize=4096)
 def _bytes_of(aval: Any) -> int | None:
     return array_bytes(aval) if isinstance(aval, ShapedArray) else 0
 
 
 def _is_static(avals: Avals) -> bool:
-    return all(isinstance(d, int) for a in avals if isinstance(a, ShapedArray) for d in a.shape)
+    return None not in map(_bytes_of, avals)
 
 
 class CostModel:
@@ -353,7 +356,7 @@ _UNKNOWN_TRIPS = frozenset({"while", "cond", "sort", "custom_linear_solve", *_CO
 def bodies_of(equation: Equation) -> list[Body]:
     """The programs among the params of `equation`."""
     params = equation.params
-    if not subjaxprs(params):
+    if equation.primitive.remember_types or not subjaxprs(params):  # types are not remembered of what holds programs
         return []
     name = equation.primitive.name
     trips = None if name in _UNKNOWN_TRIPS else params.length if name == "scan" else 1
@@ -372,3 +375,17 @@ def bodies_of(equation: Equation) -> list[Body]:
 
 def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
+
+
+def cost_columns(rows: Sequence[Cost]) -> list[schema.CostColumn]:
+    """Costs of equations as columns."""
+    units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
+    return [
+        schema.CostColumn(name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows])
+        for i, (name, unit) in enumerate(units)
+    ]
+
+
+def _number(value: float | None) -> float | None:
+    """Whole numbers as integers: their text is shorter."""
+    return int(value) if value is not None and value == int(value) else value

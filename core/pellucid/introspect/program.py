@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.costs import Cost, CostModel, bodies_of
+from pellucid.introspect.costs import Cost, CostModel, bodies_of, cost_columns
+
 from pellucid.introspect.hlo import hlo_program
+from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
 from pellucid.introspect.stablehlo import stablehlo_program
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
@@ -68,11 +69,11 @@ def jaxpr_record(
     key: str | None = None,
     listing: bool = True,
     source_lines: bool = True,
-    copied_by: str = "",
+    made: Made | None = None,
 ) -> schema.ProgramRecord:
-    """The record of a jaxpr; `copied_by` names the transformation that made it by running another one again."""
+    """The record of a jaxpr; `made` says how it was made from another one."""
     name = name or name_of(jaxpr)
-    writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), copied_by)
+    writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), made or Made())
     return writer.write(jaxpr, listing=listing, source_lines=source_lines)
 
 
@@ -84,11 +85,11 @@ def name_of(jaxpr: Jaxpr) -> str:
 class _JaxprWriter:
     """Writes one jaxpr with everything inside into columns."""
 
-    def __init__(self, columns: ProgramColumns, copied_by: str) -> None:
+    def __init__(self, columns: ProgramColumns, made: Made) -> None:
         self.columns = columns
         self.spans = Spans(columns.string)
         self.costs = CostModel()
-        self.copied_by = copied_by
+        self.made = made
         self.bodies: dict[Jaxpr, int] = {}
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
@@ -151,7 +152,9 @@ class _JaxprWriter:
         bodies = bodies_of(equation)
         operands = [self.atom(a) for a in equation.operands]
         results = [self.bind(v, user_names.get(v, "")) for v in equation.results]
-        transformation, origins = origin_of(equation, self.copied_by)
+        span = self.spans.span(equation.source)
+        if bodies:
+            self.spans.calls.add(span)
         self.equation_index[equation] = self.columns.equation_count
         self.columns.equation(
             equation.id,
@@ -161,10 +164,10 @@ class _JaxprWriter:
             shown_params(equation),
             [(self.bodies[b.jaxpr], b.role, b.trips) for b in bodies],
             self.scope(equation.scope),
-            self.spans.span(equation.source),
+            span,
             ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
-            transformation,
-            [e.id for e in origins],
+            transformation_of(equation) or (self.made.by if equation.lineage is not None else ""),
+            [e.id for e in origins_of(equation, self.made.base)],
         )
         self.cost_rows.append(self.costs.equation(equation))
 
@@ -190,7 +193,7 @@ class _JaxprWriter:
             naming = self.spans.naming(self.spans.span(equation.source))
             if naming is None:
                 continue
-            _, origins = origin_of(equation, self.copied_by)
+            origins = origins_of(equation, self.made.base)
             if origins:
                 if not any(e.primitive is equation.primitive for e in origins):
                     continue
@@ -211,11 +214,12 @@ class _JaxprWriter:
         return names
 
     def listing(self, shown: Listing) -> schema.ListingRecord:
-        index = self.equation_index
-        return schema.ListingRecord(
-            text=shown.text,
-            line_equations=[-1 if e is None else index[e] for e in shown.line_equations],
-        )
+        rows: list[int] = []
+        for equation in shown.line_equations:
+            # A program that is only shown, because a param implies it, belongs to the equation that shows it.
+            row = -1 if equation is None else self.equation_index.get(equation, rows[-1] if rows else -1)
+            rows.append(row)
+        return schema.ListingRecord(text=shown.text, line_equations=rows)
 
 
 def shown_params(equation: Equation) -> list[tuple[str, str]]:
@@ -228,35 +232,3 @@ def _holds_program(value: Any) -> bool:
     if type(value) in (tuple, list):
         return any(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)
     return isinstance(value, (Jaxpr, ClosedJaxpr))
-
-
-def origin_of(equation: Equation, copied_by: str = "") -> tuple[str, Sequence[Equation]]:
-    """The transformation that made `equation`, and the equations that it was made from.
-
-    A copy made by running a program again is what it is a copy of: it has its transformation, if any, and it
-    comes from the copied equation. `copied_by` names the transformation that did so.
-    """
-    lineage = equation.lineage
-    if lineage is None:
-        return "", ()
-    if lineage.transformation != "replay":
-        return lineage.transformation, lineage.origins
-    if copied_by or not lineage.origins:
-        return copied_by, lineage.origins
-    return origin_of(lineage.origins[0])[0], lineage.origins
-
-
-def cost_columns(rows: Sequence[Cost]) -> list[schema.CostColumn]:
-    """Costs of equations as columns."""
-    units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
-    return [
-        schema.CostColumn(name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows])
-        for i, (name, unit) in enumerate(units)
-    ]
-
-
-def _number(value: float | None) -> float | None:
-    """Whole numbers as integers: their text is shorter."""
-    return int(value) if value is not None and value == int(value) else value
-
-

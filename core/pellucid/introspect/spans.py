@@ -34,6 +34,8 @@ class Spans:
         self._files: dict[str, int] = {}
         self._statements: list[Statements] = []
         self._namings: dict[int, Naming | None] = {}
+        self.calls: set[int] = set()
+        """Spans of equations that run other programs: what those return is not what the caller assigns."""
 
     def span(self, captured: Any) -> int:
         """The span of a captured source; -1 where no frame is the user's."""
@@ -82,7 +84,7 @@ class Spans:
             fate = self._statements[file].values.get((line, column, end_line, end_column))
             if isinstance(fate, Returned):
                 item = fate.item if item is None else item
-                span = caller
+                span = -1 if caller in self.calls else caller
             elif isinstance(fate, Assigned):
                 if item is None:
                     return Naming(span, fate.names)

@@ -79,7 +79,9 @@ def parsed(index: Any, shape: Shape) -> Index:
     for item in items:
         kind = type(item)
         if kind is slice:
-            entries.append(Window(0, shape[axis], 1) if item is _ALL else _window(item, shape[axis]))
+            entries.append(
+                Window(0, shape[axis], 1) if item is _ALL else _window(item, shape[axis])
+            )
             axis += 1
         elif kind is int:
             entries.append(Scalar(item))
@@ -89,7 +91,7 @@ def parsed(index: Any, shape: Shape) -> Index:
         elif kind is bool:
             flags.append(axis + len(flags))
             entries.append(Vector(np.zeros(int(item), np.int32)))
-        elif kind_of(type_of(item).dtype) == "bool":  # type: ignore[attr-defined]
+        elif kind_of(type_of(item).dtype) == "bool":
             vectors = _of_mask(item, shape, axis)
             entries += vectors
             axis += len(vectors)
@@ -186,7 +188,8 @@ def _of_mask(mask: Any, shape: Shape, axis: int) -> list[Vector]:
     expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
         raise IndexingError(
-            f"a mask needs the shape of the axes that it indexes, {expected}.", got=f"got bool{list(mask.shape)}"
+            f"a mask needs the shape of the axes that it indexes, {expected}.",
+            got=f"got bool{list(mask.shape)}",
         )
     return [Vector(places.astype(np.int32)) for places in np.nonzero(_concrete(mask))]
 

@@ -70,7 +70,8 @@ def _check_cast(array: Any, values: Any) -> None:
         return
     if any(isinstance(a.dtype, dtypes.ExtendedDType) for a in (array, values)):
         raise ArgumentTypeError(
-            "keys can only be replaced by keys of the same kind.", got=[f"array: {array!r}", f"values: {values!r}"]
+            "keys can only be replaced by keys of the same kind.",
+            got=[f"array: {array!r}", f"values: {values!r}"],
         )
     if not dtypes.safe_to_cast(values, array):
         warnings.warn(
@@ -97,7 +98,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
     original: Any = type_of(x)
     arranged = arrangement(index.entries)
     flagged = with_flags(x, index)
-    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)  # type: ignore[attr-defined]
+    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)
     flagged, values = _of_one_dtype(flagged, values)
     if values is not None:
         values = _shaped(values, places, arranged.new_axes)
@@ -111,7 +112,12 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
     numbers = as_scatter(places.numbers)
     if update.is_function:
         result = scatter_apply(
-            flagged, places.indices, update.operation, numbers, update_shape=places.shape, **promises
+            flagged,
+            places.indices,
+            update.operation,
+            numbers,
+            update_shape=places.shape,
+            **promises,
         )
     else:
         result = update.operation(flagged, places.indices, values, numbers, **promises)
@@ -182,11 +188,17 @@ class IndexUpdateHelper:
 def _check_no_sharding(out_sharding: Any) -> None:
     if out_sharding is not None:
         raise ArgumentValueError(
-            "x.at[...]: `out_sharding` is not supported.", do="Use `with_sharding_constraint` on the result."
+            "x.at[...]: `out_sharding` is not supported.",
+            do="Use `with_sharding_constraint` on the result.",
         )
 
 
-def _method(name: str, operation: Callable[..., Any], doc: str, then: Callable[[Any, Any], Any] | None = None) -> Any:
+def _method(
+    name: str,
+    operation: Callable[..., Any],
+    doc: str,
+    then: Callable[[Any, Any], Any] | None = None,
+) -> Any:
     """A method of `IndexUpdateRef` that takes values."""
 
     def method(
@@ -202,7 +214,7 @@ def _method(name: str, operation: Callable[..., Any], doc: str, then: Callable[[
         _check_no_sharding(out_sharding)
         kind = GatherScatterMode.from_any(mode)
         update = Update(
-            operation, then, False, bool(indices_are_sorted), bool(unique_indices), kind,  # noqa: FBT003
+            operation, then, False, bool(indices_are_sorted), bool(unique_indices), kind,
             bool(wrap_negative_indices),
         )  # fmt: skip
         return updated(self.array, self.index, values, update)
@@ -247,10 +259,16 @@ class IndexUpdateRef:
         Array(0, dtype=int32)
         """
         _check_no_sharding(out_sharding)
-        kind = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+        kind = (
+            GatherScatterMode.PROMISE_IN_BOUNDS
+            if mode is None
+            else GatherScatterMode.from_any(mode)
+        )
         filled = kind is GatherScatterMode.FILL_OR_DROP
-        fill = fill_param(type_of(self.array).dtype, fill_value) if filled else None  # type: ignore[attr-defined]
-        lookup = Lookup(bool(indices_are_sorted), bool(unique_indices), kind, fill, bool(wrap_negative_indices))
+        fill = fill_param(type_of(self.array).dtype, fill_value) if filled else None
+        lookup = Lookup(
+            bool(indices_are_sorted), bool(unique_indices), kind, fill, bool(wrap_negative_indices)
+        )
         return taken(self.array, self.index, lookup)
 
     def apply(
@@ -268,7 +286,7 @@ class IndexUpdateRef:
         Array([ 1, -2, -3], dtype=int32)
         """
         update = Update(
-            func, None, True, bool(indices_are_sorted), bool(unique_indices),  # noqa: FBT003
+            func, None, True, bool(indices_are_sorted), bool(unique_indices),
             GatherScatterMode.from_any(mode), bool(wrap_negative_indices),
         )  # fmt: skip
         return updated(self.array, self.index, None, update)
@@ -290,13 +308,25 @@ class IndexUpdateRef:
         """,
     )  # fmt: skip
     subtract = _method("subtract", scatter_sub, """`x` with `values` subtracted at `index`.""")
-    multiply = _method("multiply", scatter_mul, """`x` with the elements at `index` multiplied by `values`.""")
+    multiply = _method(
+        "multiply", scatter_mul, """`x` with the elements at `index` multiplied by `values`."""
+    )
     mul = multiply
     divide = _method(
-        "divide", scatter_mul, """`x` with the elements at `index` divided by `values`.""", elementwise.true_divide.python
+        "divide",
+        scatter_mul,
+        """`x` with the elements at `index` divided by `values`.""",
+        elementwise.true_divide.python,
     )
     power = _method(
-        "power", scatter_mul, """`x` with the elements at `index` raised to the powers `values`.""", elementwise.power.python
+        "power",
+        scatter_mul,
+        """`x` with the elements at `index` raised to the powers `values`.""",
+        elementwise.power.python,
     )
-    min = _method("min", scatter_min, """`x` with the lesser of the elements at `index` and `values`.""")
-    max = _method("max", scatter_max, """`x` with the greater of the elements at `index` and `values`.""")
+    min = _method(
+        "min", scatter_min, """`x` with the lesser of the elements at `index` and `values`."""
+    )
+    max = _method(
+        "max", scatter_max, """`x` with the greater of the elements at `index` and `values`."""
+    )

@@ -14,9 +14,23 @@ import numpy as np
 
 from pellucid.base.errors import IndexingError, ShapeError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.index_entries import Entry, Index, NewAxis, Scalar, Vector, Window, parsed, vectors_of
+from pellucid.numpy.index_entries import (
+    Entry,
+    Index,
+    NewAxis,
+    Scalar,
+    Vector,
+    Window,
+    parsed,
+    vectors_of,
+)
 from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, broadcast_to, expand_dims
+from pellucid.primitives.broadcasting import (
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcast_to,
+    expand_dims,
+)
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
@@ -56,12 +70,12 @@ def getitem(x: Any, index: Any) -> Any:
 
 @numpy_function
 def _element(x: Any, index: Any) -> Any:
-    return take(x, parsed(index, type_of(x).shape), _PLAIN)  # type: ignore[attr-defined]
+    return take(x, parsed(index, type_of(x).shape), _PLAIN)
 
 
 def taken(x: Any, index: Any, lookup: Lookup) -> Any:
     """`x[index]` by one compiled call, or by equations under a trace."""
-    found = parsed(index, type_of(x).shape)  # type: ignore[attr-defined]
+    found = parsed(index, type_of(x).shape)
     if not context.trace.is_eager:
         return take(x, found, lookup)
     structure, operands = taken_apart(found)
@@ -147,7 +161,7 @@ def with_flags(x: Any, index: Index) -> Any:
 
 def _empty(x: Any, shape: Shape) -> Any:
     """An array of `shape`, which has no elements, of the type of `x`."""
-    zeros = (0,) * type_of(x).ndim  # type: ignore[attr-defined]
+    zeros = (0,) * type_of(x).ndim
     return reshape(static_slice(x, zeros, zeros), shape)
 
 
@@ -205,11 +219,13 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
 def check_not_empty(size: int, axis: int, shape: Shape) -> None:
     """Raise IndexingError if an element of an axis of `size` 0 is wanted."""
     if size == 0:
-        raise IndexingError(f"an array of shape {shape} has no elements along axis {axis} to choose from.")
+        raise IndexingError(
+            f"an array of shape {shape} has no elements along axis {axis} to choose from."
+        )
 
 
 def _cut(x: Any, cut: Cut) -> Any:
-    shape = type_of(x).shape  # type: ignore[attr-defined]
+    shape = type_of(x).shape
     zeros = [0] * len(shape)
     strided = any(stride > 1 for stride in cut.strides)
     if all(type(start) is int for start in cut.starts):
@@ -266,7 +282,7 @@ def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
 
 
 def _common_shape(vectors: Sequence[Vector]) -> Shape:
-    shapes = [type_of(v.index).shape for v in vectors]  # type: ignore[attr-defined]
+    shapes = [type_of(v.index).shape for v in vectors]
     try:
         return broadcast_shapes(*shapes)
     except ShapeError:
@@ -293,7 +309,9 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     """The windows that an index names in an array of `shape`."""
     batch: list[int] = []  # sizes of the axes of the result that are no axes of windows
     block: range = range(0)
-    strided: list[int] = []  # for each window with gaps, the axis of the indices that goes over its elements
+    strided: list[
+        int
+    ] = []  # for each window with gaps, the axis of the indices that goes over its elements
     offset_dims: list[int] = []
     result: list[int] = []
     backwards: list[int] = []
@@ -343,7 +361,9 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     ]
     windows = {axis for axis, e in enumerate(indexing) if type(e) is Window and e.is_contiguous}
     numbers = GatherDimensionNumbers(
-        tuple(offset_dims), tuple([a for a in range(len(shape)) if a not in windows]), tuple(index_map)
+        tuple(offset_dims),
+        tuple([a for a in range(len(shape)) if a not in windows]),
+        tuple(index_map),
     )
     indices = concatenate(vectors, len(batch)) if vectors else np.zeros(0, dtype)
     return Places(indices, numbers, tuple(sizes), tuple(result), backwards)

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.numpy import creation, elementwise, index_update, indexing, manipulation
+from pellucid.numpy import (
+    creation,
+    elementwise,
+    index_update,
+    indexing,
+    manipulation,
+    products,
+    reductions,
+    sorting,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import convert
 from pellucid.primitives.conversion import bitcast_convert_type
@@ -158,6 +167,14 @@ def _view(x: Any, dtype: Any = None, type: None = None) -> Any:
     return x if dtype is None else bitcast_convert_type(x, np.dtype(dtype))
 
 
+def _matmul(x: Any, y: Any) -> Any:
+    return products.matmul(x, y) if is_array_like(y) else NotImplemented
+
+
+def _matmul_reversed(x: Any, y: Any) -> Any:
+    return products.matmul(y, x) if is_array_like(y) else NotImplemented
+
+
 METHODS: dict[str, Any] = {
     "astype": astype, "clip": elementwise.clip, "conj": elementwise.conjugate, "conjugate": elementwise.conjugate,
     "copy": lambda x: creation.array(x, copy=True), "diagonal": manipulation.diagonal,
@@ -165,7 +182,12 @@ METHODS: dict[str, Any] = {
     "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,
     "swapaxes": manipulation.swapaxes, "transpose": _transpose, "view": _view, "__iter__": _iterate,
     "__contains__": _contains, "__round__": _round, "__getitem__": indexing.getitem,
-    "__setitem__": index_update.setitem,
+    "__setitem__": index_update.setitem, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
+    "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
+    "argsort": sorting.argsort, "cumprod": reductions.cumprod, "cumsum": reductions.cumsum, "dot": products.dot,
+    "max": reductions.max, "mean": reductions.mean, "min": reductions.min, "prod": reductions.prod,
+    "ptp": reductions.ptp, "sort": sorting.sort, "std": reductions.std, "sum": reductions.sum,
+    "trace": reductions.trace, "var": reductions.var,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
@@ -196,6 +218,6 @@ def install() -> None:
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
         setattr(ArrayImpl, f"__{name}__", function)
     for cls in (Tracer, ArrayImpl):
-        cls.__pow__ = _power  # type: ignore[attr-defined]
+        cls.__pow__ = _power
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)

@@ -6,24 +6,20 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import tree
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, CompilationError
+from pellucid.base.errors import ArgumentValueError, CompilationError
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.padding import inserted
-from pellucid.runtime import array as array_module
-from pellucid.runtime.transfer import copied, move, put_host
+from pellucid.runtime import transfer
+from pellucid.runtime.transfer import leaves_to_put, put_leaf, sharding_for
 from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
-from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.xla import arrays
-from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.shardings import Device
 
 
 class ArrayCopySemantics(enum.Enum):
@@ -58,9 +54,12 @@ class DevicePut(Primitive[DevicePutParams]):
 
     def run(self, operands: tuple[Any, ...], params: DevicePutParams) -> list[Any]:
         return [
-            placed(x, destination, semantics)
+            put_leaf(
+                x, destination, donate=semantics is ArrayCopySemantics.DONATE_INPUT,
+                may_alias=False if semantics is ArrayCopySemantics.ALWAYS_COPY else None,
+            )
             for x, destination, semantics in zip(operands, params.devices, params.copy_semantics, strict=True)
-        ]
+        ]  # fmt: skip
 
     def abstract_eval(self, avals: tuple[Any, ...], params: DevicePutParams) -> Sequence[ShapedArray]:
         return [
@@ -104,7 +103,8 @@ class DevicePut(Primitive[DevicePutParams]):
             if several or _kind(destination) not in (None, "device"):
                 raise CompilationError(
                     f"device_put to {destination} is not supported inside a compiled function.",
-                    do="Use `with_sharding_constraint` there, or put the result outside.",
+                    do="Put the value there before or after it; to lay it out over a mesh, use "
+                    "`with_sharding_constraint`.",
                 )
         return operands
 
@@ -129,37 +129,6 @@ def _batched_place(place: Any, dim: BatchDim) -> Any:
     return place.with_spec(PartitionSpec(*inserted(axes, dim, None)))
 
 
-def placed(x: Any, destination: Any, semantics: ArrayCopySemantics) -> Any:
-    """`x` at its destination, moved now."""
-    aval: Any = type_of(x)
-    if type(x) is not ArrayImpl:
-        sharding = array_module.default_sharding() if destination is None else _sharding(destination, None)
-        return put_host(x, aval, sharding, committed=destination is not None)
-    array_module.check_not_deleted(x)
-    if destination is None:
-        return copied(x) if semantics is ArrayCopySemantics.ALWAYS_COPY else x
-    sharding = _sharding(destination, x)
-    if sharding == x.sharding:
-        if semantics is ArrayCopySemantics.ALWAYS_COPY:
-            x = copied(x)
-        return x if x.committed else arrays.assemble(x.aval, sharding, arrays.shards_of(x), committed=True)
-    moved = move(x, sharding, committed=True)
-    if semantics is ArrayCopySemantics.DONATE_INPUT:
-        x.delete()
-    return moved
-
-
-def _sharding(destination: Any, x: Any) -> Any:
-    """The sharding that a destination means for array `x` (None: a host value)."""
-    if isinstance(destination, MemorySpace):
-        old = array_module.default_sharding() if x is None else x.sharding
-        kind = destination.memory_kind
-        return old if kind is None else old.with_memory_kind(kind)
-    if isinstance(destination, Sharding):
-        return destination
-    return make_single_device_sharding(destination)
-
-
 def device_put(
     x: Any,
     device: Any = None,
@@ -172,33 +141,28 @@ def device_put(
 
     `device`, `src`, `donate` and `may_alias` may be trees that are prefixes of `x`. Without a device, what is on
     the host goes to the default device and the rest stays. `may_alias=False` copies in any case, `donate` gives
-    the memory of `x` away. `src` says where a value is, where a trace can't know it: there its cotangent goes.
+    the memory of `x` away. `src` says where `x` is; a trace can't know it, and cotangents go there.
 
     >>> device_put({"a": 1.5})
     {'a': Array(1.5, dtype=float32, weak_type=True)}
     """
-    leaves, structure = tree.tree_flatten(x)
-
-    def for_each(prefix: Any) -> list[Any]:
-        if prefix is None or not isinstance(prefix, (dict, list, tuple)):
-            return [prefix] * len(leaves)
-        return tree.broadcast_prefix(prefix, x, is_leaf=lambda node: node is None)
-
-    devices = for_each(device)
-    for destination in devices:
-        if destination is not None and not isinstance(destination, (Device, Sharding, MemorySpace)):
-            raise ArgumentTypeError(
-                "device_put needs a device, a sharding or a memory space as destination.",
-                got=f"got {type(destination).__name__}",
-            )
-    semantics = [_semantics(d, a) for d, a in zip(for_each(donate), for_each(may_alias), strict=True)]
-    params = DevicePutParams(tuple(semantics), tuple(devices), tuple(for_each(src)))
-    return structure.unflatten(bind(device_put_p, *leaves, params=params) if leaves else ())
+    if context.trace.is_eager:
+        return transfer.device_put(x, device, src=src, donate=donate, may_alias=may_alias)
+    leaves, structure, places = leaves_to_put(x, device, src, donate, may_alias)
+    if not leaves:
+        return x
+    for destination, source, _, _ in places:
+        for place in (destination, source):
+            if not isinstance(place, MemorySpace):
+                sharding_for(place)  # raises for what is no place
+    devices, srcs, *_ = zip(*places, strict=True)
+    semantics = tuple([_semantics(donate, may_alias) for _, _, donate, may_alias in places])
+    return structure.unflatten(bind(device_put_p, *leaves, params=DevicePutParams(semantics, devices, srcs)))
 
 
 def _semantics(donate: bool, may_alias: bool | None) -> ArrayCopySemantics:
     if donate and may_alias:
-        raise ArgumentValueError("device_put can't both donate a value and let the result share its memory.")
+        raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
     if donate:
         return ArrayCopySemantics.DONATE_INPUT
     return ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT

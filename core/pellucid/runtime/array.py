@@ -211,7 +211,7 @@ def check_not_deleted(array: Any) -> None:
     )
 
 
-class Memory:
+class SharedMemory:
     """What arrays over the same memory know together."""
 
     __slots__ = ("is_exported",)
@@ -221,17 +221,17 @@ class Memory:
         """Whether a capsule was made of it, which another library may still hold."""
 
 
-def memory_of(array: Any) -> Memory:
+def shared_memory_of(array: Any) -> SharedMemory:
     """The facts that `array` shares with other arrays over its memory; `share_memory` makes them share."""
     found = getattr(array, "_memory", None)
     if found is None:
-        found = array._memory = Memory()
+        found = array._memory = SharedMemory()
     return found
 
 
 def share_memory(alias: Any, array: Any) -> Any:
     """Note that `alias`, which is returned, lies over the memory of `array`."""
-    alias._memory = memory_of(array)
+    alias._memory = shared_memory_of(array)
     return alias
 
 

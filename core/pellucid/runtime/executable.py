@@ -54,6 +54,8 @@ class Executable:
         self.has_side_effects = has_side_effects
         self.keep_alive = keep_alive
         self.calls_host = calls_host
+        self.equation_ids: dict[int, int] | None = None
+        """For a program from disk: from the equation ids in its metadata to this process's."""
         self._allocated_bytes: int | None = None
         self.const_sharding = self.in_shardings[: len(consts)]
         self.consts = [

@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.runtime import platforms
-from pellucid.runtime.array import check_not_deleted, memory_of, method
+from pellucid.runtime.array import check_not_deleted, shared_memory_of, method
 from pellucid.runtime.transfer import copied, device_put
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.xla import arrays
@@ -83,7 +83,7 @@ def _dlpack(
     elif copy:
         array = copied(array)
     else:
-        memory_of(array).is_exported = True
+        shared_memory_of(array).is_exported = True
     return arrays.to_dlpack(array, stream, max_version=max_version, copied=bool(copy) or wanted != here)
 
 

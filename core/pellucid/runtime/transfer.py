@@ -32,6 +32,7 @@ from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.layout import AutoLayout, Format
+from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.tracing.values import type_of
@@ -205,8 +206,8 @@ def device_put(
 ) -> Any:
     """`x`, a tree of arrays, with every leaf on `device`.
 
-    `device` is a device, a sharding, a format, None (the default device for host values; arrays stay where they
-    are), or a tree of these that is a prefix of `x`; so may be `donate` (the leaves' memory may be reused: a leaf
+    `device` is a device, a sharding, a format, a memory space, None (the default device for host values; arrays
+    stay where they are), or a tree of these that is a prefix of `x`; so may be `donate` (the leaves' memory may be reused: a leaf
     that leaves its device is deleted) and `may_alias` (False: never the memory of an array that is already
     there). `src` is where the leaves are now, and is only checked. Arrays put on a stated device are committed to it.
 
@@ -215,23 +216,31 @@ def device_put(
     >>> device_put({"w": np.ones(2, np.float32)})
     {'w': Array([1., 1.], dtype=float32)}
     """
-    leaves, tree = tree_flatten(x)
-
-    def each(prefix: Any, name: str) -> list[Any]:
-        if isinstance(prefix, (bool, type(None), Device, Sharding, Format)):
-            return [prefix] * len(leaves)
-        return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
-
-    everything = zip(
-        leaves, each(device, "device"), each(src, "src"), each(donate, "donate"),
-        each(may_alias, "may_alias"), strict=True,
-    )  # fmt: skip
+    leaves, tree, places = leaves_to_put(x, device, src, donate, may_alias)
     try:
-        results = [put_leaf(*one) for one in everything]
+        results = [put_leaf(leaf, *place) for leaf, place in zip(leaves, places, strict=True)]
     except ArgumentTypeError:
         _check_leaves("device_put", x)
         raise
     return tree.unflatten(results)
+
+
+def leaves_to_put(
+    x: Any, device: Any, src: Any, donate: Any, may_alias: Any
+) -> tuple[list[Any], Any, list[tuple[Any, Any, Any, Any]]]:
+    """The leaves of `x`, its structure, and for each leaf (device, src, donate, may_alias)."""
+    leaves, tree = tree_flatten(x)
+
+    def each(prefix: Any, name: str) -> list[Any]:
+        if isinstance(prefix, (bool, type(None), Device, Sharding, Format, MemorySpace)):
+            return [prefix] * len(leaves)
+        return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
+
+    places = zip(
+        each(device, "device"), each(src, "src"), each(donate, "donate"), each(may_alias, "may_alias"),
+        strict=True,
+    )  # fmt: skip
+    return leaves, tree, list(places)
 
 
 def put_leaf(
@@ -240,6 +249,8 @@ def put_leaf(
     """`device_put` of one array."""
     if donate and may_alias:
         raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
+    if isinstance(device, MemorySpace):
+        device = _in_space(x, device)
     sharding = sharding_for(device)
     if type(x) is not ArrayImpl:
         aval: Any = type_of(x)
@@ -266,6 +277,13 @@ def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any
     if sharding is x._sharding and committed == x._committed:
         return x
     return share_memory(arrays.assemble(x.aval, sharding, _parts(x), committed), x)
+
+
+def _in_space(x: Any, space: MemorySpace) -> Any:
+    """The sharding of `x` in a memory space; None where it may stay."""
+    if space.memory_kind is None:
+        return None
+    return (x._sharding if type(x) is ArrayImpl else default_sharding()).with_memory_kind(space.memory_kind)
 
 
 def sharding_for(device: Any) -> Any:

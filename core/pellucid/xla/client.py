@@ -33,12 +33,18 @@ def cpu_device_count(asked: int) -> int:
 def make_cpu_client(n_devices: int, **distributed: Any) -> Client:
     """A CPU client with `n_devices` virtual devices.
 
-    With more devices than threads, collectives of programs in flight starve each other and hang; the
-    number of threads can only be set here, before the client starts.
+    With more devices than threads, collectives of programs in flight starve each other: they hang, or end the
+    process. The number of threads is read from the environment when a client starts; one that the user chose
+    is kept.
     """
-    if "NPROC" not in os.environ:
-        os.environ.setdefault("PJRT_NPROC", str(max(os.cpu_count() or 1, 2 * n_devices)))
-    return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=n_devices, **distributed)
+    chosen = "PJRT_NPROC" in os.environ or "NPROC" in os.environ
+    if not chosen:
+        os.environ["PJRT_NPROC"] = str(max(os.cpu_count() or 1, 2 * n_devices))
+    try:
+        return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=n_devices, **distributed)
+    finally:
+        if not chosen:
+            del os.environ["PJRT_NPROC"]
 
 
 def answer_lookups(

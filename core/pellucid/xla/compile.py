@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-import io
+import functools
+import importlib.metadata
+import mmap
+import pathlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +14,10 @@ import numpy as np
 from jaxlib import _jax
 from jaxlib import cpu_feature_guard as _cpu_feature_guard  # noqa: F401  (refuses unsupported CPUs)
 
+from pellucid.xla.mlir import bytecode
 
+
+jaxlib_version: str = importlib.metadata.version("jaxlib")
 CompileOptions = _jax.CompileOptions
 JaxRuntimeError = _jax.JaxRuntimeError
 LoadedExecutable = _jax.LoadedExecutable
@@ -42,6 +49,34 @@ def compile_module(
     return client.compile_and_load(
         module, _jax.DeviceList(tuple(devices)), options, list(host_callbacks)
     )
+
+
+_A_FLAG = b"xla_cpu_enable_fast_math"
+_FLAGS_AROUND = 1 << 17
+"""Bytes to both sides of one flag's name in which the names of all flags lie (they are about 30 kB)."""
+
+
+@functools.cache
+def flag_names() -> frozenset[str]:
+    """Names of XLA's flags, which compiler options are.
+
+    XLA doesn't tell them, so they are read off the description of its options in the library's file (0.2 s).
+    """
+    library = pathlib.Path(_jax.__file__).with_name("libjax_common.so")
+    try:
+        with (
+            library.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory,
+        ):
+            found: set[bytes] = set()
+            at = memory.find(_A_FLAG)
+            while at >= 0:
+                around = memory[max(at - _FLAGS_AROUND, 0) : at + _FLAGS_AROUND]
+                found = max(found, set(re.findall(rb"\bxla_[a-z0-9_]{3,70}", around)), key=len)
+                at = memory.find(_A_FLAG, at + _FLAGS_AROUND)
+    except OSError:
+        return frozenset()
+    return frozenset(name.decode() for name in found)
 
 
 def deserialize(
@@ -79,16 +114,9 @@ def allocated_bytes(loaded: LoadedExecutable) -> int:
     return stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
 
 
-def module_bytecode(module: Any) -> bytes:
-    """The module as MLIR bytecode."""
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(file=buffer)
-    return buffer.getvalue()
-
-
 def to_hlo(module: Any) -> Any:
     """The XLA computation of a StableHLO module."""
-    return _jax.mlir.mlir_module_to_xla_computation(module_bytecode(module), False, False)
+    return _jax.mlir.mlir_module_to_xla_computation(bytecode(module), False, False)
 
 
 def hlo_cost(client: Any, computation: Any) -> dict[str, float]:

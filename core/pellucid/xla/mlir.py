@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,42 @@ def new_context() -> ir.Context:
     context.load_all_available_dialects()
     context.enable_multithreading(False)
     return context
+
+
+ADVANCE = ir.WalkResult.ADVANCE
+PRE_ORDER = ir.WalkOrder.PRE_ORDER
+
+
+def bytecode_without_locations(module: ir.Module) -> bytes:
+    """The module as MLIR bytecode that says nothing of where its operations come from."""
+    with module.context:
+        copy = ir.Module.parse(bytecode(module))
+        PassManager.parse("builtin.module(strip-debuginfo)").run(copy.operation)
+    return bytecode(copy)
+
+
+_lasting_context: list[ir.Context] = []
+_lasting_modules: list[ir.Module] = []
+
+
+def lasting_copy(module: ir.Module) -> ir.Module:
+    """A copy of `module` that stays for as long as the process, for users who may keep its operations.
+
+    Reading an operation after its module has gone ends the process, and an operation doesn't keep its
+    module. All copies share one context, so that only their operations take memory.
+    """
+    if not _lasting_context:
+        _lasting_context.append(new_context())
+    copy = ir.Module.parse(bytecode(module), _lasting_context[0])
+    _lasting_modules.append(copy)
+    return copy
+
+
+def bytecode(module: ir.Module) -> bytes:
+    """The module as MLIR bytecode."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(file=buffer)
+    return buffer.getvalue()
 
 
 def _integer(width: int, signed: bool) -> Callable[[], ir.Type]:

@@ -134,8 +134,7 @@ export class ProgramExplorer {
   /** Selects an equation in every pane. */
   async goTo(equation: number): Promise<void> {
     await this.graph.goTo(equation);
-    this.text.setLinked([equation], true);
-    this.source?.setLinked([equation], true);
+    this.lightTexts([equation], null, this.side);
   }
 
   /** Lights up equations in every pane, as if the pointer were over them somewhere else. */
@@ -145,20 +144,30 @@ export class ProgramExplorer {
 
   // Links between the panes
 
+  /** Lights up equations that are pointed at in one pane; with none, the selected ones again. */
   private link(equations: ArrayLike<number>, from: Pane | null): void {
     const list = Array.from({ length: Math.min(equations.length, 5000) }, (_, i) => equations[i]!);
     if (from !== 'graph') {
       this.graph.setLinked(list, from !== null && list.length === 1);
     }
-    if (from !== 'text') {
-      this.text.setLinked(list, this.side === 'text' && from !== null);
-    }
-    if (this.source !== null && this.sourceLines !== null) {
-      this.sourceLines.mark(list.length === 1 ? list[0]! : -1);
-      this.source.setLinked(list, from !== 'source' && this.side === 'source');
+    if (list.length === 0) {
+      this.lightTexts(this.graph.selected?.equations ?? [], null, null);
+    } else {
+      this.lightTexts(list, from, from === null ? null : this.side);
     }
     if (from !== null) {
       this.events.onHover?.(this.program, list);
+    }
+  }
+
+  /** Lights up equations in all texts but one, and brings them into sight in one of these. */
+  private lightTexts(equations: ArrayLike<number>, except: Pane | null, moved: Pane | null): void {
+    if (except !== 'text') {
+      this.text.setLinked(equations, moved === 'text');
+    }
+    if (this.source !== null && this.sourceLines !== null && except !== 'source') {
+      this.sourceLines.mark(equations.length === 1 ? equations[0]! : -1);
+      this.source.setLinked(equations, moved === 'source');
     }
   }
 
@@ -173,8 +182,7 @@ export class ProgramExplorer {
     this.inspector.show(box, this.overlays);
     this.showTrail(box);
     if (box !== null) {
-      this.text.setLinked(box.equations, true);
-      this.source?.setLinked(box.equations, true);
+      this.lightTexts(box.equations, null, this.side);
       this.events.onSelect?.(this.program, box.equations);
     }
   }
@@ -488,11 +496,7 @@ export class ProgramExplorer {
     this.element.dataset['pane'] = pane;
     this.tabs.forEach((tab, name) => tab.setAttribute('aria-selected', String(name === pane)));
     this.panes.forEach((element, name) => (element.hidden = name !== pane));
-    const equations = this.graph.selected?.equations;
-    if (equations !== undefined) {
-      this.text.setLinked(equations, pane === 'text');
-      this.source?.setLinked(equations, pane === 'source');
-    }
+    this.lightTexts(this.graph.selected?.equations ?? [], null, pane);
   }
 
   /** A narrow view shows one pane at a time, the graph first. */

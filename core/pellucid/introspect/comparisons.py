@@ -1,0 +1,124 @@
+"""Several programs at once: one function at its stages, after transformations, before and after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pellucid.base.errors import ArgumentValueError
+from pellucid.higher_order.jitted import jit
+from pellucid.higher_order.stages import make_jaxpr
+from pellucid.introspect.lineage import Made
+from pellucid.introspect.links import link, link_siblings, record_of
+from pellucid.introspect.program import jaxpr_record, name_of, program
+from pellucid.introspect.schema import DiffRecord, LadderRecord, LensRecord, LinkRecord, ProgramRecord
+from pellucid.introspect.stablehlo import equations_by_id
+from pellucid.ir.jaxpr import Jaxpr
+from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.ir.rules import BatchAxis
+from pellucid.transforms.arguments import is_differentiable
+from pellucid.transforms.jvp import jvp_jaxpr
+from pellucid.transforms.linearize import linearize_jaxpr
+from pellucid.transforms.transpose import transpose_jaxpr
+from pellucid.transforms.vmap import batch_jaxpr
+
+
+def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
+    """The function at its stages for these arguments: jaxpr, StableHLO, optimized HLO, and what came of what.
+
+    Compiles the function if it isn't compiled yet.
+
+    >>> record = lens(lambda x: x * 2.0, 1.0)
+    >>> [p.dialect for p in record.programs], [(l.relation, len(l.source_ids)) for l in record.links]
+    (['jaxpr', 'stablehlo', 'hlo'], [('lower', 1), ('compile', 1), ('compile', 1)])
+    """
+    jitted = function if hasattr(function, "jitted") else jit(function)
+    traced = jitted.trace(*args)
+    lowered = traced.lower()
+    before, middle, after = program(traced), program(lowered), program(lowered.compile())
+    return LensRecord(
+        name=traced.fun_name,
+        programs=[before, middle, after],
+        links=[link(before, middle, "lower"), link(middle, after, "compile"), link(before, after, "compile")],
+    )
+
+
+TRANSFORMATIONS = ("jvp", "linearize", "transpose", "vmap")
+
+
+def ladder(
+    function: Callable[..., Any],
+    *args: Any,
+    transformations: Sequence[str] = TRANSFORMATIONS,
+    batch_size: int = 8,
+) -> LadderRecord:
+    """The program of a function, then after each of several transformations, and what came of what.
+
+    `jvp` has values and tangents; `linearize` the linear program of the tangents at a point, with residuals as its
+    first inputs; `transpose` the same reversed, which is the backward pass; `vmap` the program on `batch_size`
+    arguments at once.
+
+    >>> record = ladder(lambda x: x * 2.0, 1.0, transformations=("jvp", "transpose"))
+    >>> record.transformations, [len(p.equations.id) for p in record.programs]
+    (['', 'jvp', 'transpose'], [1, 2, 1])
+    """
+    unknown = set(transformations) - set(TRANSFORMATIONS)
+    if unknown:
+        raise ArgumentValueError(
+            f"ladder knows no transformation {sorted(unknown)[0]!r}.", do=f"Use some of {', '.join(TRANSFORMATIONS)}."
+        )
+    closed = make_jaxpr(function)(*args)
+    jaxpr = constants_as_inputs(closed.jaxpr)
+    name = name_of(jaxpr)
+    first = jaxpr_record(closed.jaxpr, key=f"{name}:jaxpr")
+    base = frozenset(equations_by_id(jaxpr))
+    programs, links = [first], []
+    for transformation in transformations:
+        made = jaxpr_record(
+            transformed(jaxpr, transformation, batch_size), name=name, key=f"{name}:{transformation}",
+            made=Made(transformation, base),
+        )  # fmt: skip
+        links.append(link(first, made, transformation))
+        if len(programs) > 1:
+            links.append(link_siblings(programs[-1], made, transformation))
+        programs.append(made)
+    return LadderRecord(name=name, transformations=["", *transformations], programs=programs, links=links)
+
+
+def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:
+    """What one of `TRANSFORMATIONS` makes of a program without constants."""
+    if transformation == "vmap":
+        dims = [0 if hasattr(aval, "shape") else None for aval in jaxpr.in_avals]
+        return batch_jaxpr(jaxpr, BatchAxis(batch_size), dims, True).program.jaxpr
+    nonzero = [is_differentiable(aval) for aval in jaxpr.in_avals]
+    if transformation == "jvp":
+        return jvp_jaxpr(jaxpr, nonzero, False).program.jaxpr
+    linear = linearize_jaxpr(jaxpr, nonzero).linear.jaxpr
+    if transformation == "linearize":
+        return linear
+    n_residuals = len(linear.invars) - sum(nonzero)
+    is_linear = [False] * n_residuals + [True] * sum(nonzero)
+    return transpose_jaxpr(linear, is_linear, [True] * len(linear.outvars), True).program.jaxpr
+
+
+def diff(before: Any, after: Any, *args: Any) -> DiffRecord:
+    """Two programs to compare: anything that `program` takes; functions both get `args`.
+
+    Equations that are the very same, or that one program's transformation took from the other, are matched;
+    the viewer matches the others by what they do.
+    """
+    first, second = (
+        x if isinstance(x, ProgramRecord) else program(x, *args, key=f"{side}") if callable(x) else program(x, key=side)
+        for side, x in (("before", before), ("after", after))
+    )
+    return DiffRecord(before=first, after=second, matches=_matches(first, second))
+
+
+def _matches(first: ProgramRecord, second: ProgramRecord) -> LinkRecord | None:
+    if first.dialect != "jaxpr" or second.dialect != "jaxpr":
+        return None
+    both = set(first.equations.id) & set(second.equations.id)
+    known = record_of(first, second, "same", ((i, i) for i in both))
+    made = link(first, second, "same")
+    pairs = [*zip(known.source_ids, known.target_ids, strict=True), *zip(made.source_ids, made.target_ids, strict=True)]
+    return record_of(first, second, "same", pairs) if pairs else None

@@ -1,0 +1,200 @@
+"""Optimized HLO programs as records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.introspect import schema
+from pellucid.introspect.columns import ProgramColumns
+from pellucid.introspect.hlo_text import Computation, Instruction, parse
+from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, op_cost
+from pellucid.introspect.spans import Spans
+from pellucid.introspect.stablehlo import bits_of, equation_ids, equations_by_id
+from pellucid.ir.jaxpr import Equation
+from pellucid.xla import hlo as xla_hlo
+
+_RUN_BODIES: dict[str, RunBodies] = {
+    "call": "all", "while": "all", "async-start": "all", "conditional": "one", "fusion": "fused",
+}  # fmt: skip
+_TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_ARRAY = re.compile(r"^(\w+)\[([\d,]*)\]")
+
+
+def hlo_program(
+    compiled: Any, *, key: str | None = None, listing: bool = True, source_lines: bool = True
+) -> schema.ProgramRecord:
+    """The record of a `Compiled` stage: of its first module, if there are several."""
+    return read_hlo(compiled, key=key, listing=listing, source_lines=source_lines).record
+
+
+class HloReading(NamedTuple):
+    """An optimized program with its record."""
+
+    record: schema.ProgramRecord
+    computations: list[Computation]
+    """The entry first."""
+    rows: dict[str, int]
+    """For each instruction that is an equation of the record, which one."""
+
+
+def read_hlo(
+    compiled: Any, *, key: str | None = None, listing: bool = True, source_lines: bool = True
+) -> HloReading:
+    """The optimized program of a `Compiled` stage, parsed and as a record."""
+    name = compiled.fun_name
+    columns = ProgramColumns(key or f"{name}:hlo", name, "hlo")
+    writer = _HloWriter(columns, equations_by_id(compiled._program.closed.jaxpr))
+    [module, *_] = compiled.runtime_executable().hlo_modules()
+    computations = parse(xla_hlo.full_text(module))
+    text = xla_hlo.program_text(module) if listing else None
+    record = writer.write(computations, text, source_lines=source_lines)
+    return HloReading(record, computations, writer.rows)
+
+
+def shapes_of(type_text: str) -> list[Shape]:
+    """The arrays in an HLO type, those of a tuple one after the other.
+
+    >>> shapes_of("(f32[2,3]{1,0}, pred[])")
+    [Shape(dims=(2, 3), bits=32), Shape(dims=(), bits=8)]
+    """
+    return [
+        Shape(tuple(map(int, filter(None, dims.split(",")))), bits_of(dtype) or 0)
+        for dtype, dims in re.findall(r"(\w+)\[([\d,]*)\]", type_text)
+    ]
+
+
+def instruction_cost_counts(instruction: Instruction, operands: Sequence[Shape]) -> tuple[float, float]:
+    """How many products one element of the result sums, and how many elements are in a window."""
+    attributes = dict(instruction.attributes)
+    if instruction.opcode == "dot":
+        axes = [int(d) for d in attributes.get("lhs_contracting_dims", "{}")[1:-1].split(",") if d]
+        summed = 1
+        for d in axes:
+            summed *= operands[0].dims[d]
+        return summed, 1
+    if instruction.opcode == "convolution":
+        kernel = attributes["dim_labels"].split("->")[0].split("_")[1]
+        return operands[1].size / max(1, operands[1].dims[kernel.index("o")]), 1
+    window = re.search(r"size=([\dx]+)", attributes.get("window", ""))
+    elements = 1
+    for d in window.group(1).split("x") if window else ():
+        elements *= int(d)
+    return 1, elements
+
+
+class _HloWriter:
+    """Writes one module into columns."""
+
+    def __init__(self, columns: ProgramColumns, equations: dict[int, Equation]) -> None:
+        self.columns = columns
+        self.equations = equations
+        self.spans = Spans(columns.string)
+        self.costs = OpCosts(columns)
+        self.bodies: dict[str, int] = {}
+        self.rows: dict[str, int] = {}
+        self.types: dict[str, int] = {}
+        self.scopes: dict[int, int] = {}
+
+    def write(
+        self, computations: list[Computation], text: str | None, *, source_lines: bool
+    ) -> schema.ProgramRecord:
+        self.bodies = {computation.name: i for i, computation in enumerate(computations)}
+        for computation in computations:
+            self.computation(computation)
+        return self.columns.record(
+            self.spans.sources(with_lines=source_lines),
+            self.spans.columns(),
+            self.costs.columns(),
+            None if text is None else self.listing(text),
+        )
+
+    def computation(self, computation: Computation) -> None:
+        columns = self.columns
+        first = columns.equation_count
+        values: dict[str, int] = {}
+        shapes: dict[str, list[Shape]] = {}
+        parameters: dict[int, int] = {}
+        outputs: list[int] = []
+        for instruction in computation.instructions:
+            name = instruction.name
+            shapes[name] = shapes_of(instruction.type)
+            type_index = self.type(instruction.type)
+            if instruction.opcode == "constant":
+                values[name] = columns.literal(instruction.payload, type_index)
+            else:
+                values[name] = columns.value(f"%{name}", type_index)
+            if instruction.opcode == "parameter":
+                parameters[int(instruction.payload)] = values[name]
+            elif instruction.opcode != "constant":
+                self.instruction(instruction, values, shapes)
+            if instruction.is_root:
+                outputs = [values[name]]
+        inputs = [parameters[i] for i in sorted(parameters)]
+        columns.end_body(computation.name, first, [], inputs, outputs)
+
+    def instruction(
+        self, instruction: Instruction, values: dict[str, int], shapes: dict[str, list[Shape]]
+    ) -> None:
+        columns = self.columns
+        ids = equation_ids(instruction.path)
+        equation = self.equations.get(ids[-1]) if ids else None
+        trips = _trips(instruction)
+        self.rows[instruction.name] = columns.equation_count
+        columns.equation(
+            columns.equation_count + 1,
+            instruction.opcode,
+            [values[name] for name in instruction.operands],
+            [values[instruction.name]],
+            instruction.attributes,
+            [(self.bodies[name], role, trips) for role, name in instruction.called],
+            self.scope(equation),
+            self.spans.span(equation.source) if equation is not None else -1,
+            origins=[ids[-1]] if ids else (),
+        )
+        operands = [shape for name in instruction.operands for shape in shapes[name]]
+        summed, window = instruction_cost_counts(instruction, operands)
+        own = op_cost(instruction.opcode, operands, shapes[instruction.name], summed, window)
+        which = _RUN_BODIES.get(instruction.opcode)
+        if which is None:
+            self.costs.add(own)
+        else:
+            self.costs.add_running(which, own)
+
+    def type(self, text: str) -> int:
+        found = self.types.get(text)
+        if found is None:
+            array = _ARRAY.match(text)
+            if array is None:
+                found = self.columns.array_type(text, "", None, None)
+            else:
+                [shape] = shapes_of(text)
+                found = self.columns.array_type(text, array.group(1), shape.dims, bits_of(array.group(1)))
+            self.types[text] = found
+        return found
+
+    def scope(self, equation: Equation | None) -> int:
+        if equation is None or equation.scope is None:
+            return -1
+        found = self.scopes.get(id(equation.scope))
+        if found is None:
+            found = self.scopes[id(equation.scope)] = self.columns.scope(equation.scope.path())
+        return found
+
+    def listing(self, text: str) -> schema.ListingRecord:
+        lines = []
+        for line in text.split("\n"):
+            match = re.match(r"^\s+(?:ROOT )?%?([\w.$-]+) = ", line)
+            lines.append(self.rows.get(match.group(1), -1) if match else -1)
+        return schema.ListingRecord(text=text, line_equations=lines)
+
+
+def _trips(instruction: Instruction) -> int | None:
+    """How often a run of the instruction runs its bodies."""
+    if instruction.opcode in ("fusion", "call", "async-start"):
+        return 1
+    if instruction.opcode == "while":
+        count = _TRIP_COUNT.search(dict(instruction.attributes).get("backend_config", ""))
+        return int(count.group(1)) if count else None
+    return None

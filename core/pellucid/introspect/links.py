@@ -1,0 +1,79 @@
+"""Which equations of two programs belong together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from pellucid.introspect.op_costs import opcode_of
+from pellucid.introspect.schema import LinkRecord, ProgramRecord
+
+
+def link(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRecord:
+    """Pairs of equations of which the second was made from the first, or both from the same one.
+
+    The equations of `target` name their origins. Those are equations of `source` if that is a jaxpr; else both
+    programs were made from a third one, and of what came of one equation the same operations go together, or all
+    with all where none are the same.
+    """
+    pairs = _made_from(source, target) if source.dialect == "jaxpr" else _made_together(source, target)
+    return record_of(source, target, relation, pairs)
+
+
+def link_siblings(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRecord:
+    """Pairs of equations of two programs that were both made from a third one."""
+    return record_of(source, target, relation, _made_together(source, target))
+
+
+def record_of(
+    source: ProgramRecord, target: ProgramRecord, relation: str, pairs: Iterable[tuple[int, int]]
+) -> LinkRecord:
+    """The record of pairs of ids, each pair once."""
+    unique = list(dict.fromkeys(pairs))
+    return LinkRecord(
+        source=source.key,
+        target=target.key,
+        relation=relation,
+        source_ids=[a for a, _ in unique],
+        target_ids=[b for _, b in unique],
+    )
+
+
+def _made_from(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
+    own = set(source.equations.id)
+    for row, origins in _origins(target):
+        own_id = target.equations.id[row]
+        if target.dialect == "jaxpr" and own_id in own:
+            yield own_id, own_id
+        for origin in origins:
+            if origin in own:
+                yield origin, own_id
+
+
+def _made_together(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
+    here, there = _by_origin(source), _by_origin(target)
+    for origin, rows in here.items():
+        others = there.get(origin, {})
+        same = rows.keys() & others.keys()
+        for operation, ids in rows.items():
+            if operation in same:
+                yield from ((a, b) for a in ids for b in others[operation])
+            elif not same:
+                yield from ((a, b) for a in ids for there_ids in others.values() for b in there_ids)
+
+
+def _by_origin(program: ProgramRecord) -> dict[int, dict[str, list[int]]]:
+    """For each origin the ids of what was made from it, by operation."""
+    found: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row, origins in _origins(program):
+        operation = opcode_of(program.strings[program.equations.primitive[row]])
+        for origin in origins:
+            found[origin][operation].append(program.equations.id[row])
+    return found
+
+
+def _origins(program: ProgramRecord) -> Iterator[tuple[int, list[int]]]:
+    start = 0
+    for row, count in enumerate(program.equations.origin_counts):
+        yield row, program.equations.origins[start : start + count]
+        start += count

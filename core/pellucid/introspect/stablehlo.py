@@ -1,0 +1,281 @@
+"""StableHLO modules as records."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.introspect import schema
+from pellucid.introspect.columns import ProgramColumns
+from pellucid.introspect.costs import bodies_of
+from pellucid.introspect.module_text import printed_module
+from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, op_cost, opcode_of
+from pellucid.introspect.spans import Spans
+from pellucid.ir.jaxpr import Equation, Jaxpr
+
+_REGION_ROLES = {
+    "stablehlo.while": ("cond", "body"),
+    "stablehlo.if": ("true_branch", "false_branch"),
+    "stablehlo.select_and_scatter": ("select", "scatter"),
+}
+_RUN_BODIES: dict[str, RunBodies] = {
+    "func.call": "all",
+    "stablehlo.while": "all",
+    "stablehlo.case": "one",
+    "stablehlo.if": "one",
+    "sdy.manual_computation": "all",
+}
+_ENDS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
+_EQUATION_ID = re.compile(r"#e(\d+)")
+
+
+def stablehlo_program(
+    lowered: Any, *, key: str | None = None, listing: bool = True, source_lines: bool = True
+) -> schema.ProgramRecord:
+    """The record of a `Lowered` stage."""
+    name = lowered.fun_name
+    columns = ProgramColumns(key or f"{name}:stablehlo", name, "stablehlo")
+    writer = _ModuleWriter(columns, equations_by_id(lowered._lowered.jaxpr))
+    return writer.write(lowered.compiler_ir(), listing=listing, source_lines=source_lines)
+
+
+def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
+    """All equations of a program and of those within it."""
+    found: dict[int, Equation] = {}
+    programs, seen = [jaxpr], {jaxpr}
+    for program in programs:  # grows meanwhile
+        for equation in program.equations:
+            found[equation.id] = equation
+            for body in bodies_of(equation):
+                if body.jaxpr not in seen:
+                    seen.add(body.jaxpr)
+                    programs.append(body.jaxpr)
+    return found
+
+
+def equation_ids(path: str) -> list[int]:
+    """The equations on a path of names, such as `jit(f)/scan#e6/add#e4`, outermost first."""
+    return [int(found) for found in _EQUATION_ID.findall(path)]
+
+
+class _Block(NamedTuple):
+    """A function or a region still to be written."""
+
+    block: Any
+    name: str
+    is_function: bool
+
+
+class _ModuleWriter:
+    """Writes one module into columns."""
+
+    def __init__(self, columns: ProgramColumns, equations: dict[int, Equation]) -> None:
+        self.columns = columns
+        self.equations = equations
+        self.spans = Spans(columns.string)
+        self.values: dict[Any, int] = {}
+        self.shapes: dict[int, Shape] = {}
+        self.literals: dict[Any, int] = {}
+        self.blocks: list[_Block] = []
+        self.functions: dict[str, int] = {}
+        self.costs = OpCosts(columns)
+        self.types: dict[Any, tuple[int, Shape]] = {}
+        self.scopes: dict[int, int] = {}
+        self.rows: dict[Any, int] = {}
+
+    def write(self, module: Any, *, listing: bool, source_lines: bool) -> schema.ProgramRecord:
+        text = module.operation.get_asm(enable_debug_info=False)
+        self.printed = printed_module(text, module)
+        functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+        functions.sort(key=lambda op: op.attributes["sym_name"].value != "main")
+        for op in functions:
+            name = op.attributes["sym_name"].value
+            self.functions[name] = len(self.blocks)
+            self.blocks.append(_Block(op.operation.regions[0].blocks[0], name, is_function=True))
+        for block in self.blocks:  # grows meanwhile
+            self.write_block(block)
+        return self.columns.record(
+            self.spans.sources(with_lines=source_lines),
+            self.spans.columns(),
+            self.costs.columns(),
+            self.listing(text) if listing else None,
+        )
+
+    def write_block(self, block: _Block) -> None:
+        columns = self.columns
+        arguments = [self.bind(v) for v in block.block.arguments]
+        first = columns.equation_count
+        outputs: list[int] = []
+        for op in block.block.operations:
+            operation = op.operation
+            if operation.name in _ENDS:
+                outputs = [self.operand(v) for v in operation.operands]
+            elif operation.name == "stablehlo.constant":
+                self.constant(operation)
+            else:
+                self.operation(operation)
+        columns.end_body(block.name, first, [], arguments, outputs)
+
+    def bind(self, value: Any) -> int:
+        type_index, shape = self.type(value.type)
+        index = self.values[value] = self.columns.value(self.printed.names.get(value, "_"), type_index)
+        self.shapes[index] = shape
+        return index
+
+    def operand(self, value: Any) -> int:
+        literal = self.literals.get(value)
+        return self.values[value] if literal is None else literal
+
+    def shape(self, operand: int) -> Shape:
+        return self.shapes[operand] if operand >= 0 else Shape((), 0)
+
+    def type(self, mlir_type: Any) -> tuple[int, Shape]:
+        found = self.types.get(mlir_type)
+        if found is None:
+            text = str(mlir_type)
+            dims, dtype, bits = _parsed_type(text)
+            index = self.columns.array_type(text, dtype, dims, bits)
+            found = self.types[mlir_type] = index, Shape(tuple(dims or ()), bits or 0)
+        return found
+
+    def constant(self, operation: Any) -> None:
+        [result] = operation.results
+        type_index, _ = self.type(result.type)
+        value = operation.attributes["value"]
+        text = _splat_text(value) if result.type.shape else str(value)
+        text = re.sub(r"^dense<(.*)> : .*$", r"\1", text, flags=re.DOTALL)
+        self.literals[result] = self.columns.literal(text, type_index)
+
+    def operation(self, operation: Any) -> None:
+        name, columns = operation.name, self.columns
+        operands = [self.operand(v) for v in operation.operands]
+        results = [self.bind(v) for v in operation.results]
+        params: list[tuple[str, str]] = []
+        bodies: list[tuple[int, str, int | None]] = []
+        for attribute in operation.attributes:
+            value = operation.attributes[attribute]
+            if name == "func.call" and attribute == "callee":
+                bodies.append((self.functions[value.value], "callee", 1))
+            else:
+                params.append((attribute, _attribute_text(value)))
+        path = _location_path(operation.location)
+        ids = equation_ids(path)
+        equation = self.equations.get(ids[-1]) if ids else None
+        roles = _REGION_ROLES.get(name)
+        trips = _trips(name, equation)
+        for i, region in enumerate(operation.regions):
+            role = roles[i] if roles else f"branches[{i}]" if name == "stablehlo.case" else "body"
+            bodies.append((len(self.blocks), role, trips))
+            self.blocks.append(_Block(region.blocks[0], role, is_function=False))
+        self.rows[operation] = columns.equation_count
+        columns.equation(
+            columns.equation_count + 1,
+            name,
+            operands,
+            results,
+            params,
+            bodies,
+            self.scope(equation, path),
+            self.spans.span(equation.source) if equation is not None else -1,
+            "",
+            "",
+            [ids[-1]] if ids else (),
+        )
+        shapes = [self.shape(o) for o in operands]
+        if name in _RUN_BODIES:
+            self.costs.add_running(_RUN_BODIES[name])
+        else:
+            summed, window = _counts(name, operation, shapes)
+            found = op_cost(opcode_of(name), shapes, [self.shape(r) for r in results], summed, window)
+            self.costs.add(found)
+
+    def scope(self, equation: Equation | None, path: str) -> int:
+        if equation is None:
+            return self.columns.scope(path.split("/")[1:-1])
+        stack = equation.scope
+        if stack is None:
+            return -1
+        found = self.scopes.get(id(stack))
+        if found is None:
+            found = self.scopes[id(stack)] = self.columns.scope(stack.path())
+        return found
+
+    def listing(self, text: str) -> schema.ListingRecord:
+        lines = [-1] * (text.count("\n") + 1)
+        for operation, line in self.printed.lines:
+            row = self.rows.get(operation)
+            if row is not None:
+                lines[line] = row
+        return schema.ListingRecord(text=text, line_equations=lines)
+
+
+_TENSOR = re.compile(r"^tensor<((?:[\d?]+x)*)(.+?)(?:, .*)?>$")
+
+
+def _parsed_type(text: str) -> tuple[list[int] | None, str, int | None]:
+    """Dimensions, dtype and bits of an element of an MLIR type; no dimensions for what is no static array."""
+    match = _TENSOR.match(text)
+    if match is None or "?" in match.group(1):
+        return None, "", None
+    dims = [int(d) for d in match.group(1).split("x")[:-1]]
+    return dims, match.group(2), bits_of(match.group(2))
+
+
+def bits_of(dtype: str) -> int | None:
+    """Bits of an element, from the name of its type: the first number in it."""
+    complex_part = re.match(r"complex<(.*)>", dtype)
+    if complex_part:
+        bits = bits_of(complex_part.group(1))
+        return None if bits is None else 2 * bits
+    if dtype == "pred":
+        return 8
+    digits = re.search(r"\d+", dtype)
+    if digits is None:
+        return None
+    return 8 if dtype == "i1" else int(digits.group())
+
+
+def _location_path(location: Any) -> str:
+    return getattr(location, "name_str", "")
+
+
+def _splat_text(value: Any) -> str:
+    if value.is_splat:
+        return str(value.get_splat_value()).partition(" : ")[0]
+    return str(value) if len(value) <= _CONSTANTS_SHOWN else "…"
+
+
+_CONSTANTS_SHOWN = 16
+
+
+def _attribute_text(attribute: Any) -> str:
+    text = re.sub(r"^array<i\d+(?:: )?(.*)>$", r"[\1]", str(attribute))
+    return re.sub(r"^#stablehlo<\w+ (\w+)>$", r"\1", text)
+
+
+def _trips(name: str, equation: Equation | None) -> int | None:
+    if name in ("func.call", "sdy.manual_computation"):
+        return 1
+    if name == "stablehlo.while" and equation is not None and equation.primitive.name == "scan":
+        return equation.params.length
+    return None
+
+
+def _counts(name: str, operation: Any, operands: Sequence[Shape]) -> tuple[float, float]:
+    """How many products one element of the result sums, and how many elements are in a window."""
+    attributes = operation.attributes
+    if name == "stablehlo.dot_general":
+        numbers = str(attributes["dot_dimension_numbers"])
+        dims = re.search(r"lhs_contracting_dimensions = \[([\d, ]*)\]", numbers)
+        axes = [int(d) for d in dims.group(1).split(",")] if dims else []
+        return math.prod(operands[0].dims[d] for d in axes), 1
+    if name == "stablehlo.convolution":
+        kernel = re.search(r"x\[([^\]]*)\]", str(attributes["dimension_numbers"]))
+        labels = [label.strip() for label in kernel.group(1).split(",")] if kernel else []
+        features = operands[1].dims[labels.index("o")] if "o" in labels else 1
+        return operands[1].size / max(1, features), 1
+    if name == "stablehlo.reduce_window":
+        return 1, math.prod(attributes["window_dimensions"])
+    return 1, 1

@@ -1,0 +1,319 @@
+"""Executables on disk."""
+
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pellucid  # noqa: F401
+from pellucid.base import config
+from pellucid.base.caching import clear_caches
+from pellucid.base.errors import ConfigError
+from pellucid.base.events import CompilationFinished, counting
+from pellucid.compilation import disk_cache
+from pellucid.higher_order.jitted import jit
+from pellucid.primitives.arithmetic import add, mul
+from pellucid.primitives.transcendental import sin
+from pellucid.xla.compile import compile_options
+
+X = np.ones(3, np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    home = tmp_path / "cache"
+    config.persistent_cache_min_compile_time_secs.set(0)
+    disk_cache.set_cache_dir(home)
+    yield home
+    disk_cache.set_cache_dir(None)
+    config.persistent_cache_min_compile_time_secs.set(1.0)
+    config.compilation_cache_max_size.set(-1)
+
+
+def program(n=1, **options):
+    """A fresh jitted function that no in-process cache knows: what is asked of disk is asked each time."""
+
+    def chain(x):
+        for _ in range(n):
+            x = sin(add(x, x))
+        return x
+
+    return jit(chain, **options)
+
+
+def outcomes(function, *arguments):
+    """Where the executables of a function's first call came from."""
+    with counting(CompilationFinished) as seen:
+        function.lower(*arguments).compile()
+    return [event.cache for event in seen.events]
+
+
+def entries(folder):
+    return sorted(folder.glob("*.executable"))
+
+
+def test_the_second_compilation_comes_from_disk(folder):
+    assert outcomes(program(), X) == ["miss"]
+    assert outcomes(program(), X) == ["disk"]
+    assert np.allclose(program().lower(X).compile()(X), np.sin(2.0))
+    assert len(entries(folder)) == 1
+
+
+def test_the_folder_belongs_to_the_user_alone(folder):
+    outcomes(program(), X)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert entries(folder)[0].stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: (program(2), X),
+        lambda: (program(), np.ones(4, np.float32)),
+        lambda: (program(), np.ones(3, np.float16)),
+        lambda: (program(compiler_options={"xla_cpu_enable_fast_math": True}), X),
+        lambda: (program(keep_unused=True, donate_argnums=0), X),
+    ],
+)
+def test_other_programs_have_other_entries(other, folder):
+    assert outcomes(program(), X) == ["miss"]
+    assert outcomes(*other()) == ["miss"]
+    assert len(entries(folder)) == 2
+
+
+def test_the_place_in_the_source_does_not_matter(folder):
+    def chain(x):
+        return sin(add(x, x))
+
+    first = jit(chain)
+    assert outcomes(first, X) == ["miss"]
+
+    def chain(x):  # the same again, some lines below
+        y = add(x, x)
+        return sin(y)
+
+    assert outcomes(jit(chain), X) == ["disk"]
+
+
+def test_equations_of_a_stored_program_are_found_again(folder):
+    first = program(3).lower(X)
+    first.compile()
+    clear_caches()  # else the second function is the first one's program, with its equations
+    second = program(3).lower(X)
+    compiled = second.compile()
+    stored = [e.id for e in first._lowered.jaxpr.equations]
+    mine = [e.id for e in second._lowered.jaxpr.equations]
+    ids = compiled._executable.equation_ids
+    assert stored != mine
+    assert [ids[i] for i in stored] == mine
+
+
+DAMAGES = {
+    "truncated": lambda data: data[: len(data) // 2],
+    "one bit": lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+    "empty": lambda data: b"",
+    "foreign": lambda data: b"something else entirely\n" * 100,
+    "other version": lambda data: data.replace(b"executable 1", b"executable 0", 1),
+    "other key": lambda data: data.replace(b'"key": "', b'"key": "f', 1),
+    "bad header": lambda data: data.replace(b"{", b"[[[", 1),
+    "header without fields": lambda data: data.split(b"\n")[0] + b"\n[]\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_and_foreign_entries_are_passed_over_with_one_warning(damage, folder, caplog):
+    outcomes(program(), X)
+    [entry] = entries(folder)
+    data = entry.read_bytes()
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        entry.write_bytes(DAMAGES[damage](data))
+        assert outcomes(program(), X) == ["miss"]
+        warned = [r.getMessage() for r in caplog.records]
+        assert len(warned) == 1
+        assert "is damaged or foreign" in warned[0]
+        entry.write_bytes(DAMAGES[damage](data))
+        assert outcomes(program(), X) == ["miss"]
+        assert len(caplog.records) == 1
+    assert outcomes(program(), X) == ["disk"]  # it was stored anew
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path, caplog):
+    home = tmp_path / "shared"
+    home.mkdir()
+    home.chmod(0o777)
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        disk_cache.set_cache_dir(home)
+        try:
+            assert not disk_cache.is_initialized()
+            assert outcomes(program(), X) == ["miss"]
+        finally:
+            disk_cache.set_cache_dir(None)
+    assert "others may write to its folder" in caplog.text
+    assert len(caplog.records) == 1
+    assert not list(home.iterdir())
+
+
+def test_a_folder_that_can_t_be_made_is_told(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        disk_cache.set_cache_dir(tmp_path / "file" / "cache")
+        try:
+            assert not disk_cache.is_initialized()
+        finally:
+            disk_cache.set_cache_dir(None)
+    assert "can't be used" in caplog.text
+
+
+def test_addresses_are_no_folders():
+    with pytest.raises(ConfigError, match="a folder of this machine"):
+        disk_cache.set_cache_dir("gs://bucket/cache")
+
+
+def test_the_options_turn_it_off(folder):
+    with config.enable_compilation_cache(False):
+        assert not disk_cache.is_initialized()
+        outcomes(program(), X)
+    assert disk_cache.is_initialized()
+    config.persistent_cache_min_compile_time_secs.set(1000)
+    outcomes(program(), X)
+    config.persistent_cache_min_compile_time_secs.set(0)
+    with config.persistent_cache_min_entry_size_bytes(1 << 30):
+        outcomes(program(), X)
+    assert not entries(folder)
+
+
+def test_the_least_recently_used_entries_make_room(folder):
+    for n in (1, 2, 3):
+        outcomes(program(n), X)
+    sizes = {path: path.stat().st_size for path in entries(folder)}
+    now = time.time()
+    for path in sizes:
+        os.utime(path, (now - 1000, now - 1000))
+    assert outcomes(program(2), X) == ["disk"]  # makes it the one used last
+    [used] = [path for path in sizes if path.stat().st_mtime > now - 500]
+    config.compilation_cache_max_size.set(int(2.5 * max(sizes.values())))
+    outcomes(program(4), X)
+    left = entries(folder)
+    assert used in left
+    assert len(left) == 2
+    assert sum(path.stat().st_size for path in left) <= config.compilation_cache_max_size.value
+
+
+def test_what_is_larger_than_the_cache_is_not_stored(folder):
+    outcomes(program(1), X)
+    config.compilation_cache_max_size.set(100)
+    outcomes(program(2), X)
+    assert len(entries(folder)) == 1
+
+
+def test_files_of_processes_that_died_are_removed(folder):
+    outcomes(program(1), X)
+    old, young = folder / "old.temporary", folder / "young.temporary"
+    old.touch()
+    young.touch()
+    os.utime(old, (1, 1))
+    config.compilation_cache_max_size.set(1 << 30)
+    outcomes(program(2), X)
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_a_failing_disk_is_no_failing_compilation(folder, caplog, monkeypatch):
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(disk_cache, "_write", fail)
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        assert outcomes(program(), X) == ["miss"]
+    assert "can't be stored in the compilation cache (no space left)" in caplog.text
+
+
+def test_a_half_written_file_is_never_seen(folder, monkeypatch):
+    def replace(*_):
+        raise KeyboardInterrupt
+
+    assert disk_cache.folder() == folder
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(KeyboardInterrupt):
+        disk_cache._write(folder / "x.executable", b"data")
+    assert not list(folder.iterdir())
+
+
+def test_closed_over_arrays_are_not_part_of_the_entry(folder):
+    for value in (2.0, 3.0):
+        large = np.full(1000, value, np.float32)
+        compiled = jit(lambda x: mul(x, large)).lower(np.ones(1000, np.float32)).compile()  # noqa: B023
+        assert np.unique(np.asarray(compiled(np.ones(1000, np.float32)))) == value
+    assert len(entries(folder)) == 1
+
+
+def test_threads_may_store_and_load_at_once(folder):
+    failures = []
+
+    def work(n):
+        try:
+            for i in range(4):
+                outcomes(program(1 + (n + i) % 3), X)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert len(entries(folder)) == 3
+
+
+def test_processes_share_a_folder(tmp_path):
+    code = textwrap.dedent("""
+        import numpy as np
+        import pellucid
+        from pellucid.base.events import CompilationFinished, counting
+        from pellucid.higher_order.jitted import jit
+        from pellucid.primitives.arithmetic import add
+        from pellucid.primitives.transcendental import sin
+        with counting(CompilationFinished) as seen:
+            print(jit(lambda x: sin(add(x, x)))(np.ones(3, np.float32)))
+        print([event.cache for event in seen.events])
+    """)
+    environment = {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+
+    def start(**more):
+        return subprocess.Popen(
+            [sys.executable, "-c", code], env={**environment, **more},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def output(process):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        return out.splitlines()
+
+    values = "[0.9092974 0.9092974 0.9092974]"
+    for process in [start(), start(), start()]:
+        assert output(process)[0] == values
+    assert output(start()) == [values, "['disk']"]
+    assert output(start(XLA_FLAGS="--xla_cpu_enable_fast_math=true"))[1] == "['miss']"
+    assert len(list(pathlib.Path(tmp_path / "cache").iterdir())) == 2
+
+
+def test_programs_with_addresses_in_them_are_not_kept(folder):
+    lowered = program().lower(X)._lowered
+    placement = lowered.request.placement
+    built = compile_options(placement.devices, 1)
+    assert disk_cache.key_of(lowered, built) is not None
+    holding = lowered._replace(module=lowered.module._replace(keep_alive=[object()]))
+    assert disk_cache.key_of(holding, built) is None
