@@ -50,7 +50,11 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
         results = executable(operands)
         return results, executable.fast_path(flatten(results)[1], operands)
 
-    return make_call(primitive.name, None, apply, (), (), (primitive.name, params), shard_argument)
+    def without_fast_path(*operands: Any) -> Any:
+        return apply(*operands)[0]
+
+    # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
+    return make_call(primitive.name, without_fast_path, apply, (), (), (primitive.name, params), shard_argument)
 
 
 def _run(primitive: Primitive[Any], params: Any, *operands: Any) -> Any:
