@@ -70,8 +70,8 @@ out_dims_of: dict[Any, list[int | None]] = {}
 
 @pytest.mark.parametrize("sample", [s for s in all_samples() if s.batched], ids=str)
 def test_batching_is_a_loop(sample: Sample, together) -> None:
-    results = iter(together(task, lambda s: s.x64))
-    with config.enable_x64(sample.x64):
+    results = iter(together(task, lambda s: s.needs_x64))
+    with config.enable_x64(sample.needs_x64):
         for dims, operands in batches(sample):
             elements = [
                 sample.function(*(x if d is None else np.take(x, i, d) for x, d in zip(operands, dims, strict=True)))

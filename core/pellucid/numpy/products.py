@@ -114,7 +114,18 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
                 got=f"argument {i}: {type_of(x)!r}",
                 do="Use `*` for scalars.",
             )
-    a_vector, b_vector = _ndim(a) == 1, _ndim(b) == 1
+    a_shape, b_shape = type_of(a).shape, type_of(b).shape
+    n_batch = len(b_shape) - 2
+    if n_batch <= 0:  # the axes of `a`, then the columns of `b`: a product has them in this order
+        dims: Any = (((len(a_shape) - 1,), (0,)), ((), ()))
+        _check_contracted("matmul", a, b, dims)
+        return _product(a, b, dims, precision, dtype, weak)
+    if a_shape[:-2] == b_shape[:-2]:
+        batch_axes = tuple(range(n_batch))
+        dims = (((len(a_shape) - 1,), (n_batch,)), (batch_axes, batch_axes))
+        _check_contracted("matmul", a, b, dims)
+        return _product(a, b, dims, precision, dtype, weak)
+    a_vector, b_vector = len(a_shape) == 1, len(b_shape) == 1
     a_batch, b_batch = type_of(a).shape[:-2], type_of(b).shape[:-2]
     try:
         batch = broadcasting.broadcast_shapes(a_batch, b_batch)

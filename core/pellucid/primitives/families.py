@@ -205,6 +205,7 @@ class Elementwise(Primitive[Any]):
                 x if a.shape == result.shape else ctx.broadcast_to(x, a, result.shape)
                 for x, a in zip(operands, ctx.avals_in, strict=True)
             ]
+            ctx.avals_in = tuple([a.update(shape=result.shape) for a in ctx.avals_in])
         if callable(self.hlo):
             return [self.hlo(ctx, operands, params)]
         return [ctx.op1(self.hlo, result, operands)]
