@@ -44,6 +44,8 @@ def stage_open(
     function: Callable[..., Sequence[Any]], avals: Sequence[Any], debug: DebugInfo | None
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """The program of `function` with its constants as first inputs, and their values."""
+    if debug is not None and len(debug.argument_names) != len(avals):
+        debug = debug._replace(argument_names=())  # they are those of the program it is derived from
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
 
