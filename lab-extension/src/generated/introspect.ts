@@ -113,7 +113,9 @@ export interface EquationColumns {
   /** Text: effects of the equation; 0 without any. */
   readonly effects: readonly number[];
   readonly operand_counts: readonly number[];
-  /** A value's index, or -1 - i for literal i. */
+  /**
+   * A value's index, or -1 - i for literal i. Values that a body captures from outside are among them.
+   */
   readonly operands: readonly number[];
   readonly result_counts: readonly number[];
   /** Indices of values. */
