@@ -67,20 +67,22 @@ class Program:
 _SHARED_PROGRAMS = 128
 _SHARED_BYTES = 1 << 20
 """Programs that close over more than this aren't shared: they would keep the arrays of dropped functions."""
-_shared_lock = threading.Lock()
+_lock = threading.Lock()
+"""Held while what all jitted functions share is looked at or changed."""
 _shared: OrderedDict[Any, Program] = OrderedDict()
 """Programs by the content of their functions, latest last: for functions that are defined again."""
 
 
 @clearing
 def _forget_shared() -> None:
-    _shared.clear()
+    with _lock:
+        _shared.clear()
 
 
 def _shared_program(content: Any) -> Program | None:
     if content is None:
         return None
-    with _shared_lock:
+    with _lock:
         program = _shared.get(content)
         if program is not None:
             _shared.move_to_end(content)
@@ -90,7 +92,7 @@ def _shared_program(content: Any) -> Program | None:
 def _share(content: Any, program: Program) -> None:
     if content is None or sum(type_of(c).nbytes for c in program.consts) > _SHARED_BYTES:  # type: ignore[attr-defined]
         return
-    with _shared_lock:
+    with _lock:
         _shared[content] = program
         while len(_shared) > _SHARED_PROGRAMS:
             _shared.popitem(last=False)
@@ -127,7 +129,8 @@ class Jitted:
         self.programs: dict[Key, Program] = {}
         self.callable: Callable[[], Any] = _nothing
         """The C++ callable, referred to weakly."""
-        _all_jitted.add(self)
+        with _lock:
+            _all_jitted.add(self)
 
     def options_key(self) -> tuple[Any, ...]:
         """What besides the function and the arguments decides its programs."""
@@ -298,7 +301,9 @@ _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 @clearing
 def _forget_programs() -> None:
-    for jitted in list(_all_jitted):
+    with _lock:
+        known = list(_all_jitted)
+    for jitted in known:
         jitted.clear_cache()
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import itertools
 import threading
 import time
 import weakref
@@ -18,23 +19,30 @@ from pellucid.higher_order import jitted
 X = np.ones(3, np.float32)
 
 
-def unique(n=[0]):
+_numbers = itertools.count(1)
+
+
+def unique():
     """A function like no other, so that no program of another test is found."""
-    n[0] += 1
-    k = float(n[0]) + 0.123
+    k = next(_numbers) + 0.123
     return lambda x: x * k + 1.0
 
 
 # What is kept -------------------------------------------------------------------------------------
 
 
+def references_of(function, array):
+    """Weak references to a function, its executable, and an array."""
+    function(1.0)
+    [program] = function.jitted.programs.values()
+    [executable] = program.executables.values()
+    return weakref.ref(executable), weakref.ref(function), weakref.ref(array)
+
+
 def test_a_dropped_function_frees_its_executables():
     large = pl.device_put(np.ones(1 << 19, np.float32))  # too large to be shared
-    function = pl.jit(lambda x: x + large)
-    function(1.0)
-    [executable] = next(iter(function.jitted.programs.values())).executables.values()
-    kept = weakref.ref(executable), weakref.ref(function), weakref.ref(large)
-    del function, executable, large
+    kept = references_of(pl.jit(lambda x, w=large: x + w), large)
+    del large
     gc.collect()
     assert [reference() for reference in kept] == [None] * 3
 
@@ -192,7 +200,7 @@ def test_an_exception_while_tracing_leaves_the_function_usable():
     fail[0] = False
     assert function(X).tolist() == [2, 2, 2]
     calls = []
-    function.jitted._results = lambda call: calls.append(call)
+    function.jitted._results = calls.append
     assert function(X).tolist() == [2, 2, 2]  # through C++ again
     assert not calls
 
