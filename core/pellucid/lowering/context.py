@@ -160,21 +160,7 @@ class LoweringContext:
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
-        array = np.asarray(value, dtype=dtype)
-        shape = array.shape
-        if array.dtype == np.bool_:
-            attribute = ir.DenseElementsAttr.get(
-                np.packbits(array, bitorder="little") if array.size != 1 else array.astype(np.int8),
-                type=ir.IntegerType.get_signless(1), shape=shape,
-            )  # fmt: skip
-        elif array.size > 1 and (array.ravel()[0] == array).all() and array.dtype.kind != "c":
-            scalar = array.ravel()[:1].reshape(())
-            splat = self._dense(scalar)
-            attribute = ir.DenseElementsAttr.get_splat(
-                self.type(shaped_array(shape, array.dtype)), splat[0] if hasattr(splat, "__getitem__") else splat
-            )
-        else:
-            attribute = self._dense(array)
+        attribute = self._dense(np.asarray(value, dtype=dtype))
         return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
 
     def _dense(self, array: np.ndarray) -> ir.Attribute:

@@ -355,10 +355,8 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
         for axis, size in enumerate(shape):
             check_not_empty(size, axis, shape)
     block_shape = tuple([batch[d] for d in block])
-    vectors = [
-        broadcast_in_dim(broadcast_to(c, block_shape) if dims is block else c, (*batch, 1), dims)
-        for c, dims in columns
-    ]
+    columns = [(broadcast_to(c, block_shape) if dims is block else c, dims) for c, dims in columns]
+    vectors = [broadcast_in_dim(c, (*batch, 1), dims) for c, dims in columns]
     windows = {axis for axis, e in enumerate(indexing) if type(e) is Window and e.is_contiguous}
     numbers = GatherDimensionNumbers(
         tuple(offset_dims),
