@@ -19,6 +19,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.families import kind_of
+from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -35,7 +36,6 @@ from pellucid.primitives.index_dims import (
     with_batched_windows,
     with_int_fields,
 )
-from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import inserted
 from pellucid.tracing.staging import stage
@@ -176,7 +176,7 @@ class Gather(Primitive[GatherParams]):
             not_negative = ctx.compare(indices, ctx.full(aval, 0), "GE", aval)
             inside = ctx.op1("stablehlo.and", mask, [inside, not_negative])
         one = shaped_array(aval.shape[:-1], _BOOL)
-        return ctx.reduce(inside, ctx.constant(np.array(True)), [aval.ndim - 1], "stablehlo.and", one)  # noqa: FBT003
+        return ctx.reduce(inside, ctx.constant(np.array(True)), [aval.ndim - 1], "stablehlo.and", one)
 
 
 gather_p = Gather()

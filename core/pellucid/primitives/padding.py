@@ -64,7 +64,7 @@ class Slice(Movement):
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
-        limits, starts, strides = params
+        _limits, starts, strides = params
         config = []
         for i, (start, size, taken) in enumerate(
             zip(starts, aval.shape, type_of(cotangent).shape, strict=True)  # type: ignore[attr-defined]
@@ -195,7 +195,7 @@ class Pad(JointlyLinear):
         config = inserted(config, x_dim, (0, 0, 0))
         padded = pad(x, np.zeros((), aval.dtype), config)
         shape = type_of(padded).shape  # type: ignore[attr-defined]
-        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)  # noqa: FBT003
+        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)
         values = broadcast_in_dim(value, shape, (x_dim,))
         return [select_n(kept, values, padded)], [x_dim]
 

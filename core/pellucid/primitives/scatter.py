@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import add_any_p
+from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.gather import (
     LinearScatter,
     Scatter,
@@ -23,7 +24,6 @@ from pellucid.primitives.gather import (
     scattered,
 )
 from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers, kept_axes
-from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
 from pellucid.primitives.movement import reshape
 from pellucid.tracing.trace import bind1

@@ -15,14 +15,18 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, IndexingError, 
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
-from pellucid.primitives.arithmetic import add
+from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.gather import GatherParams, ScatterParams, gather_p
-from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p
+from pellucid.primitives.index_dims import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis, squeeze
 from pellucid.primitives.padding import inserted, slice
@@ -75,6 +79,32 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     index = _from_front(index, size)
     window = slice_in_dim(operand, index, index + 1, axis=axis)
     return window if keepdims else squeeze(window, (axis,))
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The parts of `src` at indices along several `axes`: part `n` is at `idxs[k][n]` along `axes[k]`.
+
+    `idxs` are vectors of integers, of one length, which becomes the first dimension of the result; indices count
+    around the end of their axis as often as needed.
+
+    >>> index_take(np.arange(6).reshape(2, 3), (np.array([1, 0]), np.array([-1, 4])), (0, 1))
+    Array([5, 1], dtype=int32)
+    """
+    shape = type_of(src).shape  # type: ignore[attr-defined]
+    places = [canonical_axis(axis, len(shape)) for axis in axes]
+    columns = [
+        broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))  # type: ignore[attr-defined]
+        for index, axis in zip(idxs, places, strict=True)
+    ]
+    offsets = tuple(range(1, 1 + len(shape) - len(places)))
+    numbers = GatherDimensionNumbers(offsets, tuple(sorted(places)), tuple(places))
+    sizes = [1 if axis in places else size for axis, size in enumerate(shape)]
+    return gather(src, concatenate(columns, 1), numbers, sizes)
+
+
+def _within(index: Any, size: int) -> Any:
+    """`index` modulo `size`."""
+    return wrapped(rem(index, type_of(index).dtype.type(size)), size)  # type: ignore[attr-defined]
 
 
 # Where a window begins ----------------------------------------------------------------------------
@@ -214,7 +244,7 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(sizes)))
         windows = GatherDimensionNumbers(offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes)
-        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)  # noqa: FBT003
+        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)
         return gather_p.batch(axis, (x, indices), (dim, indices_dim), gathered)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: DynamicSliceParams) -> Sequence[Any]:
@@ -336,7 +366,7 @@ class DynamicUpdateSlice(Primitive[NoParams]):
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(starts)))
         windows = ScatterDimensionNumbers(axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes)
-        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)  # noqa: FBT003
+        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)
         return scatter_p.batch(axis, (x, indices, update), (dim, indices_dim, update_dim), scattered)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: NoParams) -> Sequence[Any]:
@@ -397,5 +427,5 @@ def dynamic_update_index_in_dim(
 __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p",
-    "index_in_dim", "slice_in_dim",
+    "index_in_dim", "index_take", "slice_in_dim",
 ]  # fmt: skip

@@ -21,7 +21,17 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.gather import gather
 from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
-from pellucid.primitives.logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
+from pellucid.primitives.logical import (
+    bitwise_and,
+    bitwise_or,
+    eq,
+    eq_to_p,
+    gt,
+    lt,
+    lt_to_p,
+    ne,
+    select_n,
+)
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind, bind1
@@ -287,7 +297,7 @@ class ApproxTopK(Greatest):
         if params.aggregate_to_topk:
             return self.results(x, axis, k)
         size = approx_top_k_sizes(
-            x.shape[axis], x.ndim, k, params.recall_target, False, params.reduction_input_size_override  # noqa: FBT003
+            x.shape[axis], x.ndim, k, params.recall_target, False, params.reduction_input_size_override
         )[0]
         return self.results(x, axis, size)
 
@@ -349,7 +359,7 @@ def approx_max_k(
     >>> approx_max_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([3., 2.], dtype=float32)
     """
-    return _approx(operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk)  # noqa: FBT003
+    return _approx(operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk)
 
 
 def approx_min_k(
@@ -367,7 +377,7 @@ def approx_min_k(
     >>> approx_min_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([1., 2.], dtype=float32)
     """
-    return _approx(operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk)  # noqa: FBT003
+    return _approx(operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk)
 
 
 def _approx(
