@@ -83,7 +83,7 @@ def gradient_by_complex(jax, z):
 
 
 def fourth_derivative(jax, x):
-    f = lambda x: jax.numpy.sin(x) * x  # noqa: E731
+    f = lambda x: jax.numpy.sin(x) * x
     return [d(x) for d in (f, jax.grad(f), jax.grad(jax.grad(f)), jax.grad(jax.grad(jax.grad(f))), jax.grad(jax.grad(jax.grad(jax.grad(f)))))]
 
 
@@ -123,12 +123,12 @@ def transposed_function(jax, x):
 
 
 def jacobians(jax, x):
-    f = lambda x: wave(jax, x) * x[0]  # noqa: E731
+    f = lambda x: wave(jax, x) * x[0]
     return jax.jacfwd(f)(x), jax.jacrev(f)(x)
 
 
 def jacobian_of_tree(jax, x, y):
-    f = lambda d: {"u": d["a"] * d["b"], "v": total(jax, d["a"])}  # noqa: E731
+    f = lambda d: {"u": d["a"] * d["b"], "v": total(jax, d["a"])}
     return jax.jacfwd(f)({"a": x, "b": y}), jax.jacrev(f)({"a": x, "b": y})
 
 
@@ -137,12 +137,12 @@ def second_derivatives(jax, x):
 
 
 def hessian_vector_product(jax, x, y):
-    f = lambda x: total(jax, wave(jax, x)) * x[1]  # noqa: E731
+    f = lambda x: total(jax, wave(jax, x)) * x[1]
     return jax.jvp(jax.grad(f), (x,), (y,))[1], jax.vjp(jax.grad(f), x)[1](y)[0]
 
 
 def perturbation_confusion(jax, x):
-    inner = lambda x: jax.grad(lambda y: x * y)(2.0)  # noqa: E731
+    inner = lambda x: jax.grad(lambda y: x * y)(2.0)
     return jax.grad(lambda x: x * inner(x))(x), jax.jvp(lambda x: x * jax.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (x,), (1.0,))
 
 
@@ -152,7 +152,7 @@ def stopped_gradient(jax, x):
 
 def gradient_of_gradient_descent(jax, rate, x):
     """One meta-gradient: how the loss after a step depends on the rate of the step."""
-    loss = lambda x: total(jax, wave(jax, x))  # noqa: E731
+    loss = lambda x: total(jax, wave(jax, x))
     return jax.grad(lambda rate: loss(x - rate * jax.grad(loss)(x)))(rate)
 
 
@@ -164,8 +164,8 @@ def multilayer_perceptron(jax, w, x):
     jnp = jax.numpy
 
     def loss(layers, x):
-        for w, b in layers:
-            x = jnp.tanh(jax.lax.dot(w, x) + b)
+        for weights, bias in layers:
+            x = jnp.tanh(jax.lax.dot(weights, x) + bias)
         return total(jax, x * x)
 
     layers = [(w, x), (w * 0.5, x * 2.0), (w * -1.0, x)]
@@ -190,7 +190,7 @@ def batched_along_axes(jax, m, x):
 
 
 def batched_tree(jax, m, x):
-    f = lambda d, c: {"sum": total(jax, d["m"]) * d["x"], "c": c * 1.0}  # noqa: E731
+    f = lambda d, c: {"sum": total(jax, d["m"]) * d["x"], "c": c * 1.0}
     return jax.vmap(f, in_axes=({"m": 0, "x": None}, 0), out_axes={"sum": 0, "c": -1})({"m": m, "x": 2.0}, m)
 
 
@@ -203,7 +203,7 @@ def batch_of_known_size(jax, x):
 
 
 def gradients_of_examples(jax, w, x):
-    loss = lambda w, row: total(jax, jax.numpy.tanh(w * row))  # noqa: E731
+    loss = lambda w, row: total(jax, jax.numpy.tanh(w * row))
     return jax.vmap(jax.grad(loss), in_axes=(None, 0))(x, w)
 
 
@@ -216,7 +216,7 @@ def batched_unused(jax, x):
 
 
 def all_orders(jax, x):
-    f = lambda x: jax.numpy.sin(x) * x  # noqa: E731
+    f = lambda x: jax.numpy.sin(x) * x
     forms = [
         jax.jit(jax.vmap(jax.grad(f))), jax.vmap(jax.jit(jax.grad(f))), jax.vmap(jax.grad(jax.jit(f))),
         jax.jit(jax.vmap(jax.jit(jax.grad(jax.jit(f))))), jax.vmap(jax.grad(jax.grad(jax.jit(f)))),
@@ -246,18 +246,18 @@ def scan_backwards(jax, x):
 
 
 def scan_unrolled(jax, x):
-    step = lambda c, x: (c * 0.5 + x, c)  # noqa: E731
+    step = lambda c, x: (c * 0.5 + x, c)
     return [jax.lax.scan(step, 1.0, x, unroll=unroll, reverse=r) for unroll in (2, 3, True) for r in (False, True)]
 
 
 def scan_of_nothing(jax):
-    step = lambda c, _: (c * 2.0, c)  # noqa: E731
+    step = lambda c, _: (c * 2.0, c)
     return jax.lax.scan(step, 1.0, None, length=4), jax.lax.scan(step, 1.0, None, length=0)
 
 
 def recurrent(jax, m, x, h):
     def loss(m, h):
-        step = lambda h, x: (jax.numpy.tanh(jax.lax.dot(m, h) + x), total(jax, h * h))  # noqa: E731
+        step = lambda h, x: (jax.numpy.tanh(jax.lax.dot(m, h) + x), total(jax, h * h))
         h, ys = jax.lax.scan(step, h, x)
         return total(jax, h) + total(jax, ys)
 
@@ -265,24 +265,24 @@ def recurrent(jax, m, x, h):
 
 
 def recurrent_of_batches(jax, m, x, hs):
-    step = lambda m: lambda h, x: (jax.numpy.tanh(jax.lax.dot(m, h) + x), None)  # noqa: E731
-    loss = lambda m, h: total(jax, jax.lax.scan(step(m), h, x)[0])  # noqa: E731
+    step = lambda m: lambda h, x: (jax.numpy.tanh(jax.lax.dot(m, h) + x), None)
+    loss = lambda m, h: total(jax, jax.lax.scan(step(m), h, x)[0])
     return jax.vmap(jax.grad(loss), in_axes=(None, 0))(m, hs), jax.jit(jax.vmap(jax.grad(loss, 1), in_axes=(None, 0)))(m, hs)
 
 
 def second_derivative_of_scan(jax, x, w):
-    f = lambda w: jax.lax.scan(lambda c, x: (jax.numpy.sin(c * w + x), None), w, x)[0]  # noqa: E731
+    f = lambda w: jax.lax.scan(lambda c, x: (jax.numpy.sin(c * w + x), None), w, x)[0]
     return f(w), jax.grad(f)(w), jax.grad(jax.grad(f))(w), jax.jvp(jax.grad(f), (w,), (1.0,))
 
 
 def nested_scans(jax, m, w):
-    inner = lambda c, x: (c * w + x, c)  # noqa: E731
-    f = lambda w: jax.lax.scan(lambda c, row: (jax.lax.scan(inner, c * w, row)[0], None), 0.5, m)[0]  # noqa: E731
+    inner = lambda c, x: (c * w + x, c)
+    f = lambda w: jax.lax.scan(lambda c, row: (jax.lax.scan(inner, c * w, row)[0], None), 0.5, m)[0]
     return f(w), jax.grad(f)(w)
 
 
 def counted(jax, n, x):
-    body = lambda i, v: v * x + i  # noqa: E731
+    body = lambda i, v: v * x + i
     return jax.lax.fori_loop(0, 4, body, 1.0), jax.lax.fori_loop(0, n, body, 1.0), jax.jit(lambda n: jax.lax.fori_loop(0, n, body, 1.0))(n)
 
 
@@ -291,7 +291,7 @@ def counted_gradient(jax, x):
 
 
 def counted_tangent(jax, n, x):
-    f = lambda x: jax.lax.fori_loop(0, n, lambda i, v: v * x + i, 1.0)  # noqa: E731
+    f = lambda x: jax.lax.fori_loop(0, n, lambda i, v: v * x + i, 1.0)
     return jax.jit(lambda n, x: jax.jvp(lambda x: jax.lax.fori_loop(0, n, lambda i, v: v * x + i, 1.0), (x,), (1.0,)))(n, x), f(x)
 
 
@@ -300,7 +300,7 @@ def doubling(jax, x):
 
 
 def doubling_batched(jax, x):
-    f = lambda x: jax.lax.while_loop(lambda s: s[0] < 100.0, lambda s: (s[0] * 2.0 + 1.0, s[1] + 1), (x, 0))  # noqa: E731
+    f = lambda x: jax.lax.while_loop(lambda s: s[0] < 100.0, lambda s: (s[0] * 2.0 + 1.0, s[1] + 1), (x, 0))
     return jax.vmap(f)(x * x), jax.jit(jax.vmap(f))(x * x)
 
 
@@ -309,7 +309,7 @@ def batched_bound_of_loop(jax, n, x):
 
 
 def fixed_point(jax, x):
-    f = lambda x: jax.lax.while_loop(  # noqa: E731
+    f = lambda x: jax.lax.while_loop(
         lambda s: jax.numpy.abs(s[0] - s[1]) > 1e-6, lambda s: (jax.numpy.cos(s[0]) * x, s[0]), (1.0, 0.0)
     )[0]
     return f(x), jax.jvp(f, (x,), (1.0,))
@@ -324,7 +324,7 @@ def gradient_of_map(jax, m):
 
 
 def prefixes(jax, x, m):
-    compose = lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1])  # noqa: E731
+    compose = lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1])
     scan = jax.lax.associative_scan
     return scan(jax.lax.add, x), scan(compose, (x, x * 2.0)), scan(jax.lax.max, m, axis=1, reverse=True)
 
@@ -339,7 +339,7 @@ def reduced_by_function(jax, m):
 
 
 def windows_by_function(jax, m):
-    biggest = lambda a, b: jax.lax.max(a, b * 1.0)  # noqa: E731
+    biggest = lambda a, b: jax.lax.max(a, b * 1.0)
     return jax.lax.reduce_window(m, 0.0, biggest, (2, 2), (1, 1), "SAME"), jax.lax.reduce_window(m, 0.0, jax.lax.add, (2, 2))
 
 
@@ -347,12 +347,12 @@ def windows_by_function(jax, m):
 
 
 def branch(jax, p, x):
-    f = lambda p, x: jax.lax.cond(p, lambda x: x * x, lambda x: jax.numpy.sin(x), x)  # noqa: E731
+    f = lambda p, x: jax.lax.cond(p, lambda x: x * x, jax.numpy.sin, x)
     return f(p, x), jax.grad(f, 1)(p, x), jax.jit(jax.grad(jax.jit(f), 1))(p, x), jax.jvp(lambda x: f(p, x), (x,), (1.0,))
 
 
 def branch_batched(jax, flags, x):
-    f = lambda p, x: jax.lax.cond(p, lambda x: x * x, lambda x: jax.numpy.sin(x), x)  # noqa: E731
+    f = lambda p, x: jax.lax.cond(p, lambda x: x * x, jax.numpy.sin, x)
     return jax.vmap(f)(flags, x), jax.vmap(jax.grad(f, 1))(flags, x), jax.vmap(f, in_axes=(None, 0))(True, x)
 
 
@@ -366,13 +366,13 @@ def branch_of_two_operands(jax, p, x, y):
 
 def safe_branch(jax, x):
     """No NaN of the branch that is not chosen reaches the gradient."""
-    f = lambda x: jax.lax.cond(x > 0, lambda x: jax.numpy.sqrt(x), lambda x: 0.0 * x, x)  # noqa: E731
+    f = lambda x: jax.lax.cond(x > 0, jax.numpy.sqrt, lambda x: 0.0 * x, x)
     return jax.vmap(jax.grad(f))(x)
 
 
 def switched(jax, i, x):
-    branches = [lambda x: x, lambda x: x * x, lambda x: jax.numpy.sin(x)]
-    f = lambda i, x: jax.lax.switch(i, branches, x)  # noqa: E731
+    branches = [lambda x: x, lambda x: x * x, jax.numpy.sin]
+    f = lambda i, x: jax.lax.switch(i, branches, x)
     return f(i, x), jax.grad(f, 1)(i, x), jax.vmap(f)(INDICES, X), jax.vmap(jax.grad(f, 1))(INDICES, X)
 
 
@@ -380,12 +380,12 @@ def branch_in_loop(jax, x):
     def step(c, i):
         return jax.lax.cond(i < 2, lambda c: c * x, lambda c: jax.numpy.sin(c) + x, c), c
 
-    f = lambda x: jax.lax.scan(step, x, np.arange(4, dtype=np.int32))[0]  # noqa: E731
+    f = lambda x: jax.lax.scan(step, x, np.arange(4, dtype=np.int32))[0]
     return f(x), jax.grad(f)(x)
 
 
 def for_each_platform(jax, x):
-    f = lambda x: jax.lax.platform_dependent(x, tpu=lambda x: x, default=lambda x: jax.numpy.sin(x))  # noqa: E731
+    f = lambda x: jax.lax.platform_dependent(x, tpu=lambda x: x, default=jax.numpy.sin)
     return f(x), jax.grad(f)(x), jax.vmap(f)(X)
 
 
@@ -433,7 +433,7 @@ def custom_forward_in_loop(jax, x):
         return jax.numpy.tanh(x)
 
     f.defjvp(lambda p, t: (f(*p), 0.5 * t[0]))
-    g = lambda x: jax.lax.scan(lambda c, _: (f(c * x), None), x, None, length=3)[0]  # noqa: E731
+    g = lambda x: jax.lax.scan(lambda c, _: (f(c * x), None), x, None, length=3)[0]
     return g(x), jax.grad(g)(x), jax.vmap(jax.grad(g))(X)
 
 
@@ -466,7 +466,7 @@ def custom_reverse_in_loop(jax, x):
         return jax.numpy.tanh(x)
 
     f.defvjp(lambda x: (f(x), x), lambda x, g: (0.5 * g,))
-    g = lambda x: jax.lax.scan(lambda c, _: (f(c * x), None), x, None, length=3)[0]  # noqa: E731
+    g = lambda x: jax.lax.scan(lambda c, _: (f(c * x), None), x, None, length=3)[0]
     return g(x), jax.grad(g)(x), jax.vmap(jax.grad(g))(X), jax.jit(jax.grad(g))(x)
 
 
@@ -521,7 +521,7 @@ def implicit_solution(jax, a, b):
     def f(a, b):
         return jax.lax.custom_linear_solve(lambda x: jax.lax.dot(a, x), b, steps, steps)
 
-    loss = lambda a, b: total(jax, jax.numpy.sin(f(a, b)))  # noqa: E731
+    loss = lambda a, b: total(jax, jax.numpy.sin(f(a, b)))
     return f(a, b), jax.grad(loss, argnums=(0, 1))(a, b), jax.vmap(f, in_axes=(None, 0))(a, a), jax.jvp(f, (a, b), (a, b))
 
 
@@ -529,7 +529,7 @@ def newton_root(jax, a):
     def newton(f, x):
         return jax.lax.fori_loop(0, 10, lambda i, x: x - f(x) / jax.grad(f)(x), x)
 
-    root = lambda a: jax.lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))  # noqa: E731
+    root = lambda a: jax.lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
     return root(a), jax.grad(root)(a), jax.grad(jax.grad(root))(a), jax.vmap(jax.grad(root))(np.array([1.0, 4.0], np.float32))
 
 
@@ -537,20 +537,20 @@ def newton_root(jax, a):
 
 
 def rematerialized(jax, x):
-    f = lambda x: total(jax, jax.numpy.sin(jax.numpy.sin(wave(jax, x))))  # noqa: E731
+    f = lambda x: total(jax, jax.numpy.sin(jax.numpy.sin(wave(jax, x))))
     policies = jax.checkpoint_policies
     return [jax.grad(jax.checkpoint(f, policy=policy))(x) for policy in (None, policies.everything_saveable, policies.dots_saveable)]
 
 
 def rematerialized_names(jax, x):
     name = submodule(jax, "ad_checkpoint").checkpoint_name
-    f = lambda x: total(jax, jax.numpy.sin(name(jax.numpy.sin(x), "kept")))  # noqa: E731
+    f = lambda x: total(jax, jax.numpy.sin(name(jax.numpy.sin(x), "kept")))
     return jax.grad(jax.checkpoint(f, policy=jax.checkpoint_policies.save_only_these_names("kept")))(x), jax.jit(jax.grad(jax.remat(f)))(x)
 
 
 def rematerialized_layers(jax, m, x):
     layer = jax.checkpoint(lambda h, w: (jax.numpy.tanh(w * h), None), prevent_cse=False)
-    f = lambda m: total(jax, jax.lax.scan(layer, x, m)[0])  # noqa: E731
+    f = lambda m: total(jax, jax.lax.scan(layer, x, m)[0])
     return jax.grad(f)(m), jax.jit(jax.grad(f))(m), jax.vmap(jax.grad(f))(np.stack([m, m * 2.0]))
 
 

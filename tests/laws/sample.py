@@ -263,3 +263,13 @@ def differentiable_samples() -> list[Sample]:
             key = (sample.call, sample.smooth, *(str(precise(o)) for o in sample.operands))
             found.setdefault(key, sample)
     return list(found.values())
+
+
+def batched_samples() -> list[Sample]:
+    """Rows to batch, one of those that differ only in the width of their elements."""
+    found: dict[Any, Sample] = {}
+    for sample in all_samples():
+        if sample.batched:
+            key = (sample.call, *((o.shape, kind_of(o.dtype), o.python) for o in sample.operands))
+            found.setdefault(key, sample)
+    return list(found.values())

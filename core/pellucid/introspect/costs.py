@@ -228,7 +228,7 @@ _COUNTS |= dict.fromkeys(
      "dynamic_update_slice", "concatenate", "stack", "split", "unstack", "tile", "pad", "gather", "scatter", "iota",
      "copy", "copy_p", "device_put", "sharding_constraint", "bitcast_convert_type", "stop_gradient",
      "optimization_barrier", "create_token", "after_all", "random_wrap", "random_unwrap", "broadcast", "full",
-     "empty", "real", "imag", "complex", "reshard", "mesh_cast", "layout_constraint", "pvary", "axis_index",
+     "empty", "real", "imag", "complex", "reshard", "mesh_cast", "layout_constraint", "pvary", "axis_index", "platform_index",
      "name", "tie_in", "with_memory_space_constraint", "to_memory_space"),
     no_operations,
 )  # fmt: skip
@@ -244,6 +244,13 @@ _COUNTS |= dict.fromkeys(
 _COUNTS |= dict.fromkeys(
     ("all_gather", "all_to_all", "ppermute", "pbroadcast", "all_gather_invariant"), no_operations
 )
+
+
+
+def has_count(primitive: str) -> bool:
+    """Whether operations of a primitive without programs inside are counted."""
+    return primitive in _COUNTS
+
 
 # Primitives that touch only a part of an operand: which operand is not read in full.
 _PARTLY_READ = {"gather": 0, "dynamic_slice": 0}

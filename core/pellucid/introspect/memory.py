@@ -11,6 +11,7 @@ from pellucid.base import source
 from pellucid.base.tree import keystr
 from pellucid.introspect import schema
 from pellucid.runtime import platforms
+from pellucid.runtime.memory import DeviceMemory, LiveArray, described_live_arrays, memory_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten_with_path
 
@@ -30,53 +31,53 @@ def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
     """
     if namespace is None:
         namespace = vars(importlib.import_module("__main__"))
-    arrays = [x for client in platforms.started_clients() for x in client.live_arrays() if not x.is_deleted()]
-    owners = _owners(namespace)
-    holders = _holders(namespace)
-    records = sorted(
-        (_array_record(x, owners.get(id(x), []), holders.get(id(x), [])) for x in arrays),
-        key=lambda record: -record.total_bytes,
+    owners, holders = _owners(namespace), _holders(namespace)
+    live = _distinct(described_live_arrays(), {*owners, *holders})
+    arrays = [_array_record(each, owners, holders) for each in live]
+    devices = [d for client in platforms.started_clients() for d in client.local_devices()]
+    return schema.MemoryRecord(devices=[_device_record(memory_of(d, live)) for d in devices], arrays=arrays)
+
+
+def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
+    """Each piece of memory once, by an array that is `held`: looking at shards makes further arrays of it."""
+    found: dict[Any, LiveArray] = {}
+    for each in live:
+        is_whole = len(each.device_bytes) == 1 and each.array.is_fully_addressable
+        key = each.array.unsafe_buffer_pointer() if is_whole and each.n_bytes else id(each.array)
+        if key not in found or id(each.array) in held:
+            found[key] = each
+    return list(found.values())
+
+
+def _device_record(memory: DeviceMemory) -> schema.DeviceMemoryRecord:
+    device = memory.device
+    return schema.DeviceMemoryRecord(
+        device_id=device.id,
+        process_index=device.process_index,
+        platform=device.platform,
+        device_kind=device.device_kind,
+        in_use_bytes=memory.in_use_bytes,
+        peak_bytes=memory.peak_bytes,
+        limit_bytes=memory.limit_bytes,
+        basis="measured" if memory.is_measured else "estimate",
     )
-    return schema.MemoryRecord(devices=_devices(records), arrays=records)
 
 
-def _devices(arrays: list[schema.LiveArrayRecord]) -> list[schema.DeviceMemoryRecord]:
-    in_use: dict[int, int] = {}
-    for record in arrays:
-        for device in record.device_ids:
-            in_use[device] = in_use.get(device, 0) + record.bytes_per_device
-    records = []
-    for client in platforms.started_clients():
-        for device in client.local_devices():
-            stats = device.memory_stats() or {}
-            records.append(
-                schema.DeviceMemoryRecord(
-                    device_id=device.id,
-                    process_index=device.process_index,
-                    platform=device.platform,
-                    device_kind=device.device_kind,
-                    in_use_bytes=stats.get("bytes_in_use", in_use.get(device.id, 0)),
-                    peak_bytes=stats.get("peak_bytes_in_use"),
-                    limit_bytes=stats.get("bytes_limit"),
-                    basis="measured" if stats else "estimate",
-                )
-            )
-    return records
-
-
-def _array_record(x: Any, owners: list[str], holders: list[str]) -> schema.LiveArrayRecord:
-    shards = [shard.nbytes for shard in x._arrays]
-    frame = source.user_frame(x.traceback) if x.traceback is not None else None
+def _array_record(
+    live: LiveArray, owners: dict[int, list[str]], holders: dict[int, list[str]]
+) -> schema.LiveArrayRecord:
+    x = live.array
+    frame = source.user_frame(x.traceback)
     spec = getattr(x.sharding, "spec", None)
     return schema.LiveArrayRecord(
         id=id(x),
-        type=x.aval.text(),
+        type=live.type,
         sharding=str(x.sharding if spec is None else spec),
         device_ids=sorted(device.id for device in x.devices()),
-        bytes_per_device=max(shards, default=0),
-        total_bytes=sum(shards),
-        owners=owners[:_MOST_OWNERS],
-        holders=holders[:_MOST_OWNERS],
+        bytes_per_device=max(live.device_bytes.values(), default=0),
+        total_bytes=live.n_bytes,
+        owners=owners.get(id(x), [])[:_MOST_OWNERS],
+        holders=holders.get(id(x), [])[:_MOST_OWNERS],
         source=None if frame is None else source.cell_name(frame.file) or frame.file,
         line=None if frame is None else frame.line,
         age_s=None,
@@ -87,7 +88,7 @@ def _owners(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
     """For each array, by identity, the variables that hold it."""
     found: dict[int, list[str]] = {}
     for name, value in list(namespace.items()):
-        if not name.startswith("_"):
+        if not name.startswith("_") and name not in ("In", "Out"):
             _find(name, value, found)
     return found
 

@@ -180,7 +180,7 @@ class EquationColumns(Record):
     """Text: effects of the equation; 0 without any."""
     operand_counts: list[int]
     operands: list[int]
-    """A value's index, or -1 - i for literal i."""
+    """A value's index, or -1 - i for literal i. Values that a body captures from outside are among them."""
     result_counts: list[int]
     results: list[int]
     """Indices of values."""

@@ -6,7 +6,8 @@ the whole module, so that lowering an equation allocates nothing but its operati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,13 @@ class LoweringContext:
         """A new block in `region` with arguments of types `avals`."""
         types = self.types(avals)
         return ir.Block.create_at_start(region, types, [self.location] * len(types))
+
+    @contextlib.contextmanager
+    def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:
+        """Build operations in a new block in `region`, whose arguments are given."""
+        block = self.block(region, avals)
+        with ir.InsertionPoint(block):
+            yield list(block.arguments)
 
     def scalar_body(self, region: ir.Region, op: str, dtype: Any) -> None:
         """Fill `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, as reductions want it."""

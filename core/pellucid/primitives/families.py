@@ -210,6 +210,10 @@ class Elementwise(Primitive[Any]):
             return [self.hlo(ctx, operands, params)]
         return [ctx.op1(self.hlo, result, operands)]
 
+    def has_rule(self, rule: str) -> bool:
+        given = {"jvp": self.tangents, "transpose": self.transposes}
+        return given[rule] is not None if rule in given else super().has_rule(rule)
+
     def printed_params(self, equation: Any) -> dict[str, Any]:
         shown = super().printed_params(equation)
         return {name: value for name, value in shown.items() if value is not None}

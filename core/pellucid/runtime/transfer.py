@@ -18,7 +18,13 @@ from pellucid.base.errors import (
 )
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.source import capture
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_flatten_with_path, tree_map
+from pellucid.base.tree import (
+    broadcast_prefix,
+    is_none,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
 from pellucid.runtime import donation, guards, host
@@ -67,10 +73,8 @@ def put_host(
     """
     start = time.perf_counter()
     dtype = physical(aval).dtype
-    if type(value) is np.ndarray and value.dtype == dtype:
-        data = value
-    else:
-        data = _as_numpy(value, dtype)
+    is_ready = type(value) is np.ndarray and value.dtype == dtype
+    data = value if is_ready else _as_numpy(value, dtype)
     if type(sharding) is SingleDeviceSharding:
         result = _put(aval, sharding, [data], [sharding._device], committed, explicit)
     else:
@@ -342,7 +346,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 
     Each leaf's first dimension numbers the devices.
 
-    >>> device_put_sharded([np.zeros(2, np.float32)], [devices()[0]]).shape
+    >>> device_put_sharded([np.zeros(2, np.float32)], [pl.devices()[0]]).shape
     (1, 2)
     """
     if not isinstance(shards, Sequence) or isinstance(shards, str):
@@ -372,7 +376,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     """The tree `x` of arrays, copied to each of `devices`; a new first dimension numbers the copies.
 
-    >>> device_put_replicated(np.float32(3.0), [devices()[0]])
+    >>> device_put_replicated(np.float32(3.0), [pl.devices()[0]])
     Array([3.], dtype=float32)
     """
     if not devices:

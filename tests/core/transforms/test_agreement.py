@@ -1,9 +1,9 @@
 """Programs that transform programs give what the reference gives."""
 
-import pellucid
 import pytest
-
 from corpus.transform_programs import PROGRAMS
+
+import pellucid
 
 
 @pytest.mark.parametrize(("program", "arguments"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))

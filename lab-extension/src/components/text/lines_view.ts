@@ -405,6 +405,7 @@ export const linesStyle = `
 .pl-line-number { position: relative; min-width: 28px; text-align: right; font-size: 10.5px; }
 .pl-fold-sign { position: relative; width: 16px; text-align: center; cursor: pointer; color: var(--pl-muted); }
 .pl-heat-bar { position: absolute; left: 0; top: 3px; bottom: 3px; background: var(--pl-heat-high); opacity: 0.45; border-radius: 2px; }
+.pl-has-hulls .pl-gutter { min-width: 74px; }
 .pl-hull { position: absolute; top: 0; bottom: 0; width: 4px; }
 .pl-line-text { padding-right: 16px; }
 .pl-t-name { color: var(--pl-text); }
