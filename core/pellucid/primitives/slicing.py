@@ -47,7 +47,7 @@ def slice_in_dim(
     >>> slice_in_dim(np.arange(5), 1, -1)
     Array([1, 2, 3], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     size = shape[axis]
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
@@ -68,7 +68,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     >>> index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     index, size = operator.index(index), shape[axis]
     if not -size <= index < size:
@@ -90,10 +90,10 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     >>> index_take(np.arange(6).reshape(2, 3), (np.array([1, 0]), np.array([-1, 4])), (0, 1))
     Array([5, 1], dtype=int32)
     """
-    shape = type_of(src).shape  # type: ignore[attr-defined]
+    shape = type_of(src).shape
     places = [canonical_axis(axis, len(shape)) for axis in axes]
     columns = [
-        broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))  # type: ignore[attr-defined]
+        broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))
         for index, axis in zip(idxs, places, strict=True)
     ]
     offsets = tuple(range(1, 1 + len(shape) - len(places)))
@@ -104,7 +104,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
 
 def _within(index: Any, size: int) -> Any:
     """`index` modulo `size`."""
-    return wrapped(rem(index, type_of(index).dtype.type(size)), size)  # type: ignore[attr-defined]
+    return wrapped(rem(index, type_of(index).dtype.type(size)), size)
 
 
 # Where a window begins ----------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def start_scalars(
         )
     avals: list[Any] = [type_of(s) for s in starts]
     given = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
-    dtype = given.pop() if given else type_of(0).dtype  # type: ignore[attr-defined]
+    dtype = given.pop() if given else type_of(0).dtype
     if given or kind_of(dtype) not in ("signed", "unsigned") or any(a.shape for a in avals):
         raise DtypeError(
             f"{name} needs integer scalars of one dtype as start indices.",
@@ -147,7 +147,7 @@ def start_scalars(
 def _listed_starts(name: str, start_indices: Any) -> list[Any]:
     if isinstance(start_indices, (list, tuple)):
         return list(start_indices)
-    aval: Any = type_of(start_indices)
+    aval = type_of(start_indices)
     if aval.ndim != 1:
         raise ShapeError(f"{name} needs a sequence of start indices.", got=f"got {aval.text()}")
     return [index_in_dim(start_indices, i, keepdims=False) for i in range(aval.shape[0])]
@@ -169,7 +169,7 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
 
 def wrapped(index: Any, size: int) -> Any:
     """`index`, an array of integers, with `size` added where it is negative."""
-    dtype = type_of(index).dtype  # type: ignore[attr-defined]
+    dtype = type_of(index).dtype
     if kind_of(dtype) == "unsigned":
         return index
     if size > np.iinfo(dtype).max:
@@ -201,7 +201,7 @@ def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchD
 
 def _first(starts: Sequence[Any]) -> Any:
     """The start index 0, of the dtype of `starts`."""
-    return type_of(starts[0]).dtype.type(0)  # type: ignore[attr-defined]
+    return type_of(starts[0]).dtype.type(0)
 
 
 # dynamic_slice ------------------------------------------------------------------------------------
@@ -238,8 +238,8 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         (x, *starts), (dim, *start_dims) = operands, dims
         sizes = params.slice_sizes
         if all(d is None for d in start_dims):
-            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))  # type: ignore[arg-type]
-            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))  # type: ignore[arg-type]
+            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))
+            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))
             return [bind1(self, x, *everywhere, params=batched)], [dim]
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(sizes)))
@@ -279,7 +279,7 @@ def dynamic_slice(
     >>> dynamic_slice(np.arange(5), (4,), (2,))
     Array([3, 4], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     starts = start_scalars("dynamic_slice", shape, start_indices, allow_negative_indices)
     params = DynamicSliceParams(tuple(map(operator.index, slice_sizes)))
     return bind1(dynamic_slice_p, operand, *starts, params=params)
@@ -293,7 +293,7 @@ def dynamic_slice_in_dim(
     >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     sizes = list(shape)
     sizes[axis] = operator.index(slice_size)
@@ -389,7 +389,7 @@ def dynamic_update_slice(
     >>> dynamic_update_slice(np.zeros(4, np.int32), np.array([1, 2], np.int32), (3,))
     Array([0, 0, 1, 2], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     starts = start_scalars("dynamic_update_slice", shape, start_indices, allow_negative_indices)
     return bind1(dynamic_update_slice_p, operand, update, *starts)
 
@@ -402,7 +402,7 @@ def dynamic_update_slice_in_dim(
     >>> dynamic_update_slice_in_dim(np.zeros(4, np.int32), np.array([1, 2], np.int32), 1, 0)
     Array([0, 1, 2, 0], dtype=int32)
     """
-    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    ndim = type_of(operand).ndim
     starts, wraps = _along(canonical_axis(axis, ndim), ndim, start_index, allow_negative_indices)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=wraps)
 
@@ -415,9 +415,9 @@ def dynamic_update_index_in_dim(
     >>> dynamic_update_index_in_dim(np.zeros(3, np.int32), np.int32(1), -1, 0)
     Array([0, 0, 1], dtype=int32)
     """
-    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    ndim = type_of(operand).ndim
     axis = canonical_axis(axis, ndim)
-    if type_of(update).ndim != ndim:  # type: ignore[attr-defined]
+    if type_of(update).ndim != ndim:
         update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices

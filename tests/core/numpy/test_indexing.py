@@ -214,6 +214,14 @@ def test_integer_scalars_of_any_kind_are_indices() -> None:
         np.testing.assert_array_equal(np.asarray(x[index]), X[2])
 
 
+def test_integers_that_no_index_dtype_holds_are_out_of_bounds() -> None:
+    x = jnp.asarray(X)
+    np.testing.assert_array_equal(np.asarray(pellucid.jit(lambda x: x[2**40])(x)), X[-1])
+    np.testing.assert_array_equal(np.asarray(pellucid.jit(lambda x: x.at[2**40].set(0))(x)), X)
+    with pytest.raises(OverflowError):
+        x[2**40]
+
+
 def test_arrays_of_keys_are_indexed_and_updated() -> None:
     keys = shaped_array((4, 3), ExtendedDType("key<fry>", prng_key, np.dtype(np.uint32), (2,)))
     row = shaped_array((3,), keys.dtype)
