@@ -7,6 +7,7 @@ from pellucid.higher_order.linear_solve import custom_linear_solve, custom_root,
 from pellucid.higher_order.loops import fori_loop, map, scan, while_loop
 from pellucid.higher_order.reduce import reduce, reduce_p, reduce_window, reduce_window_p
 from pellucid.higher_order.scan import scan_p
+from pellucid.higher_order.scatter_apply import scatter_apply
 from pellucid.higher_order.while_loop import while_p
 from pellucid.primitives.accuracy import AccuracyMode, Tolerance
 from pellucid.primitives.arithmetic import (
@@ -250,6 +251,7 @@ from pellucid.primitives.slicing import (
     dynamic_update_slice_in_dim,
     dynamic_update_slice_p,
     index_in_dim,
+    index_take,
     slice_in_dim,
 )
 from pellucid.primitives.sorting import (
@@ -335,7 +337,7 @@ __all__ = [
     "dynamic_update_slice_p", "empty", "eq", "eq_p", "eq_to_p", "exp", "exp2", "exp2_p",
     "exp_p", "expand_dims", "expm1", "expm1_p", "fft", "fft_p", "floor", "floor_p", "fori_loop",
     "full", "full_like", "gather", "gather_p", "ge", "ge_p", "gt", "gt_p", "imag", "imag_p",
-    "index_in_dim", "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite",
+    "index_in_dim", "index_take", "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite",
     "is_finite_p", "le", "le_p", "le_to_p", "linear_solve_p", "log", "log1p", "log1p_p",
     "log_p", "logistic", "logistic_p", "lt", "lt_p", "lt_to_p", "map", "max", "max_p", "min",
     "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne", "ne_p", "neg", "neg_p", "nextafter",
@@ -347,7 +349,7 @@ __all__ = [
     "reduce_sum", "reduce_sum_p", "reduce_window", "reduce_window_max_p", "reduce_window_min_p",
     "reduce_window_p", "reduce_window_shape_tuple", "reduce_window_sum_p", "reduce_xor",
     "reduce_xor_p", "rem", "rem_p", "reshape", "reshape_p", "rev", "rev_p", "round", "round_p",
-    "rsqrt", "rsqrt_p", "scan", "scan_p", "scatter", "scatter_add", "scatter_add_p",
+    "rsqrt", "rsqrt_p", "scan", "scan_p", "scatter", "scatter_add", "scatter_add_p", "scatter_apply",
     "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul",
     "scatter_mul_p", "scatter_p", "scatter_sub", "scatter_sub_p", "select",
     "select_and_gather_add_p", "select_and_scatter_add_p", "select_n", "select_n_p",
