@@ -26,8 +26,11 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.base.events": ("Observer", "observe"),
     "pellucid.higher_order.custom_jvp": ("custom_jvp",),
     "pellucid.higher_order.custom_vjp": ("closure_convert", "custom_gradient", "custom_vjp"),
+    "pellucid.higher_order.forward_backward": ("fwd_and_bwd",),
     "pellucid.higher_order.jitted": ("jit",),
     "pellucid.higher_order.misses": ("explain_misses",),
+    "pellucid.higher_order.remat": ("checkpoint", "remat"),
+    "pellucid.higher_order.remat_policies": ("checkpoint_policies",),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
     "pellucid.primitives.placement": ("device_put",),
     "pellucid.runtime.memory": ("live_arrays",),
@@ -40,6 +43,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
     "pellucid.tracing.context": ("named_scope",),
     "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
+    "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
     "pellucid.transforms.jvp": ("jvp",),
     "pellucid.transforms.linearize": ("linearize",),
     "pellucid.transforms.vmap": ("vmap",),
@@ -51,7 +55,7 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "dtypes", "introspect", "lax", "numpy", "sharding", "tree", "tree_util",
+    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "flatten_util", "introspect", "lax", "numpy", "sharding", "tree", "tree_util",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
 

@@ -52,7 +52,11 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
             compiled_primitive(primitive, params)._clear_cache()
             raise
 
-    return make_call(primitive.name, None, apply, (), (), (primitive.name, params), shard_argument)
+    def without_fast_path(*operands: Any) -> Any:
+        return apply(*operands)[0]
+
+    # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
+    return make_call(primitive.name, without_fast_path, apply, (), (), (primitive.name, params), shard_argument)
 
 
 def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:

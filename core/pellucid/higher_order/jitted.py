@@ -225,7 +225,9 @@ class Jitted:
             return
         names = self.spec.debug_info(call).argument_names if self.programs else ()
         reasons = reasons_for(key, self.programs, names)
-        miss = program.miss = Miss(self.spec.name, reasons, capture(), seconds)
+        miss = program.miss = Miss(
+            self.spec.name, reasons, capture(), seconds, entry_count=len(self.programs) + 1
+        )
         misses.recent.append(miss)
         if config.explain_cache_misses.value:
             misses.logger.warning("%s", misses.explanation(miss))
@@ -293,7 +295,7 @@ class Jitted:
             return
         devices = ", ".join(map(str, place.placement.devices))
         reason = MissReason("device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place.")
-        misses.recent.append(Miss(self.spec.name, (reason,), capture(), compile_seconds=seconds))
+        misses.recent.append(Miss(self.spec.name, (reason,), capture(), compile_seconds=seconds, entry_count=len(self.programs)))
 
 
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()

@@ -13,7 +13,11 @@ from pellucid.ir.rules import BatchAxis, Zero
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.filled import zeros
 from pellucid.primitives.gather import Scatter, ScatterParams, gathered_updates
-from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers, with_int_fields
+from pellucid.primitives.index_dims import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    with_int_fields,
+)
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.scatter import scatter_p
 from pellucid.tracing.function import name_of

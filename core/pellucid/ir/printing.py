@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import source
+from pellucid.base import dtypes, source
 from pellucid.base.pretty import Break, Doc, Group, Mark, Nest, Text, concat, join, layout
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 
@@ -247,9 +247,10 @@ def literal_text(literal: Literal) -> str:
     """The value of a literal, as its dtype rounds it."""
     value = literal.val
     dtype = getattr(literal.aval, "dtype", None)
-    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "aval"):
-        value = np.asarray(value)
-        return str(value.item()) if value.dtype.kind in "biufc" else str(value)
-    if dtype is not None and isinstance(dtype, np.dtype) and dtype.kind in "iufcb":
-        return str(np.asarray(value, dtype).item())
+    if isinstance(dtype, np.dtype):
+        value = np.asarray(value, dtype)
+        if dtype.kind in "biufc":
+            return str(value.item())
+        if dtypes.is_inexact(dtype):
+            return str(float(value))
     return str(value)

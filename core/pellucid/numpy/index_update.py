@@ -98,7 +98,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
     original: Any = type_of(x)
     arranged = arrangement(index.entries)
     flagged = with_flags(x, index)
-    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)  # type: ignore[attr-defined]
+    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)
     flagged, values = _of_one_dtype(flagged, values)
     if values is not None:
         values = _shaped(values, places, arranged.new_axes)
@@ -265,7 +265,7 @@ class IndexUpdateRef:
             else GatherScatterMode.from_any(mode)
         )
         filled = kind is GatherScatterMode.FILL_OR_DROP
-        fill = fill_param(type_of(self.array).dtype, fill_value) if filled else None  # type: ignore[attr-defined]
+        fill = fill_param(type_of(self.array).dtype, fill_value) if filled else None
         lookup = Lookup(
             bool(indices_are_sorted), bool(unique_indices), kind, fill, bool(wrap_negative_indices)
         )

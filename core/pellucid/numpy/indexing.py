@@ -70,12 +70,12 @@ def getitem(x: Any, index: Any) -> Any:
 
 @numpy_function
 def _element(x: Any, index: Any) -> Any:
-    return take(x, parsed(index, type_of(x).shape), _PLAIN)  # type: ignore[attr-defined]
+    return take(x, parsed(index, type_of(x).shape), _PLAIN)
 
 
 def taken(x: Any, index: Any, lookup: Lookup) -> Any:
     """`x[index]` by one compiled call, or by equations under a trace."""
-    found = parsed(index, type_of(x).shape)  # type: ignore[attr-defined]
+    found = parsed(index, type_of(x).shape)
     if not context.trace.is_eager:
         return take(x, found, lookup)
     structure, operands = taken_apart(found)
@@ -161,7 +161,7 @@ def with_flags(x: Any, index: Index) -> Any:
 
 def _empty(x: Any, shape: Shape) -> Any:
     """An array of `shape`, which has no elements, of the type of `x`."""
-    zeros = (0,) * type_of(x).ndim  # type: ignore[attr-defined]
+    zeros = (0,) * type_of(x).ndim
     return reshape(static_slice(x, zeros, zeros), shape)
 
 
@@ -225,7 +225,7 @@ def check_not_empty(size: int, axis: int, shape: Shape) -> None:
 
 
 def _cut(x: Any, cut: Cut) -> Any:
-    shape = type_of(x).shape  # type: ignore[attr-defined]
+    shape = type_of(x).shape
     zeros = [0] * len(shape)
     strided = any(stride > 1 for stride in cut.strides)
     if all(type(start) is int for start in cut.starts):
@@ -282,7 +282,7 @@ def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
 
 
 def _common_shape(vectors: Sequence[Vector]) -> Shape:
-    shapes = [type_of(v.index).shape for v in vectors]  # type: ignore[attr-defined]
+    shapes = [type_of(v.index).shape for v in vectors]
     try:
         return broadcast_shapes(*shapes)
     except ShapeError:
@@ -355,10 +355,8 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
         for axis, size in enumerate(shape):
             check_not_empty(size, axis, shape)
     block_shape = tuple([batch[d] for d in block])
-    vectors = [
-        broadcast_in_dim(broadcast_to(c, block_shape) if dims is block else c, (*batch, 1), dims)
-        for c, dims in columns
-    ]
+    columns = [(broadcast_to(c, block_shape) if dims is block else c, dims) for c, dims in columns]
+    vectors = [broadcast_in_dim(c, (*batch, 1), dims) for c, dims in columns]
     windows = {axis for axis, e in enumerate(indexing) if type(e) is Window and e.is_contiguous}
     numbers = GatherDimensionNumbers(
         tuple(offset_dims),

@@ -1,4 +1,4 @@
-"""Products of arrays: dot, matmul and their relatives, and einsum."""
+"""Products of arrays: dot, matmul and their relatives."""
 
 from __future__ import annotations
 
@@ -7,217 +7,117 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import opt_einsum
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, convert, promote_dtypes
-from pellucid.primitives import (
-    arithmetic,
-    broadcasting,
-    complex_parts,
-    contraction,
-    logical,
-    movement,
-)
-from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives import arithmetic, logical
+from pellucid.primitives.broadcasting import broadcast_shapes, expand_dims
+from pellucid.primitives.complex_parts import conj
+from pellucid.primitives.contraction import dot_general
+from pellucid.primitives.movement import canonical_axis, move_axis, reshape, squeeze, transpose
+from pellucid.primitives.precision import preferred_dtype
 from pellucid.tracing.values import type_of
 
-
-def _hashable(precision: Any) -> Any:
-    return tuple(precision) if isinstance(precision, list) else precision
+Axes = tuple[int, ...]
 
 
-def _preferred(dtype: Any, name: str) -> Any:
-    return (
-        None
-        if dtype is None
-        else dtypes.canonicalize(np.dtype(dtypes.check_user_dtype(dtype, name)))
-    )
+def _static(name: str, precision: Any, preferred: Any) -> tuple[Any, Any]:
+    """`precision` and `preferred_element_type` as compiled calls remember them."""
+    return tuple(precision) if isinstance(precision, list) else precision, preferred_dtype(preferred, name)
 
 
-def _ndim(x: Any) -> int:
-    return type_of(x).ndim
+def _avals(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    return aval_of(name, a), aval_of(name, b, 1)
 
 
-def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Any, Any, Any, bool]:
-    """Operands of one dtype, the dtype to compute the product in, and whether the result is weakly typed."""
-    first, second = aval_of(name, a), aval_of(name, b, 1)
+def _product(name: str, a: Any, b: Any, dims: Any, precision: Any, preferred: Any, sharding: Any = None) -> Any:
+    """`dot_general` with the dtype that NumPy gives the product of `a` and `b`; raises for sizes that don't fit."""
+    first, second = _avals(name, a, b)
+    ((left, right), _) = dims
+    for i, j in zip(left, right, strict=True):
+        if first.shape[i] != second.shape[j]:
+            raise ShapeError(
+                f"jnp.{name} sums over dimensions of one size, got {first.shape[i]} and {second.shape[j]}.",
+                got=[f"argument 0: {first.text()}, dimension {i}", f"argument 1: {second.text()}, dimension {j}"],
+                do="Transpose or reshape one of them.",
+            )
+    dtype, weak_type = preferred, False
     if preferred is None:
-        dtype, weak = dtypes.promote(
-            ((first.dtype, first.weak_type), (second.dtype, second.weak_type))
-        )
+        pairs = ((first.dtype, first.weak_type), (second.dtype, second.weak_type))
+        dtype, weak_type = dtypes.promote(pairs)
+    result = dot_general(a, b, dims, precision, dtype, out_sharding=sharding)
+    return convert(result, type_of(result), dtype, weak_type)  # type: ignore[arg-type]
+
+
+# dot and its relatives ----------------------------------------------------------------------------
+
+
+@numpy_function(static=("precision", "preferred", "sharding"))
+def _dot(a: Any, b: Any, precision: Any, preferred: Any, sharding: Any) -> Any:
+    first, second = _avals("dot", a, b)
+    if first.ndim == 0 or second.ndim == 0:
+        contract: Any = ((), ())
     else:
-        dtype, weak = preferred, False
-    a, b = promote_dtypes(name, a, b)
-    return a, b, dtype, weak
-
-
-def _product(a: Any, b: Any, dims: Any, precision: Any, dtype: Any, weak: bool) -> Any:
-    result = contraction.dot_general(a, b, dims, precision, dtype)
-    return convert(result, type_of(result), dtype, weak)
-
-
-# dot and matmul -----------------------------------------------------------------------------------------
-
-
-@numpy_function(static=("precision", "preferred"))
-def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
-    a, b, dtype, weak = _operands("dot", a, b, preferred)
-    if _ndim(a) == 0 or _ndim(b) == 0:
-        dims: Any = (((), ()), ((), ()))
-    elif _ndim(b) == 1:
-        dims = (((_ndim(a) - 1,), (0,)), ((), ()))
-    else:
-        dims = (((_ndim(a) - 1,), (_ndim(b) - 2,)), ((), ()))
-    _check_contracted("dot", a, b, dims)
-    return _product(a, b, dims, precision, dtype, weak)
+        contract = ((first.ndim - 1,), (max(second.ndim - 2, 0),))
+    return _product("dot", a, b, (contract, ((), ())), precision, preferred, sharding)
 
 
 def dot(
-    a: Any,
-    b: Any,
-    *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
     """Sum of products over the last axis of `a` and the second-to-last (or only) axis of `b`.
 
     >>> dot(np.arange(3), np.arange(3))
     Array(5, dtype=int32)
     """
-    return _dot(a, b, _hashable(precision), _preferred(preferred_element_type, "dot"))
-
-
-def _check_contracted(name: str, a: Any, b: Any, dims: Any) -> None:
-    ((left, right), _) = dims
-    shape_a, shape_b = type_of(a).shape, type_of(b).shape
-    for i, j in zip(left, right, strict=True):
-        if shape_a[i] != shape_b[j]:
-            raise ShapeError(
-                f"jnp.{name} needs contracted dimensions of one size, got {shape_a[i]} and {shape_b[j]}.",
-                got=[f"a: {type_of(a)!r}, dimension {i}", f"b: {type_of(b)!r}, dimension {j}"],
-                do="Transpose or reshape one operand.",
-            )
+    return _dot(a, b, *_static("dot", precision, preferred_element_type), out_sharding)
 
 
 @numpy_function(static=("precision", "preferred"))
-def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
-    a, b, dtype, weak = _operands("matmul", a, b, preferred)
-    for i, x in enumerate((a, b)):
-        if _ndim(x) < 1:
-            raise ShapeError(
-                "jnp.matmul needs operands with at least one dimension.",
-                got=f"argument {i}: {type_of(x)!r}",
-                do="Use `*` for scalars.",
-            )
-    a_vector, b_vector = _ndim(a) == 1, _ndim(b) == 1
-    a_batch, b_batch = type_of(a).shape[:-2], type_of(b).shape[:-2]
-    try:
-        batch = broadcasting.broadcast_shapes(a_batch, b_batch)
-    except ShapeError:
-        raise ShapeError(
-            "jnp.matmul got batch dimensions that can't be broadcast together.",
-            got=[f"a: {type_of(a)!r}", f"b: {type_of(b)!r}"],
-        ) from None
-    # Where one side has size 1 (or nothing) along a batch dimension, the other's is a free dimension.
-    a, a_squeezed = _dropped_ones(a, batch, 1 if a_vector else 2)
-    b, b_squeezed = _dropped_ones(b, batch, 1 if b_vector else 2)
-    a_named = [i for i in range(len(batch)) if i not in a_squeezed]
-    b_named = [i for i in range(len(batch)) if i not in b_squeezed]
-    shared = [i for i in a_named if i in b_named]
-    left_batch = tuple(a_named.index(i) for i in shared)
-    right_batch = tuple(b_named.index(i) for i in shared)
-    left = _ndim(a) - 1
-    right = _ndim(b) - (1 if b_vector else 2)
-    dims = (((left,), (right,)), (left_batch, right_batch))
-    _check_contracted("matmul", a, b, dims)
-    result = _product(a, b, dims, precision, dtype, weak)
-    order = [*shared, *(i for i in a_named if i not in shared), *([] if a_vector else ["row"]),
-             *(i for i in b_named if i not in shared), *([] if b_vector else ["column"])]  # fmt: skip
-    wanted = [*range(len(batch)), *([] if a_vector else ["row"]), *([] if b_vector else ["column"])]
-    present = [i for i in wanted if i in order]
-    result = movement.transpose(result, [order.index(i) for i in present])
-    missing = [k for k, i in enumerate(wanted) if i not in order]
-    return broadcasting.expand_dims(result, missing) if missing else result
-
-
-def _dropped_ones(x: Any, batch: tuple[int, ...], core: int) -> tuple[Any, list[int]]:
-    """`x` without batch dimensions of size 1 that others stretch, and which of the batch dimensions it lacks."""
-    shape = type_of(x).shape
-    own = len(shape) - core
-    lead = len(batch) - own
-    squeezed = list(range(lead))
-    drop = []
-    for i in range(own):
-        if shape[i] == 1:
-            drop.append(i)
-            squeezed.append(lead + i)
-    return movement.squeeze(x, drop), squeezed
-
-
-def matmul(
-    a: Any,
-    b: Any,
-    *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Matrix product; leading dimensions are batches and are broadcast, vectors are rows or columns.
-
-    >>> matmul(np.eye(2, dtype=np.float32), np.float32([1, 2]))
-    Array([1., 2.], dtype=float32)
-    """
-    return _matmul(a, b, _hashable(precision), _preferred(preferred_element_type, "matmul"))
+def _vdot(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+    first, second = _avals("vdot", a, b)
+    a = conj(a) if first.dtype.kind == "c" else a
+    a, b = reshape(a, (first.size,)), reshape(b, (second.size,))
+    return _product("vdot", a, b, (((0,), (0,)), ((), ())), precision, preferred)
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Inner product of the raveled arrays, the first conjugated."""
-    a = _raveled("vdot", a)
-    if type_of(a).dtype.kind == "c":
-        a = complex_parts.conj(a)
-    return dot(
-        a, _raveled("vdot", b), precision=precision, preferred_element_type=preferred_element_type
-    )
+    """Inner product of the raveled arrays, the first conjugated.
+
+    >>> vdot(np.array([1j, 2]), np.array([1j, 2]))
+    Array(5.+0.j, dtype=complex64)
+    """
+    return _vdot(a, b, *_static("vdot", precision, preferred_element_type))
 
 
-def _raveled(name: str, x: Any) -> Any:
-    return movement.reshape(x, (aval_of(name, x).size,))
+@numpy_function(static=("precision", "preferred"))
+def _inner(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+    first, second = _avals("inner", a, b)
+    if first.ndim == 0 or second.ndim == 0:
+        a, b = promote_dtypes("inner", a, b)
+        product = arithmetic.mul(a, b) if type_of(a).dtype != np.bool_ else logical.bitwise_and(a, b)  # type: ignore[attr-defined]
+        return product if preferred is None else convert(product, type_of(product), preferred)  # type: ignore[arg-type]
+    dims = (((first.ndim - 1,), (second.ndim - 1,)), ((), ()))
+    return _product("inner", a, b, dims, precision, preferred)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Sum of products over the last axes of `a` and `b`."""
-    if aval_of("inner", a).ndim == 0 or aval_of("inner", b, 1).ndim == 0:
-        a, b = promote_dtypes("inner", a, b)
-        return arithmetic.mul(a, b)
-    return tensordot(
-        a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type
-    )
+    """Sum of products over the last axes of `a` and `b`.
 
-
-def outer(a: Any, b: Any, out: None = None) -> Any:
-    """Products of all pairs of elements of the raveled arrays.
-
-    >>> outer(np.arange(2), np.arange(3)).shape
-    (2, 3)
+    >>> inner(np.ones((2, 3)), np.ones((4, 3))).shape
+    (2, 4)
     """
-    return _outer(a, b)
+    return _inner(a, b, *_static("inner", precision, preferred_element_type))
 
 
-@numpy_function
-def _outer(a: Any, b: Any) -> Any:
-    a, b = promote_dtypes("outer", a, b)
-    column = broadcasting.expand_dims(_raveled("outer", a), (1,))
-    row = broadcasting.expand_dims(_raveled("outer", b), (0,))
-    return (
-        logical.bitwise_and(column, row)
-        if type_of(a).dtype == np.bool_
-        else arithmetic.mul(column, row)
-    )
+@numpy_function(static=("left", "right", "precision", "preferred", "sharding"))
+def _tensordot(
+    a: Any, b: Any, left: Axes, right: Axes, precision: Any, preferred: Any, sharding: Any
+) -> Any:
+    return _product("tensordot", a, b, ((left, right), ((), ())), precision, preferred, sharding)
 
 
 def tensordot(
@@ -231,296 +131,214 @@ def tensordot(
 ) -> Any:
     """Sum of products over pairs of axes: the last and first `axes`, or the axes named for each operand.
 
+    Raises ShapeError for axes that don't fit.
+
     >>> tensordot(np.ones((2, 3)), np.ones((3, 4)), 1).shape
     (2, 4)
     """
-    first, second = aval_of("tensordot", a), aval_of("tensordot", b, 1)
-    if np.ndim(axes) == 0:
+    first, second = _avals("tensordot", a, b)
+    got = [f"argument 0: {first.text()}", f"argument 1: {second.text()}", f"axes: {axes}"]
+    if not isinstance(axes, Sequence):
         n = operator.index(axes)
         if not 0 <= n <= min(first.ndim, second.ndim):
-            raise ArgumentValueError(
-                f"jnp.tensordot can't contract {n} axes.", got=[f"a: {first!r}", f"b: {second!r}"]
-            )
+            raise ShapeError(f"jnp.tensordot can't sum over {n} axes of these.", got=got)
         left, right = tuple(range(first.ndim - n, first.ndim)), tuple(range(n))
     else:
-        left, right = (
-            canonical_axes(x, v.ndim) for x, v in zip(axes, (first, second), strict=True)
-        )
+        if len(axes) != 2:
+            raise ShapeError("jnp.tensordot needs axes of both operands.", got=got)
+        left, right = (_listed_axes(x, v.ndim) for x, v in zip(axes, (first, second), strict=True))
         if len(left) != len(right):
-            raise ArgumentValueError(
-                "jnp.tensordot needs as many axes of `a` as of `b`.", got=f"axes: {axes}"
+            raise ShapeError("jnp.tensordot needs as many axes of one operand as of the other.", got=got)
+    static = _static("tensordot", precision, preferred_element_type)
+    return _tensordot(a, b, left, right, *static, out_sharding)
+
+
+def _listed_axes(axes: int | Sequence[int], ndim: int) -> Axes:
+    return canonical_axes(tuple(axes) if isinstance(axes, Sequence) else axes, ndim)
+
+
+# matmul and its relatives -------------------------------------------------------------------------
+
+
+@numpy_function(static=("precision", "preferred"))
+def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
+    for i, x in enumerate((a, b)):
+        if aval_of("matmul", x, i).ndim < 1:
+            raise ShapeError(
+                "jnp.matmul needs operands with at least one dimension.",
+                got=f"argument {i}: {type_of(x)!r}",
+                do="Use `*` for scalars.",
             )
-    return _tensordot(
-        a, b, left, right, _hashable(precision), _preferred(preferred_element_type, "tensordot")
+    has_row, has_column = (type_of(x).ndim > 1 for x in (a, b))  # type: ignore[attr-defined]
+    return _multiplied("matmul", a, b, has_row, has_column, precision, preferred)
+
+
+def _multiplied(
+    name: str, a: Any, b: Any, has_row: bool, has_column: bool, precision: Any = None, preferred: Any = None,
+    conjugated: bool = False,
+) -> Any:  # fmt: skip
+    """Sums of products over the last axis of `a` and the axis of `b` before its columns, if it has any.
+
+    If `a` has rows, they are the axis before. The other axes are broadcast.
+    """
+    first, second = _avals(name, a, b)
+    a_lead, b_lead = first.ndim - 1 - has_row, second.ndim - 1 - has_column
+    if a_lead < 0 or b_lead < 0:
+        raise ShapeError(
+            f"jnp.{name} needs operands of rank {1 + has_row} and {1 + has_column} at least.",
+            got=[f"argument 0: {first.text()}", f"argument 1: {second.text()}"],
+        )
+    try:
+        batch = broadcast_shapes(first.shape[:a_lead], second.shape[:b_lead])
+    except ShapeError:
+        raise ShapeError(
+            f"jnp.{name} got leading dimensions that can't be broadcast together.",
+            got=[f"argument 0: {first.text()}", f"argument 1: {second.text()}"],
+        ) from None
+    # Axes of the result are named: numbers for leading ones, then "row" and "column". A leading axis along which only
+    # one operand has more than one element is a free axis of that operand.
+    a, a_names = _named(a, first.shape[:a_lead], len(batch))
+    b, b_names = _named(b, second.shape[:b_lead], len(batch))
+    a = conj(a) if conjugated and first.dtype.kind == "c" else a
+    shared = [n for n in a_names if n in b_names]
+    left = tuple([a_names.index(n) for n in shared])
+    right = tuple([b_names.index(n) for n in shared])
+    summed = (len(a_names) + has_row,), (len(b_names),)
+    result = _product(name, a, b, (summed, (left, right)), precision, preferred)
+    row, column = ["row"] * has_row, ["column"] * has_column
+    rest = [[n for n in names if n not in shared] for names in (a_names, b_names)]
+    present = [*shared, *rest[0], *row, *rest[1], *column]
+    wanted = [*range(len(batch)), *row, *column]
+    result = transpose(result, [present.index(n) for n in wanted if n in present])
+    missing = [i for i, n in enumerate(wanted) if n not in present]
+    return expand_dims(result, missing) if missing else result
+
+
+def _named(x: Any, leading: Axes, n_leading: int) -> tuple[Any, list[Any]]:
+    """`x` without leading axes of size 1, and the numbers of those that remain among the result's leading axes."""
+    ones = [i for i, size in enumerate(leading) if size == 1]
+    first = n_leading - len(leading)
+    return squeeze(x, ones), [first + i for i in range(len(leading)) if i not in ones]
+
+
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
+    """Matrix product; leading dimensions are batches and are broadcast, vectors are rows or columns.
+
+    Raises ShapeError for scalars and for sizes that don't fit.
+
+    >>> matmul(np.eye(2, dtype=np.float32), np.float32([1, 2]))
+    Array([1., 2.], dtype=float32)
+    """
+    if out_sharding is not None:
+        raise ArgumentValueError("jnp.matmul doesn't place its result.", do="Use `jnp.dot` or place it after the call.")
+    return _matmul(a, b, *_static("matmul", precision, preferred_element_type))
+
+
+@numpy_function(static=("axis", "precision", "preferred"))
+def _vecdot(x1: Any, x2: Any, axis: int, precision: Any, preferred: Any) -> Any:
+    first, second = _avals("vecdot", x1, x2)
+    x1 = move_axis(x1, _core_axis("vecdot", first, axis), first.ndim - 1)
+    x2 = move_axis(x2, _core_axis("vecdot", second, axis), second.ndim - 1)
+    return _multiplied("vecdot", x1, x2, False, False, precision, preferred, conjugated=True)
+
+
+def _core_axis(name: str, aval: Any, axis: int) -> int:
+    if aval.ndim == 0:
+        raise ShapeError(f"jnp.{name} needs operands with at least one dimension.", got=aval.text())
+    return canonical_axis(axis, aval.ndim)
+
+
+def vecdot(
+    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Inner products along `axis`, the first conjugated; the other axes are broadcast.
+
+    >>> vecdot(np.ones((4, 3)), np.ones(3))
+    Array([3., 3., 3., 3.], dtype=float32)
+    """
+    static = _static("vecdot", precision, preferred_element_type)
+    return _vecdot(x1, x2, operator.index(axis), *static)
+
+
+@numpy_function
+def _matvec(x1: Any, x2: Any) -> Any:
+    return _multiplied("matvec", x1, x2, True, False)
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Products of the matrices in `x1` and the vectors in `x2`; the other axes are broadcast.
+
+    >>> matvec(np.ones((5, 2, 3)), np.ones(3)).shape
+    (5, 2)
+    """
+    return _matvec(x1, x2)
+
+
+@numpy_function
+def _vecmat(x1: Any, x2: Any) -> Any:
+    return _multiplied("vecmat", x1, x2, False, True, conjugated=True)
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Products of the conjugated vectors in `x1` and the matrices in `x2`; the other axes are broadcast.
+
+    >>> vecmat(np.ones(2), np.ones((5, 2, 3))).shape
+    (5, 3)
+    """
+    return _vecmat(x1, x2)
+
+
+# Products of all pairs ----------------------------------------------------------------------------
+
+
+def _times(a: Any, b: Any) -> Any:
+    """Elementwise product of operands of one dtype; of bools, whether both are true."""
+    is_bool = type_of(a).dtype == np.bool_  # type: ignore[attr-defined]
+    return logical.bitwise_and(a, b) if is_bool else arithmetic.mul(a, b)
+
+
+@numpy_function
+def _outer(a: Any, b: Any) -> Any:
+    a, b = promote_dtypes("outer", a, b)
+    column, row = (
+        expand_dims(reshape(x, (type_of(x).size,)), (new,)) for x, new in ((a, 1), (b, 0))  # type: ignore[attr-defined]
     )
+    return _times(column, row)
 
 
-@numpy_function(static=("left", "right", "precision", "preferred"))
-def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred: Any) -> Any:
-    a, b, dtype, weak = _operands("tensordot", a, b, preferred)
-    dims = ((left, right), ((), ()))
-    _check_contracted("tensordot", a, b, dims)
-    return _product(a, b, dims, precision, dtype, weak)
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """Products of all pairs of elements of the raveled arrays.
 
-
-def kron(a: Any, b: Any) -> Any:
-    """Kronecker product: every element of `a` times `b`, arranged in blocks."""
-    return _kron(a, b)
+    >>> outer(np.arange(2), np.arange(3)).shape
+    (2, 3)
+    """
+    if out is not None:
+        raise ArgumentValueError("jnp.outer can't write into `out`: arrays don't change.", do="Use the result.")
+    return _outer(a, b)
 
 
 @numpy_function
 def _kron(a: Any, b: Any) -> Any:
     a, b = promote_dtypes("kron", a, b)
-    ndim = max(_ndim(a), _ndim(b))
-    a = broadcasting.expand_dims(a, range(ndim - _ndim(a)))
-    b = broadcasting.expand_dims(b, range(ndim - _ndim(b)))
-    shape = [m * n for m, n in zip(type_of(a).shape, type_of(b).shape, strict=True)]
-    a = broadcasting.expand_dims(a, range(1, 2 * ndim, 2))
-    b = broadcasting.expand_dims(b, range(0, 2 * ndim, 2))
-    return movement.reshape(arithmetic.mul(a, b), shape)
+    first, second = _avals("kron", a, b)
+    ndim = max(first.ndim, second.ndim)
+    a = expand_dims(a, range(ndim - first.ndim))
+    b = expand_dims(b, range(ndim - second.ndim))
+    shape = [m * n for m, n in zip(type_of(a).shape, type_of(b).shape, strict=True)]  # type: ignore[attr-defined]
+    return reshape(_times(expand_dims(a, range(1, 2 * ndim, 2)), expand_dims(b, range(0, 2 * ndim, 2))), shape)
 
 
-def vecdot(
-    x1: Any,
-    x2: Any,
-    /,
-    *,
-    axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """Inner product along `axis`, the first conjugated; the other axes are broadcast."""
-    first, second = aval_of("vecdot", x1), aval_of("vecdot", x2, 1)
-    x1 = movement.move_axis(x1, canonical_axis(axis, first.ndim), first.ndim - 1)
-    x2 = movement.move_axis(x2, canonical_axis(axis, second.ndim), second.ndim - 1)
-    if first.dtype.kind == "c":
-        x1 = complex_parts.conj(x1)
-    rows = broadcasting.expand_dims(x1, (first.ndim - 1,))
-    columns = broadcasting.expand_dims(x2, (second.ndim,))
-    product = matmul(
-        rows, columns, precision=precision, preferred_element_type=preferred_element_type
-    )
-    ndim = _ndim(product)
-    return movement.squeeze(product, (ndim - 2, ndim - 1))
+def kron(a: Any, b: Any) -> Any:
+    """Kronecker product: every element of `a` times `b`, arranged in blocks.
 
-
-# einsum -------------------------------------------------------------------------------------------------
-
-
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
-    """The order in which `einsum` contracts its operands, and a text about its cost."""
-    return opt_einsum.contract_path(
-        subscripts, *map(_Shaped, operands), optimize=_strategy(optimize)
-    )
-
-
-class _Shaped:
-    """What opt_einsum reads of an operand."""
-
-    def __init__(self, x: Any) -> None:
-        self.shape = aval_of("einsum", x).shape
-
-
-def _strategy(optimize: Any) -> Any:
-    return "optimal" if optimize is True else [(0, 1)] if optimize is False else optimize
-
-
-def einsum(
-    subscripts: Any,
-    /,
-    *operands: Any,
-    out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    _dot_general: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Sums of products as Einstein's notation writes them: `"ij,jk->ik"` is a matrix product.
-
-    >>> einsum("ij,j->i", np.ones((2, 3), np.float32), np.ones(3, np.float32))
-    Array([3., 3.], dtype=float32)
+    >>> kron(np.array([1, 10]), np.array([1, 2]))
+    Array([ 1,  2, 10, 20], dtype=int32)
     """
-    if not isinstance(subscripts, str):
-        subscripts, operands = _from_lists(subscripts, operands)
-    shapes = [aval_of("einsum", x, i).shape for i, x in enumerate(operands)]
-    inputs, output = _parsed(subscripts, shapes)
-    if len(operands) > 2:
-        notation = ",".join(inputs) + "->" + output
-        path, _ = opt_einsum.contract_path(
-            notation, *shapes, shapes=True, optimize=_strategy(optimize)
-        )
-        path = tuple(tuple(step) for step in path)
-    else:
-        path = (tuple(range(len(operands))),)
-    return _einsum(
-        list(operands),
-        tuple(inputs),
-        output,
-        path,
-        _hashable(precision),
-        _preferred(preferred_element_type, "einsum"),
-    )
-
-
-def _from_lists(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Subscripts as text, for operands each followed by a list of numbers of its axes."""
-    items = [first, *rest]
-    operands, lists = items[: len(items) - len(items) % 2 : 2], items[1::2]
-    letters: dict[Any, str] = {}
-
-    def text(names: Any) -> str:
-        return "".join(
-            "..." if n is Ellipsis else letters.setdefault(n, opt_einsum.get_symbol(len(letters)))
-            for n in names
-        )
-
-    inputs = [text(names) for names in lists]
-    notation = ",".join(inputs)
-    return (notation + "->" + text(items[-1]) if len(items) % 2 else notation), operands
-
-
-def _parsed(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[str], str]:
-    """Letters of each operand and of the result, ellipses replaced by letters of their own."""
-    text = subscripts.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(shapes):
-        raise ArgumentValueError(
-            f"jnp.einsum got subscripts for {len(terms)} operands and {len(shapes)} operands.",
-            got=subscripts,
-        )
-    used = set(text) - set(".,->")
-    free = [c for c in (opt_einsum.get_symbol(i) for i in range(200)) if c not in used]
-    ranks = [len(s) - (len(t) - 3) if "..." in t else 0 for t, s in zip(terms, shapes, strict=True)]
-    longest = max(ranks, default=0)
-    if any(r < 0 for r in ranks):
-        raise ShapeError(
-            "jnp.einsum got an operand with fewer dimensions than its subscripts name.",
-            got=subscripts,
-        )
-    dots = "".join(free[:longest])
-    inputs = [t.replace("...", dots[longest - r :]) for t, r in zip(terms, ranks, strict=True)]
-    for letters, shape in zip(inputs, shapes, strict=True):
-        if len(letters) != len(shape):
-            raise ShapeError(
-                f"jnp.einsum: subscripts {letters!r} name {len(letters)} dimensions of an operand that has {len(shape)}.",
-                got=subscripts,
-            )
-    if arrow:
-        output = right.replace("...", dots)
-    else:
-        joined = "".join(inputs)
-        output = dots + "".join(
-            sorted(c for c in set(joined) if joined.count(c) == 1 and c not in dots)
-        )
-    unknown = set(output) - set("".join(inputs))
-    if unknown or len(set(output)) != len(output):
-        raise ArgumentValueError(
-            "jnp.einsum: the result's subscripts must be among the operands', each once.",
-            got=subscripts,
-        )
-    _check_sizes(inputs, shapes, subscripts)
-    return inputs, output
-
-
-def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], subscripts: str) -> None:
-    sizes: dict[str, int] = {}
-    for letters, shape in zip(inputs, shapes, strict=True):
-        for letter, size in zip(letters, shape, strict=True):
-            known = sizes.setdefault(letter, size)
-            if size != known and 1 not in (size, known):
-                raise ShapeError(
-                    f"jnp.einsum: subscript {letter!r} stands for sizes {known} and {size}.",
-                    got=subscripts,
-                )
-            sizes[letter] = max(known, size)
-
-
-@numpy_function(static=("inputs", "output", "path", "precision", "preferred"))
-def _einsum(
-    operands: Any, inputs: Any, output: str, path: Any, precision: Any, preferred: Any
-) -> Any:
-    if len(operands) > 1:
-        operands = promote_dtypes("einsum", *operands)
-    terms = list(zip(operands, inputs, strict=True))
-    pairs = [(aval.dtype, aval.weak_type) for aval in map(type_of, operands)]
-    dtype, weak = dtypes.promote(tuple(pairs)) if preferred is None else (preferred, False)
-    for step in path:
-        chosen = [terms.pop(i) for i in sorted(step, reverse=True)][::-1]
-        if len(path) > 1 and len(chosen) == 2:
-            chosen = chosen[
-                ::-1
-            ]  # opt_einsum appends results; the reference contracts the later one first
-        needed = set(output).union(*(letters for _, letters in terms))
-        terms.append(_contract(chosen, needed, precision, dtype))
-    [(result, letters)] = terms
-    result = movement.transpose(result, [letters.index(c) for c in output])
-    return convert(result, type_of(result), dtype, weak)
-
-
-def _contract(chosen: list[Any], needed: set[str], precision: Any, dtype: Any) -> tuple[Any, str]:
-    """One or two operands contracted to the letters that are still needed."""
-    others = [set(letters) for _, letters in chosen]
-    reduced = []
-    for i, (x, letters) in enumerate(chosen):
-        keep = needed.union(*(o for j, o in enumerate(others) if j != i))
-        reduced.append(_alone(x, letters, keep))
-    if len(reduced) == 1:
-        return reduced[0]
-    (a, left), (b, right) = reduced
-    a, left, b, right = _stretched(a, left, b, right)
-    shared = [c for c in left if c in right]
-    batch = [c for c in shared if c in needed]
-    summed = [c for c in shared if c not in needed]
-    dims = (
-        (tuple(left.index(c) for c in summed), tuple(right.index(c) for c in summed)),
-        (tuple(left.index(c) for c in batch), tuple(right.index(c) for c in batch)),
-    )
-    product = contraction.dot_general(a, b, dims, precision, dtype)
-    rest = [c for c in left if c not in shared] + [c for c in right if c not in shared]
-    return product, "".join(batch + rest)
-
-
-def _alone(x: Any, letters: str, keep: set[str]) -> tuple[Any, str]:
-    """`x` with repeated letters taken on the diagonal and letters that nobody needs summed."""
-    for letter in dict.fromkeys(letters):
-        while letters.count(letter) > 1:
-            i = letters.index(letter)
-            j = letters.index(letter, i + 1)
-            x = _diagonal(x, i, j)
-            letters = letters[:j] + letters[j + 1 :]
-    summed = [i for i, c in enumerate(letters) if c not in keep]
-    if summed:
-        x = broadcasting.reduce_sum(x, summed)
-        letters = "".join(c for c in letters if c in keep)
-    return x, letters
-
-
-def _diagonal(x: Any, i: int, j: int) -> Any:
-    """`x` with axes `i` and `j` replaced by their diagonal, at `i`."""
-    shape = type_of(x).shape
-    size = shape[i]
-    mask = broadcasting.broadcast_in_dim(np.eye(size, dtype=bool), shape, (i, j))
-    zeros = broadcasting.broadcast_in_dim(np.zeros((), type_of(x).dtype)[()], shape, ())
-    return broadcasting.reduce_sum(logical.select_n(mask, zeros, x), (j,))
-
-
-def _stretched(a: Any, left: str, b: Any, right: str) -> tuple[Any, str, Any, str]:
-    """Both operands without shared letters along which one has size 1 and the other more."""
-    a_shape, b_shape = type_of(a).shape, type_of(b).shape
-    for letter in [c for c in left if c in right]:
-        m, n = a_shape[left.index(letter)], b_shape[right.index(letter)]
-        if m == n:
-            continue
-        if m == 1:
-            a, left = movement.squeeze(a, (left.index(letter),)), left.replace(letter, "")
-        else:
-            b, right = movement.squeeze(b, (right.index(letter),)), right.replace(letter, "")
-        a_shape, b_shape = type_of(a).shape, type_of(b).shape
-    return a, left, b, right
+    return _kron(a, b)
 
 
 __all__ = [
-    "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot",
+    "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip

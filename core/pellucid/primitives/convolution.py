@@ -16,6 +16,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
 from pellucid.primitives.contraction import Bilinear, converted, dot_general, inverse_permutation
 from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import move_axis, reshape, rev, transpose
 from pellucid.primitives.precision import (
@@ -230,7 +231,7 @@ class ConvGeneralDilated(Bilinear):
             for x, d in zip(operands, dims, strict=True)
         ]
         [aval] = self.abstract_eval(tuple(avals), params)
-        return [broadcast_in_dim(np.zeros((), aval.dtype), (0, *aval.shape), ())], [0]
+        return [zeros(aval.update(shape=(0, *aval.shape)))], [0]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ConvParams) -> Sequence[Any]:
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":

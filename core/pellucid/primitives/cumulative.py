@@ -15,10 +15,10 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.arithmetic import abs, add, div, max, min, mul, neg, rem, sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, kind_of
+from pellucid.primitives.filled import filled, zeros
 from pellucid.primitives.logical import eq, lt, ne, select_n
 from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
 from pellucid.primitives.movement import Movement, rev
@@ -190,12 +190,8 @@ def _share(x: Any, other: Any, chosen: Any) -> Any:
     """Derivative of `chosen` by `x`: 1 where it is x, a half where it is both, else 0."""
     aval: Any = type_of(x)
 
-    def full(value: float) -> Any:
-        return broadcast_in_dim(np.asarray(value, aval.dtype), aval.shape, ())
-
-    return div(
-        select_n(eq(x, chosen), full(0), full(1)), select_n(eq(other, chosen), full(1), full(2))
-    )
+    share = select_n(eq(x, chosen), filled(aval, 0), filled(aval, 1))
+    return div(share, select_n(eq(other, chosen), filled(aval, 1), filled(aval, 2)))
 
 
 def _log_sum_pair(a: Pair, b: Pair) -> Pair:
@@ -210,13 +206,12 @@ def _log_sum_pair(a: Pair, b: Pair) -> Pair:
 def _finite(x: Any, z: Any) -> Any:
     """`x`, but 0 where it is infinite and equal to `z`, except for one that is minus infinity beside z."""
     aval: Any = type_of(x)
-    zero = broadcast_in_dim(np.zeros((), aval.dtype), aval.shape, ())
     is_infinite = eq(x, np.asarray(np.inf, aval.dtype))
     if x is z:
         is_infinite = select_n(
             is_infinite, eq(x, np.asarray(-np.inf, aval.dtype)), is_infinite
         )
-    return select_n(is_infinite, x, zero)
+    return select_n(is_infinite, x, zeros(aval))
 
 
 def log_sum_of_two(x: Any, y: Any) -> Any:

@@ -20,6 +20,7 @@ from pellucid.primitives.logical import ge_p, le_p
 from pellucid.primitives.monoids import MONOIDS, highest, lowest, monoid_body, ordered
 from pellucid.primitives.movement import Movement, move_axis, reshape
 from pellucid.primitives.padding import pad, slice
+from pellucid.primitives.filled import zeros
 from pellucid.primitives.gather import scatter_add
 from pellucid.primitives.index_dims import ScatterDimensionNumbers
 from pellucid.primitives.slicing import slice_in_dim
@@ -259,9 +260,9 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         places = reshape(add(iota(np.int32, count), np.int32(1)), shape)
         chosen = bind1(self, places, operand, params=params)
         numbers = ScatterDimensionNumbers((), (0,), (0,))
-        zeros = broadcast_in_dim(np.zeros((), aval.dtype), (count + 1,), ())
+        nowhere = zeros(shaped_array((count + 1,), aval.dtype))
         found = scatter_add(
-            zeros, reshape(chosen, (aval.size, 1)), reshape(cotangent, (aval.size,)), numbers
+            nowhere, reshape(chosen, (aval.size, 1)), reshape(cotangent, (aval.size,)), numbers
         )
         return reshape(slice_in_dim(found, 1, count + 1), shape)
 

@@ -1,0 +1,356 @@
+"""Sums of products in Einstein's notation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import opt_einsum
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import aval_of, convert
+from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
+from pellucid.primitives.contraction import dot_general
+from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.filled import zeros
+from pellucid.primitives.logical import bitwise_and, eq, select
+from pellucid.primitives.movement import squeeze, transpose
+from pellucid.primitives.precision import preferred_dtype
+from pellucid.primitives.reduction import reduce_or
+from pellucid.tracing.values import type_of
+
+Shape = tuple[int, ...]
+
+
+# Notation -----------------------------------------------------------------------------------------
+
+
+class Notation(NamedTuple):
+    """Subscripts with a letter for each axis: `inputs` of the operands, `output` of the result."""
+
+    inputs: tuple[str, ...]
+    output: str
+
+    def text(self) -> str:
+        """The notation as a string."""
+        return f"{','.join(self.inputs)}->{self.output}"
+
+
+def parse(subscripts: str, shapes: Sequence[Shape]) -> Notation:
+    """`subscripts` for operands of `shapes`, with letters for what ellipses stand for.
+
+    Without an arrow, the result has the ellipsis, then the letters that occur once, in alphabetical order.
+    Raises ArgumentValueError for malformed subscripts, ShapeError where they don't fit the operands.
+    """
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    for term in (*terms, right):
+        letters = term.replace("...", "", 1)
+        if set(letters) & set(".->"):
+            raise ArgumentValueError(
+                "einsum: subscripts are letters and commas, with an ellipsis ('...') at most once for each operand.",
+                got=f"subscripts: {subscripts!r}",
+            )
+    if len(terms) != len(shapes):
+        raise ArgumentValueError(
+            f"einsum got subscripts for {len(terms)} operands, and {len(shapes)} operands.",
+            got=f"subscripts: {subscripts!r}",
+        )
+    counts = []
+    for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        has_ellipsis = "..." in term
+        count = len(shape) - len(term) + 3 * has_ellipsis
+        if count < 0 or (count and not has_ellipsis):
+            raise ShapeError(
+                f"einsum: subscripts {term!r} name {len(term.replace('...', ''))} axes of an operand of rank {len(shape)}.",
+                got=[f"subscripts: {subscripts!r}", f"operand {i}: shape {shape}"],
+            )
+        counts.append(count)
+    used = set(text)
+    unused = (letter for letter in map(opt_einsum.get_symbol, range(10**6)) if letter not in used)
+    ellipsis = "".join(next(unused) for _ in range(max(counts, default=0)))
+    inputs = tuple([
+        term.replace("...", ellipsis[len(ellipsis) - count :])
+        for term, count in zip(terms, counts, strict=True)
+    ])
+    if arrow:
+        output = right.replace("...", ellipsis)
+    else:
+        joined = "".join(inputs)
+        once = sorted(c for c in set(joined) if joined.count(c) == 1 and c not in ellipsis)
+        output = ellipsis + "".join(once)
+    notation = Notation(inputs, output)
+    _check(notation, shapes, subscripts)
+    return notation
+
+
+def _check(notation: Notation, shapes: Sequence[Shape], subscripts: str) -> None:
+    """Raise unless the result's letters are known and each letter has one size (or size 1)."""
+    got = f"subscripts: {subscripts!r}"
+    sizes: dict[str, int] = {}
+    for i, (term, shape) in enumerate(zip(notation.inputs, shapes, strict=True)):
+        own: dict[str, int] = {}
+        for letter, size in zip(term, shape, strict=True):
+            # Within one operand, axes of one letter must agree; between operands, those of size 1 are stretched.
+            known = sizes.get(letter, 1)
+            if own.setdefault(letter, size) != size or 1 != known != size != 1:
+                raise ShapeError(
+                    f"einsum: letter {letter!r} stands for axes of unlike sizes, {known} and {size}.",
+                    got=[got, f"operand {i}: shape {shape}"],
+                )
+            sizes[letter] = size if known == 1 else known
+    for letter in notation.output:
+        if letter not in sizes:
+            raise ArgumentValueError(f"einsum: no operand has the result's letter {letter!r}.", got=got)
+    if len(set(notation.output)) != len(notation.output):
+        raise ArgumentValueError("einsum: the result has a letter twice.", got=got)
+
+
+def _in_text(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Subscripts and operands from (operand, its labels, operand, its labels, ..., labels of the result)."""
+    items = [first, *rest]
+    n_operands = len(items) // 2
+    letters: dict[Any, str] = {}
+
+    def text(labels: Any) -> str:
+        if not isinstance(labels, (list, tuple)):
+            raise ArgumentTypeError(
+                "einsum without a string needs each operand followed by a list of its axes' labels.",
+                got=f"got {type(labels).__name__}",
+            )
+        return "".join(
+            "..." if label is Ellipsis else letters.setdefault(label, opt_einsum.get_symbol(len(letters)))
+            for label in labels
+        )
+
+    inputs = ",".join(text(items[2 * i + 1]) for i in range(n_operands))
+    notation = f"{inputs}->{text(items[-1])}" if len(items) % 2 else inputs
+    return notation, [items[2 * i] for i in range(n_operands)]
+
+
+def _given(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Subscripts and operands from either form of arguments."""
+    return (subscripts, list(operands)) if isinstance(subscripts, str) else _in_text(subscripts, operands)
+
+
+# Order of contractions ----------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """One contraction: operands taken from the list (their results are appended), letters summed, the result's letters."""
+
+    taken: tuple[int, ...]
+    summed: str
+    result: str
+
+
+class _LeftToRight(opt_einsum.paths.PathOptimizer):
+    """The first two operands each time, without a search."""
+
+    def __call__(self, inputs: Any, output: Any, size_dict: Any, memory_limit: Any = None) -> Any:
+        return [(0, 1)] * max(len(inputs) - 1, 1) if len(inputs) > 1 else [(0,)]
+
+
+def _optimizer(optimize: Any) -> Any:
+    """What opt_einsum is asked for."""
+    if optimize is True:
+        return "optimal"
+    if optimize is False:
+        return _LeftToRight()
+    return "auto" if optimize is None else optimize
+
+
+def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequence[tuple[int, ...]]:
+    if len(shapes) == 1:
+        return [(0,)]
+    path, _ = opt_einsum.contract_path(
+        notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
+    )
+    return path
+
+
+def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ...]:
+    """The contractions along `path`. Letters of a product keep the order in which its operands have them."""
+    terms = list(notation.inputs)
+    found = []
+    for number, indices in enumerate(path):
+        taken = tuple(sorted(indices, reverse=True))
+        chosen = [terms.pop(i) for i in taken]
+        present = "".join(chosen)
+        needed = set(notation.output).union(*terms)
+        summed = "".join(sorted(set(present) - needed))
+        kept = dict.fromkeys(c for c in present if c in needed)
+        result = notation.output if number == len(path) - 1 else "".join(kept)
+        terms.append(result)
+        found.append(Step(taken, summed, result))
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> tuple[Notation, tuple[Step, ...]]:
+    notation = parse(subscripts, shapes)
+    return notation, steps(notation, _path(notation, shapes, optimize))
+
+
+def _hashable(optimize: Any) -> Any:
+    """`optimize`, which may be a list of pairs, as a cache key."""
+    if isinstance(optimize, (list, tuple)):
+        return tuple([tuple(pair) for pair in optimize])
+    return optimize
+
+
+# Contraction --------------------------------------------------------------------------------------
+
+
+@numpy_function(static=("notation", "plan", "precision", "preferred", "product"))
+def _einsum(
+    operands: list[Any], notation: Notation, plan: tuple[Step, ...], precision: Any, preferred: Any,
+    product: Callable[..., Any],
+) -> Any:  # fmt: skip
+    avals = [type_of(x) for x in operands]
+    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))  # type: ignore[attr-defined]
+    if preferred is not None:
+        dtype, weak_type = preferred, False
+    terms = list(zip(operands, notation.inputs, strict=True))
+    for step in plan:
+        chosen = [terms.pop(i) for i in step.taken]
+        if len(chosen) == 1:
+            [(x, letters)] = chosen
+            x, letters = _summed(x, letters, step.summed, preferred)
+            x, letters = _diagonals(x, letters, step.result)
+        else:
+            multiply = functools.partial(product, precision=precision, preferred_element_type=dtype)
+            x, letters = _contracted(chosen, step, multiply, preferred)
+        terms.append((transpose(x, [letters.index(c) for c in step.result]), step.result))
+    [(result, _)] = terms
+    return convert(result, type_of(result), dtype, weak_type)  # type: ignore[arg-type]
+
+
+def _contracted(chosen: Any, step: Step, multiply: Callable[..., Any], preferred: Any) -> tuple[Any, str]:
+    """The product of two operands, and its letters."""
+    (lhs, left), (rhs, right) = chosen
+    lhs, left = _without_stretched(lhs, left, rhs, right)
+    rhs, right = _without_stretched(rhs, right, lhs, left)
+    lhs, left = _summed(lhs, left, [c for c in step.summed if c not in right], preferred)
+    rhs, right = _summed(rhs, right, [c for c in step.summed if c not in left], preferred)
+    lhs, left = _diagonals(lhs, left, step.result + right)
+    rhs, right = _diagonals(rhs, right, step.result + left)
+    batch = [c for c in step.result if c in left and c in right]
+    summed = [c for c in step.summed if c in left and c in right]
+    (left_summed, right_summed), (left_batch, right_batch) = (
+        [tuple([letters.index(c) for c in names]) for letters in (left, right)] for names in (summed, batch)
+    )
+    left_rest = [c for c in left if c not in summed and c not in batch]
+    right_rest = [c for c in right if c not in summed and c not in batch]
+    # The operands change places where that spares a transposition.
+    if "".join([*batch, *right_rest, *left_rest]) == step.result:
+        product = multiply(rhs, lhs, ((right_summed, left_summed), (right_batch, left_batch)))
+        return product, step.result
+    product = multiply(lhs, rhs, ((left_summed, right_summed), (left_batch, right_batch)))
+    return product, "".join([*batch, *left_rest, *right_rest])
+
+
+def _without_stretched(x: Any, letters: str, other: Any, other_letters: str) -> tuple[Any, str]:
+    """`x` without axes of size 1 that stand beside longer ones of the other operand."""
+    shape = type_of(x).shape  # type: ignore[attr-defined]
+    others = dict(zip(other_letters, type_of(other).shape, strict=True))  # type: ignore[attr-defined]
+    axes = [i for i, c in enumerate(letters) if shape[i] == 1 != others.get(c, 1)]
+    return squeeze(x, axes), "".join(c for i, c in enumerate(letters) if i not in axes)
+
+
+def _summed(x: Any, letters: str, names: Sequence[str], preferred: Any) -> tuple[Any, str]:
+    """`x` summed over the letters among `names` that it has once."""
+    axes = [letters.index(c) for c in names if letters.count(c) == 1]
+    if not axes:
+        return x, letters
+    return _total(x, axes, preferred), "".join(c for i, c in enumerate(letters) if i not in axes)
+
+
+def _total(x: Any, axes: Sequence[int], preferred: Any) -> Any:
+    if preferred is not None:
+        x = convert(x, type_of(x), preferred)  # type: ignore[arg-type]
+    return reduce_or(x, axes) if type_of(x).dtype == np.bool_ else reduce_sum(x, axes)  # type: ignore[attr-defined]
+
+
+def _diagonals(x: Any, letters: str, kept: str) -> tuple[Any, str]:
+    """`x` with the axes of each repeated letter replaced by their diagonal, or its sum if nobody keeps the letter."""
+    for letter in dict.fromkeys(letters):
+        axes = [i for i, c in enumerate(letters) if c == letter]
+        if len(axes) == 1:
+            continue
+        aval: Any = type_of(x)
+        x = select(_on_diagonal(aval.shape, axes), x, zeros(aval))
+        gone = axes[:-1] if letter in kept else axes
+        x = _total(x, gone, None)
+        letters = "".join(c for i, c in enumerate(letters) if i not in gone)
+    return x, letters
+
+
+def _on_diagonal(shape: Shape, axes: Sequence[int]) -> Any:
+    """Whether the indices along `axes`, which have one size, are equal."""
+    square = tuple([shape[a] for a in axes])
+    indices = [broadcasted_iota(np.uint32, square, i) for i in range(len(axes))]
+    pairs = [eq(a, b) for a, b in zip(indices, indices[1:], strict=False)]
+    return broadcast_in_dim(functools.reduce(bitwise_and, pairs), shape, axes)
+
+
+# Public functions ---------------------------------------------------------------------------------
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    _dot_general: Callable[..., Any] = dot_general,
+    out_sharding: Any = None,
+) -> Any:
+    """Sums of products as Einstein's notation writes them: `"ij,jk->ik"` is a product of matrices.
+
+    A letter that the result lacks is summed; one that an operand has twice takes its diagonal; an ellipsis stands
+    for axes that are broadcast. `optimize` orders the contractions: True, False (left to right), a strategy of opt_einsum
+    or a list of pairs. Labels may also be lists after each operand. Raises ShapeError where sizes don't fit.
+
+    >>> einsum("ij,j->i", np.ones((2, 3), np.float32), np.ones(3, np.float32))
+    Array([3., 3.], dtype=float32)
+    """
+    if out is not None:
+        raise ArgumentValueError("einsum can't write into `out`: arrays don't change.", do="Use the result.")
+    if out_sharding is not None:
+        raise ArgumentValueError("einsum doesn't place its result.", do="Place it after the call.")
+    text, given = _given(subscripts, operands)
+    shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(given)])
+    notation, plan = _plan(text, shapes, _hashable(optimize))
+    if any(len(step.taken) > 2 for step in plan):
+        raise ArgumentValueError(
+            "einsum contracts two operands at a time.", got=f"optimize: {optimize!r}", do="Name pairs only."
+        )
+    precision = tuple(precision) if isinstance(precision, list) else precision
+    return _einsum(
+        given, notation, plan, precision, preferred_dtype(preferred_element_type, "einsum"), _dot_general
+    )
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[Any], Any]:
+    """The pairs in which `einsum` contracts its operands, and opt_einsum's report on their cost.
+
+    >>> einsum_path("ij,jk,kl->il", np.ones((2, 9)), np.ones((9, 9)), np.ones((9, 1)))[0]
+    [(1, 2), (0, 1)]
+    """
+    text, given = _given(subscripts, operands)
+    shapes = tuple([aval_of("einsum_path", x, i).shape for i, x in enumerate(given)])
+    notation = parse(text, shapes)
+    return opt_einsum.contract_path(
+        notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
+    )
+
+
+__all__ = ["einsum", "einsum_path"]

@@ -1,0 +1,585 @@
+"""Ragged contraction: one product for consecutive groups of different sizes; and products of scaled blocks."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.arithmetic import mul, sub
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.contraction import (
+    Axes,
+    Bilinear,
+    CanonicalDimensions,
+    DotDimensionNumbers,
+    DotGeneralParams,
+    canonical_dimensions,
+    check_dimensions,
+    converted,
+    cotangent_preference,
+    dot_general_p,
+    dot_shape,
+    free_axes,
+    inverse_permutation,
+    moved,
+)
+from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.cumulative import cumsum
+from pellucid.primitives.families import INTEGER, add_any_p, kind_of
+from pellucid.primitives.filled import ones, zeros
+from pellucid.primitives.logical import bitwise_and, le, lt, select_n
+from pellucid.primitives.movement import move_axis, reshape, transpose
+from pellucid.primitives.precision import (
+    CanonicalPrecision,
+    Precision,
+    PrecisionLike,
+    canonical_precision,
+    preferred_dtype,
+    product_dtype,
+)
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+_BF16 = dtypes.as_dtype("bfloat16")
+
+
+class RaggedDotDimensionNumbers:
+    """Which axes `ragged_dot_general` contracts, which one is ragged, which one of `rhs` counts groups.
+
+    `dot_dimension_numbers` are those of `dot_general`. `lhs_ragged_dimensions` holds the one axis of `lhs` that
+    is divided into groups; `rhs_group_dimensions` the axis of `rhs` with one matrix for each group, if the ragged
+    axis is neither contracted nor a batch axis, else nothing.
+
+    >>> RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0]).lhs_ragged_dimensions
+    (0,)
+    """
+
+    __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
+
+    def __init__(
+        self,
+        dot_dimension_numbers: DotDimensionNumbers,
+        lhs_ragged_dimensions: Sequence[int],
+        rhs_group_dimensions: Sequence[int],
+    ) -> None:
+        self.dot_dimension_numbers = canonical_dimensions(dot_dimension_numbers, "ragged_dot_general")
+        self.lhs_ragged_dimensions: Axes = tuple([operator.index(a) for a in lhs_ragged_dimensions])
+        self.rhs_group_dimensions: Axes = tuple([operator.index(a) for a in rhs_group_dimensions])
+
+    def _fields(self) -> tuple[Any, ...]:
+        return self.dot_dimension_numbers, self.lhs_ragged_dimensions, self.rhs_group_dimensions
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is RaggedDotDimensionNumbers and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        fields = zip(self.__slots__, self._fields(), strict=True)
+        return f"RaggedDotDimensionNumbers({', '.join(f'{name}={value}' for name, value in fields)})"
+
+    # What follows from the fields ---------------------------------------------------------------
+
+    @property
+    def ragged(self) -> int:
+        """The ragged axis of lhs."""
+        return self.lhs_ragged_dimensions[0]
+
+    @property
+    def mode(self) -> str:
+        """What the ragged axis is: 'contracting', 'batch', or 'free'."""
+        (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
+        if self.ragged in lhs_contract:
+            return "contracting"
+        return "batch" if self.ragged in lhs_batch else "free"
+
+    def prefix(self, lhs_ndim: int) -> Axes:
+        """Axes of lhs for each of whose elements there may be other group sizes: those left of the ragged axis."""
+        (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
+        if self.mode == "batch":
+            return lhs_batch[: lhs_batch.index(self.ragged)]
+        others = lhs_contract if self.mode == "contracting" else free_axes(lhs_ndim, lhs_contract, lhs_batch)
+        return (*lhs_batch, *others[: others.index(self.ragged)])
+
+
+class RaggedParams(NamedTuple):
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers
+    precision: CanonicalPrecision
+    preferred_element_type: Any
+    group_offset: None
+    out_sharding: Any
+
+
+class RaggedDotGeneral(Bilinear):
+    name = "ragged_dot_general"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: RaggedParams) -> Sequence[ShapedArray]:
+        lhs, rhs, group_sizes = avals
+        numbers = params.ragged_dot_dimension_numbers
+        dims = numbers.dot_dimension_numbers
+        check_dimensions(lhs, rhs, dims, "ragged_dot_general")
+        _check_groups(lhs, rhs, group_sizes, numbers)
+        dtype = product_dtype(lhs.dtype, rhs.dtype, params.preferred_element_type, "ragged_dot_general")
+        if numbers.mode == "free":
+            [group] = numbers.rhs_group_dimensions
+            (lhs_contract, rhs_contract), batch = dims
+            without = (((*lhs_contract, -1), (*rhs_contract, group)), batch)
+            shape = dot_shape(lhs.shape, rhs.shape, without)
+        else:
+            shape = dot_shape(lhs.shape, rhs.shape, dims)
+            if numbers.mode == "contracting":
+                shape = (group_sizes.shape[-1], *shape)
+        return [shaped_array(shape, dtype)]
+
+    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: RaggedParams) -> Any:
+        lhs, rhs, group_sizes = operands
+        numbers = params.ragged_dot_dimension_numbers
+        if numbers.mode == "batch":
+            return dot_general_p.lhs_cotangent(cotangent, (lhs, rhs), _as_dot(params))
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+        lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
+        if numbers.mode == "free":  # the cotangent of a row meets the matrix of its group
+            rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *numbers.rhs_group_dimensions), rhs_batch)  # type: ignore[attr-defined]
+            n_batch, n_left = len(lhs_batch), len(lhs_batch) + len(lhs_free)
+            dims = (_span(n_left, len(rhs_free)), rhs_free), (_span(0, n_batch), rhs_batch)
+            ragged = n_batch + lhs_free.index(numbers.ragged)
+            found = self.product(
+                cotangent, rhs, group_sizes, dims, ragged, numbers.rhs_group_dimensions, params, lhs.aval
+            )
+            contracted = [c for _, c in sorted(zip(rhs_contract, lhs_contract, strict=True))]
+            return transpose(found, inverse_permutation([*lhs_batch, *lhs_free, *contracted]))
+        # Contracting: each contracted element of rhs meets the cotangent of its group. Its axes are brought into the
+        # order of the dimension numbers, since group sizes refer to those left of the ragged one.
+        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)  # type: ignore[attr-defined]
+        found = self.of_groups(
+            transpose(rhs, (*rhs_batch, *rhs_contract, *rhs_free)), cotangent, group_sizes, len(rhs_batch),
+            len(rhs_contract), lhs_contract.index(numbers.ragged), len(lhs_free), False, params, lhs.aval,
+        )  # fmt: skip
+        return transpose(found, inverse_permutation([*lhs_batch, *lhs_contract, *lhs_free]))
+
+    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: RaggedParams) -> Any:
+        lhs, rhs, group_sizes = operands
+        numbers = params.ragged_dot_dimension_numbers
+        if numbers.mode == "batch":
+            return dot_general_p.rhs_cotangent(cotangent, (lhs, rhs), _as_dot(params))
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)  # type: ignore[attr-defined]
+        if numbers.mode == "free":  # for each group, a product over its rows
+            n_batch = len(lhs_batch)
+            dims = (lhs_free, _span(n_batch, len(lhs_free))), (lhs_batch, _span(0, n_batch))
+            found = self.product(lhs, cotangent, group_sizes, dims, numbers.ragged, (), params, rhs.aval)
+            [group] = numbers.rhs_group_dimensions
+            rhs_free = free_axes(rhs.aval.ndim, (*rhs_contract, group), rhs_batch)
+            contracted = [c for _, c in sorted(zip(lhs_contract, rhs_contract, strict=True))]
+            return transpose(found, inverse_permutation([group, *rhs_batch, *contracted, *rhs_free]))
+        rhs_free = free_axes(rhs.aval.ndim, rhs_contract, rhs_batch)
+        found = self.of_groups(
+            transpose(lhs, (*lhs_batch, *lhs_contract, *lhs_free)), cotangent, group_sizes, len(lhs_batch),
+            len(lhs_contract), lhs_contract.index(numbers.ragged), len(lhs_free), True, params, rhs.aval,
+        )  # fmt: skip
+        return transpose(found, inverse_permutation([*rhs_batch, *rhs_contract, *rhs_free]))
+
+    def of_groups(
+        self, x: Any, cotangent: Any, group_sizes: Any, n_batch: int, n_contract: int, ragged: int, n_lhs_free: int,
+        sums_lhs: bool, params: RaggedParams, aval: ShapedArray,
+    ) -> Any:  # fmt: skip
+        """Product of `x`, with axes (batch, contracted, free), and a cotangent with axes (group, batch, free, free).
+
+        It sums over x's free axes; contracted axis number `ragged` says of which group an element is.
+        """
+        ndim = type_of(x).ndim  # type: ignore[attr-defined]
+        x_free = tuple(range(n_batch + n_contract, ndim))
+        first = 1 + n_batch + (0 if sums_lhs else n_lhs_free)
+        dims = (x_free, _span(first, len(x_free))), (_span(0, n_batch), _span(1, n_batch))
+        return self.product(x, cotangent, group_sizes, dims, n_batch + ragged, (0,), params, aval)
+
+    def product(
+        self, lhs: Any, rhs: Any, group_sizes: Any, dims: CanonicalDimensions, ragged: int, group: Axes,
+        params: RaggedParams, aval: ShapedArray,
+    ) -> Any:  # fmt: skip
+        """A ragged product that is the cotangent of an operand of type `aval`."""
+        numbers = RaggedDotDimensionNumbers(dims, (ragged,), group)
+        preferred = cotangent_preference(params.preferred_element_type, aval.dtype)
+        params = RaggedParams(numbers, params.precision, preferred, None, None)
+        return bind1(self, lhs, rhs, group_sizes, params=params)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: RaggedParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        lhs_dim, rhs_dim, sizes_dim = dims
+        numbers = params.ragged_dot_dimension_numbers
+        if sizes_dim is None and (lhs_dim is None or rhs_dim is None):
+            return self.batch_free(operands, lhs_dim, rhs_dim, params)
+        lhs, rhs, group_sizes = operands
+        lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]  # type: ignore[attr-defined]
+        prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
+        group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
+        lhs, rhs = (_batched_in_front(axis, x, d) for x, d in ((lhs, lhs_dim), (rhs, rhs_dim)))
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+        more = RaggedDotDimensionNumbers(
+            ((moved(lhs_contract, 0), moved(rhs_contract, 0)), ((0, *moved(lhs_batch, 0)), (0, *moved(rhs_batch, 0)))),
+            moved(numbers.lhs_ragged_dimensions, 0), moved(numbers.rhs_group_dimensions, 0),
+        )  # fmt: skip
+        found = bind1(
+            self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
+        )
+        return [found], [1 if numbers.mode == "contracting" else 0]
+
+    def batch_free(
+        self, operands: tuple[Any, ...], lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        """One batched operand has one more free axis, which must not come before the ragged one."""
+        lhs, rhs, group_sizes = operands
+        numbers = params.ragged_dot_dimension_numbers
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+        before = int(numbers.mode == "contracting")
+        if lhs_dim is not None:
+            last = type_of(lhs).ndim - 1  # type: ignore[attr-defined]
+            found = bind1(self, move_axis(lhs, lhs_dim, last), rhs, group_sizes, params=params)
+            n_free = last - len(lhs_contract) - len(lhs_batch)
+            return [found], [before + len(lhs_batch) + n_free]
+        dim: Any = rhs_dim
+        rhs_contract, rhs_batch = moved(rhs_contract, dim), moved(rhs_batch, dim)
+        group = moved(numbers.rhs_group_dimensions, dim)
+        more = RaggedDotDimensionNumbers(
+            ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), numbers.lhs_ragged_dimensions, group
+        )
+        found = bind1(
+            self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
+        )
+        n_left = type_of(lhs).ndim - len(lhs_contract)  # type: ignore[attr-defined]
+        rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *group), rhs_batch)  # type: ignore[attr-defined]
+        return [found], [before + n_left + rhs_free.index(dim)]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: RaggedParams) -> Sequence[Any]:
+        if ctx.platform == "cpu":  # which has no kernel
+            return ctx.from_python(_by_masking, operands, params)
+        numbers = params.ragged_dot_dimension_numbers
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+        pair = params.precision if type(params.precision) is tuple else (Precision.DEFAULT, Precision.DEFAULT)
+        attributes = {
+            "ragged_dot_dimension_numbers": ctx.attribute(
+                f"#chlo.ragged_dot<lhs_batching_dimensions = {list(lhs_batch)}, "
+                f"rhs_batching_dimensions = {list(rhs_batch)}, "
+                f"lhs_contracting_dimensions = {list(lhs_contract)}, "
+                f"rhs_contracting_dimensions = {list(rhs_contract)}, "
+                f"lhs_ragged_dimensions = {list(numbers.lhs_ragged_dimensions)}, "
+                f"rhs_group_dimensions = {list(numbers.rhs_group_dimensions)}>"
+            ),
+            "precision_config": ctx.attribute("[" + ", ".join(f"#chlo<precision {p.name}>" for p in pair) + "]"),
+        }
+        return [ctx.op1("chlo.ragged_dot", ctx.avals_out[0], operands, attributes)]
+
+
+def _as_dot(params: RaggedParams) -> DotGeneralParams:
+    """The product that this is where the ragged axis is a batch axis, whose groups change nothing."""
+    dims = params.ragged_dot_dimension_numbers.dot_dimension_numbers
+    return DotGeneralParams(dims, params.precision, params.preferred_element_type, None)
+
+
+def _span(start: int, count: int) -> Axes:
+    return tuple(range(start, start + count))
+
+
+def _batched_in_front(axis: BatchAxis, x: Any, dim: BatchDim) -> Any:
+    """`x` with its batch axis in front; repeated if it has none."""
+    if dim is not None:
+        return move_axis(x, dim, 0)
+    shape = type_of(x).shape  # type: ignore[attr-defined]
+    return broadcast_in_dim(x, (axis.size, *shape), _span(1, len(shape)))
+
+
+def _with_prefix(axis: BatchAxis, group_sizes: Any, dim: BatchDim, prefix: Sequence[int]) -> Any:
+    """Group sizes for each element of the batch and of the axes of sizes `prefix`."""
+    shape = type_of(group_sizes).shape  # type: ignore[attr-defined]
+    if dim is not None:
+        group_sizes = move_axis(group_sizes, dim, 0)
+        shape = (*shape[:dim], *shape[dim + 1 :])
+    full = (axis.size, *prefix, shape[-1])
+    axes = _span(1 + len(prefix) - (len(shape) - 1), len(shape))
+    return broadcast_in_dim(group_sizes, full, axes if dim is None else (0, *axes))
+
+
+def _check_groups(
+    lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, numbers: RaggedDotDimensionNumbers
+) -> None:
+    """Raise unless the ragged axis, the group axis and the group sizes fit the operands."""
+    caller = "ragged_dot_general"
+    got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}", f"group_sizes: {group_sizes.text()}", f"{numbers!r}"]
+    if len(numbers.lhs_ragged_dimensions) != 1 or not 0 <= numbers.ragged < lhs.ndim:
+        raise ShapeError(f"{caller} needs one ragged axis, which lhs has.", got=got)
+    if kind_of(group_sizes.dtype) not in INTEGER:
+        raise DtypeError(f"{caller} needs integers as group sizes.", got=got)
+    if group_sizes.ndim == 0:
+        raise ShapeError(f"{caller} needs a vector of group sizes.", got=got)
+    (_, rhs_contract), (_, rhs_batch) = numbers.dot_dimension_numbers
+    groups = numbers.rhs_group_dimensions
+    if numbers.mode != "free":
+        if groups:
+            raise ShapeError(
+                f"{caller}: rhs has no group axis if the ragged axis is contracted or a batch axis.", got=got
+            )
+    elif len(groups) != 1 or groups[0] in (*rhs_contract, *rhs_batch) or not 0 <= groups[0] < rhs.ndim:
+        raise ShapeError(
+            f"{caller} needs one group axis of rhs, neither contracted nor a batch axis.", got=got
+        )
+    elif rhs.shape[groups[0]] != group_sizes.shape[-1]:
+        raise ShapeError(
+            f"{caller}: rhs has {rhs.shape[groups[0]]} groups, group_sizes {group_sizes.shape[-1]}.", got=got
+        )
+    prefix = tuple([lhs.shape[a] for a in numbers.prefix(lhs.ndim)])
+    if group_sizes.ndim > 1 and group_sizes.shape[:-1] != prefix:
+        raise ShapeError(
+            f"{caller} needs group sizes that are one vector, or one for each element of axes of sizes {prefix}.",
+            got=got,
+        )
+
+
+def _by_masking(lhs: Any, rhs: Any, group_sizes: Any, *fields: Any) -> Any:
+    """The definition: a copy of the operand for each group, zero outside it, and one product of them all."""
+    params = RaggedParams(*fields)
+    numbers = params.ragged_dot_dimension_numbers
+    dot = _as_dot(params)
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dot.dimension_numbers
+    prefix = numbers.prefix(type_of(lhs).ndim)  # type: ignore[attr-defined]
+    if numbers.mode == "batch":
+        return bind1(dot_general_p, lhs, rhs, params=dot)
+    masked = _masked(lhs, group_sizes, prefix, numbers.ragged)
+    if numbers.mode == "free":
+        contract = (*moved(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
+        dims: Any = contract, (moved(lhs_batch, 0), rhs_batch)
+    else:
+        partner = dict(zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True))
+        rhs = _masked(rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged])
+        dims = (
+            (moved(lhs_contract, 0), moved(rhs_contract, 0)),
+            ((0, *moved(lhs_batch, 0)), (0, *moved(rhs_batch, 0))),
+        )
+    return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))
+
+
+def _masked(x: Any, group_sizes: Any, prefix: Sequence[int], ragged: int) -> Any:
+    """For each group a copy of `x`, zero where the index along axis `ragged` is not of the group; groups are axis 0."""
+    aval: Any = type_of(x)
+    sizes: Any = type_of(group_sizes)
+    if sizes.dtype.itemsize < 4:  # too narrow for the sums
+        group_sizes = converted(group_sizes, np.dtype(np.int32))
+    shape = (sizes.shape[-1], *aval.shape)
+    ends = cumsum(group_sizes, sizes.ndim - 1)
+    starts = sub(ends, group_sizes)
+    own_prefix = list(prefix) if sizes.ndim > 1 else []
+    order = sorted(range(len(own_prefix)), key=own_prefix.__getitem__)
+
+    def spread(bounds: Any) -> Any:
+        bounds = transpose(bounds, (sizes.ndim - 1, *order))
+        return broadcast_in_dim(bounds, shape, (0, *(own_prefix[i] + 1 for i in order)))
+
+    index = broadcasted_iota(type_of(group_sizes).dtype, shape, ragged + 1)  # type: ignore[attr-defined]
+    inside = bitwise_and(le(spread(starts), index), lt(index, spread(ends)))
+    copies = broadcast_in_dim(x, shape, _span(1, aval.ndim))
+    return select_n(inside, zeros(shaped_array(shape, aval.dtype)), copies)
+
+
+ragged_dot_general_p = RaggedDotGeneral()
+
+
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Product of `lhs` and `rhs` by groups: the ragged axis of `lhs` is cut into pieces of `group_sizes`.
+
+    If the ragged axis is free, each piece meets its own matrix of `rhs`, and elements after the last group give
+    zero. If it is contracted, the result has a new first axis, with the product over each piece. If it is a batch axis, this
+    is `dot_general`. `group_sizes` is a vector, or has one for each element of the axes left of the ragged one.
+    Raises ShapeError for operands that don't fit. Source: XLA, `ragged_dot`.
+
+    >>> numbers = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+    >>> ragged_dot_general(np.ones(5), np.arange(5.0), np.array([2, 3]), numbers)
+    Array([1., 9.], dtype=float32)
+    """
+    if group_offset is not None:
+        raise ArgumentValueError("ragged_dot_general can't offset groups.", do="Pass group_offset=None.")
+    if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
+        raise ArgumentTypeError(
+            "ragged_dot_general needs RaggedDotDimensionNumbers.",
+            got=f"ragged_dot_dimension_numbers: {type(ragged_dot_dimension_numbers).__name__}",
+        )
+    params = RaggedParams(
+        ragged_dot_dimension_numbers, canonical_precision(precision, "ragged_dot_general"),
+        preferred_dtype(preferred_element_type, "ragged_dot_general"), None, out_sharding,
+    )  # fmt: skip
+    return bind1(ragged_dot_general_p, lhs, rhs, group_sizes, params=params)
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Rows of `lhs` (m, k) times matrices of `rhs` (groups, k, n): the first `group_sizes[0]` rows meet the first.
+
+    Rows after the last group give zero.
+
+    >>> ragged_dot(np.ones((3, 1)), np.array([[[1.0]], [[2.0]]]), np.array([2, 1]))
+    Array([[1.],
+           [1.],
+           [2.]], dtype=float32)
+    """
+    numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    return ragged_dot_general(
+        lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset, out_sharding
+    )
+
+
+# scaled_dot ---------------------------------------------------------------------------------------
+
+
+class ScaledDotParams(NamedTuple):
+    dimension_numbers: CanonicalDimensions
+    preferred_element_type: Any
+
+
+class ScaledDot(Primitive[ScaledDotParams]):
+    """A product of operands each of whose blocks along the contracted axes has a factor."""
+
+    name = "scaled_dot"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ScaledDotParams) -> Sequence[ShapedArray]:
+        lhs, rhs, lhs_scale, rhs_scale = avals
+        check_dimensions(lhs, rhs, params.dimension_numbers, "scaled_dot")
+        contract, _ = params.dimension_numbers
+        for side, aval, scale, axes in (("lhs", lhs, lhs_scale, contract[0]), ("rhs", rhs, rhs_scale, contract[1])):
+            fits = scale.ndim == aval.ndim and all(
+                s and n % s == 0 if a in axes else s == n
+                for a, (n, s) in enumerate(zip(aval.shape, scale.shape, strict=False))
+            )
+            if not fits:
+                raise ShapeError(
+                    f"scaled_dot needs a scale of the shape of {side}, but for contracted axes a divisor of their size.",
+                    got=[f"{side}: {aval.text()}, contracted axes {axes}", f"its scale: {scale.text()}"],
+                )
+        shape = dot_shape(lhs.shape, rhs.shape, params.dimension_numbers)
+        return [shaped_array(shape, params.preferred_element_type)]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScaledDotParams
+    ) -> tuple[Any, Any]:
+        result = bind1(self, *primals, params=params)
+        total: Any = Zero(type_of(result).tangent())
+        for i, tangent in enumerate(tangents):  # linear in each of the four
+            if type(tangent) is not Zero:
+                term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)
+                total = term if type(total) is Zero else bind1(add_any_p, total, term)
+        return [result], [total]
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ScaledDotParams
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        in_front = [_batched_in_front(axis, x, d) for x, d in zip(operands, dims, strict=True)]
+        contract, batch = params.dimension_numbers
+        numbers = (
+            (moved(contract[0], 0), moved(contract[1], 0)),
+            ((0, *moved(batch[0], 0)), (0, *moved(batch[1], 0))),
+        )
+        return [bind1(self, *in_front, params=params._replace(dimension_numbers=numbers))], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ScaledDotParams) -> Sequence[Any]:
+        return ctx.from_python(_by_scaling, operands, params)
+
+
+def _by_scaling(
+    lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any, numbers: CanonicalDimensions, preferred: Any
+) -> Any:
+    """The definition: operands times their scales, in bfloat16, and their product."""
+    (lhs_contract, rhs_contract), _ = numbers
+    return bind1(
+        dot_general_p, _scaled(lhs, lhs_scale, lhs_contract), _scaled(rhs, rhs_scale, rhs_contract),
+        params=DotGeneralParams(numbers, None, preferred, None),
+    )  # fmt: skip
+
+
+def _scaled(x: Any, scale: Any, axes: Axes) -> Any:
+    """`x` times its scale, whose elements are repeated along blocks of `axes`, in bfloat16."""
+    shape = type_of(x).shape  # type: ignore[attr-defined]
+    for a in axes:
+        factors = type_of(scale).shape  # type: ignore[attr-defined]
+        if factors[a] != shape[a]:
+            block = shape[a] // factors[a]
+            blocks = (*factors[: a + 1], block, *factors[a + 1 :])
+            kept = tuple([i for i in range(len(blocks)) if i != a + 1])
+            repeated = broadcast_in_dim(scale, blocks, kept)
+            scale = reshape(repeated, (*factors[:a], shape[a], *factors[a + 1 :]))
+    return mul(converted(x, _BF16), converted(scale, _BF16))
+
+
+scaled_dot_p = ScaledDot()
+
+
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Product of narrow operands with scales: each element of a scale is the factor of a block along a contracted axis.
+
+    A scale has the shape of its operand, but for contracted axes a divisor of their size; None means 1. By default
+    matrices are multiplied, or, at rank 3, batches of them. The result is bfloat16 unless `preferred_element_type` is given.
+    Raises ShapeError for operands that don't fit.
+
+    >>> scaled_dot(np.ones((2, 64)), np.ones((64, 3)), lhs_scale=np.full((2, 2), 0.5)).dtype
+    dtype(bfloat16)
+    """
+    lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
+    if dimension_numbers is None:
+        defaults = {2: (((1,), (0,)), ((), ())), 3: (((2,), (1,)), ((0,), (0,)))}
+        dimension_numbers = defaults.get(lhs_aval.ndim) if lhs_aval.ndim == rhs_aval.ndim else None  # type: ignore[attr-defined]
+        if dimension_numbers is None:
+            raise ShapeError(
+                "scaled_dot without dimension_numbers needs two operands of rank 2, or two of rank 3.",
+                got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"],
+            )
+    numbers = canonical_dimensions(dimension_numbers, "scaled_dot")
+    check_dimensions(lhs_aval, rhs_aval, numbers, "scaled_dot")
+    (lhs_contract, rhs_contract), _ = numbers
+    scales = [
+        _unit_scale(aval, axes) if scale is None else scale
+        for scale, aval, axes in ((lhs_scale, lhs_aval, lhs_contract), (rhs_scale, rhs_aval, rhs_contract))
+    ]
+    preferred = preferred_dtype(preferred_element_type, "scaled_dot") or _BF16
+    return bind1(scaled_dot_p, lhs, rhs, *scales, params=ScaledDotParams(numbers, preferred))
+
+
+def _unit_scale(aval: Any, axes: Axes) -> Any:
+    """A scale of ones, with one block along each contracted axis."""
+    shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
+    return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))
+
+
+__all__ = [
+    "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "ragged_dot_general_p", "scaled_dot",
+    "scaled_dot_p",
+]  # fmt: skip
