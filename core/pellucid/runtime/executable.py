@@ -39,6 +39,7 @@ class Executable:
         effects: Sequence[Effect] = (),
         has_side_effects: bool = False,
         calls_host: bool = False,
+        is_small: bool = False,
         keep_alive: Any = None,
     ) -> None:
         self.name = name
@@ -55,7 +56,7 @@ class Executable:
         self.calls_host = calls_host
         self.equation_ids: dict[int, int] | None = None
         """For a program from disk: from the equation ids in its metadata to this process's."""
-        self._allocated_bytes: int | None = None
+        self._allocated_bytes: int | None = 0 if is_small else None
         self.const_sharding = self.in_shardings[: len(consts)]
         self.consts = [
             shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
