@@ -125,10 +125,6 @@ class Executable:
             self._allocated_bytes = allocated_bytes(self.loaded)
         return self._allocated_bytes >= _LARGE_BYTES
 
-    def block_until_ready(self, results: Sequence[Any]) -> None:
-        """Wait for `results`."""
-        arrays.batched_block_until_ready(list(results))
-
 
 def _layout_of_argument(argument: Any) -> Any:
     """What C++ is told of an argument's layout: None if it may take the argument as it is.
