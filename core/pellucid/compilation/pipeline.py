@@ -18,7 +18,7 @@ from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement
 from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.executable import Executable
@@ -159,8 +159,25 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         effects=lowered.module.ordered_effects,
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
+        is_small=_is_small(jaxpr),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )
+
+
+_SMALL_BYTES = 1 << 20
+
+
+def _is_small(jaxpr: Jaxpr) -> bool:
+    """Whether all that the equations compute takes so little that nobody need ask XLA what a run allocates.
+
+    Asking takes 150 us and more, which would show in small programs. What inner programs compute isn't known here.
+    """
+    total = 0
+    for equation in jaxpr.equations:
+        if subjaxprs(equation.params):
+            return False
+        total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
+    return total < _SMALL_BYTES
 
 
 def replicated_sharding(request: Request) -> Any:

@@ -256,8 +256,3 @@ def platform_of(chosen: Any) -> str:
         if known is chosen:
             return name
     return str(chosen.platform)
-
-
-def client_of(device: Any) -> Any:
-    """The client that owns `device`."""
-    return device.client

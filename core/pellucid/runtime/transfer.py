@@ -211,10 +211,11 @@ def device_put(
 ) -> Any:
     """`x`, a tree of arrays, with every leaf on `device`.
 
-    `device` is a device, a sharding, a format, a memory space, None (the default device for host values; arrays
-    stay where they are), or a tree of these that is a prefix of `x`; so may be `donate` (the leaves' memory may be reused: a leaf
-    that leaves its device is deleted) and `may_alias` (False: never the memory of an array that is already
-    there). `src` is where the leaves are now, and is only checked. Arrays put on a stated device are committed to it.
+    `device` is a device, a sharding, a format, a memory space, None (the default device for host values;
+    arrays stay where they are), or a tree of these that is a prefix of `x`. So may be `donate` (the leaves'
+    memory may be reused: a leaf that leaves its device is deleted) and `may_alias` (False: never the memory
+    of an array that is already there). `src` is where the leaves are now, and is only checked. Arrays put on a
+    stated device are committed to it.
 
     Raises: ArgumentTypeError for leaves that are no arrays; TreeStructureError where a tree is no prefix.
 

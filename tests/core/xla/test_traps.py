@@ -11,17 +11,13 @@ import textwrap
 import pytest
 
 
-def _clean_environment():
-    """This process's environment without what its own client put there."""
-    return {k: v for k, v in os.environ.items() if k != "PJRT_NPROC"}
-
-
 def run(code, *, devices=1, timeout=120, **environment):
     """The output of `code` in a fresh process, which must end well."""
-    environment = {k: str(v) for k, v in environment.items()}
+    inherited = {k: v for k, v in os.environ.items() if k not in ("PJRT_NPROC", "NPROC")}
+    chosen = {k: str(v) for k, v in environment.items()}
     finished = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env={**_clean_environment(), "PELLUCID_NUM_CPU_DEVICES": str(devices), **environment},
+        env={**inherited, "PELLUCID_NUM_CPU_DEVICES": str(devices), **chosen},
         capture_output=True,
         text=True,
         timeout=timeout,
