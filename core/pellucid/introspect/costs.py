@@ -171,6 +171,7 @@ def _triangular_solve(operands: Avals, results: Avals, params: Any) -> Counted:
 # Counts of decompositions are the leading terms in Golub and Van Loan, Matrix Computations.
 _COUNTS: dict[str, Rule] = {
     "dot_general": _dot_general,
+    "scaled_dot": _dot_general,
     "ragged_dot": _ragged_dot,
     "ragged_dot_general": _ragged_dot,
     "conv_general_dilated": _convolution,
