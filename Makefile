@@ -52,11 +52,13 @@ check: lint types layers ## everything that needs no test run
 	$(BIN)/python tools/generate_types.py --check
 	$(BIN)/python tools/public_api.py --check
 	$(BIN)/python tools/missing_api.py --check
+	$(BIN)/python -m pellucid.introspect rules | diff tests/snapshots/rule_matrix.txt -
 
-snapshots: environment ## rewrite generated types and the lists of public and of missing names
+snapshots: environment ## rewrite generated types, the lists of public and of missing names, the table of rules
 	$(BIN)/python tools/generate_types.py
 	$(BIN)/python tools/public_api.py
 	$(BIN)/python tools/missing_api.py
+	$(BIN)/python -m pellucid.introspect rules > tests/snapshots/rule_matrix.txt
 
 wheel: environment ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -13,6 +13,7 @@ def names_of_the_package(
     request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]
 ) -> Iterator[None]:
     """`np`, and the public names of the package that the example's module belongs to."""
+    before = dict(doctest_namespace)
     if isinstance(request.node, pytest.DoctestItem):
         module = request.node.dtest.globs["__name__"]
         package = importlib.import_module(module.rpartition(".")[0] or module)
@@ -22,3 +23,4 @@ def names_of_the_package(
         )
     yield
     doctest_namespace.clear()
+    doctest_namespace.update(before)

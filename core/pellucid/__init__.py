@@ -18,14 +18,19 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks",
         "enable_custom_prng", "enable_x64", "explain_cache_misses", "log_compiles",
         "numpy_dtype_promotion", "numpy_rank_promotion", "remove_size_one_mesh_axis_from_type",
-        "softmax_custom_jvp", "threefry_partitionable",
+        "softmax_custom_jvp", "threefry_partitionable", "transfer_guard",
+        "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+        "transfer_guard_host_to_device",
     ),
     "pellucid.base.dtypes": ("float0",),
     "pellucid.base.events": ("Observer", "observe"),
     "pellucid.higher_order.custom_jvp": ("custom_jvp",),
     "pellucid.higher_order.custom_vjp": ("closure_convert", "custom_gradient", "custom_vjp"),
+    "pellucid.higher_order.forward_backward": ("fwd_and_bwd",),
     "pellucid.higher_order.jitted": ("jit",),
     "pellucid.higher_order.misses": ("explain_misses",),
+    "pellucid.higher_order.remat": ("checkpoint", "remat"),
+    "pellucid.higher_order.remat_policies": ("checkpoint_policies",),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
     "pellucid.primitives.placement": ("device_put",),
     "pellucid.runtime.memory": ("live_arrays",),
@@ -38,6 +43,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
     "pellucid.tracing.context": ("named_scope",),
     "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
+    "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
     "pellucid.transforms.jvp": ("jvp",),
     "pellucid.transforms.linearize": ("linearize",),
     "pellucid.transforms.vmap": ("vmap",),
@@ -49,7 +55,9 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "dtypes", "introspect", "lax", "numpy", "sharding", "tree", "tree_util",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "dlpack", "dtypes",
+    "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "monitoring",
+    "numpy", "ops", "sharding", "stages", "tree", "tree_util", "typing",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
 

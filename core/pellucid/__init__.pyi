@@ -1,9 +1,24 @@
 from pellucid import (
+    ad_checkpoint as ad_checkpoint,
+    core as core,
+    custom_batching as custom_batching,
+    custom_derivatives as custom_derivatives,
+    dlpack as dlpack,
     dtypes as dtypes,
+    errors as errors,
+    experimental as experimental,
+    extend as extend,
+    flatten_util as flatten_util,
+    introspect as introspect,
+    lax as lax,
+    monitoring as monitoring,
     numpy as numpy,
+    ops as ops,
     sharding as sharding,
+    stages as stages,
     tree as tree,
     tree_util as tree_util,
+    typing as typing,
 )
 from pellucid.base.caching import clear_caches as clear_caches
 from pellucid.base.config import (
@@ -26,6 +41,10 @@ from pellucid.base.config import (
     remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     softmax_custom_jvp as softmax_custom_jvp,
     threefry_partitionable as threefry_partitionable,
+    transfer_guard as transfer_guard,
+    transfer_guard_device_to_device as transfer_guard_device_to_device,
+    transfer_guard_device_to_host as transfer_guard_device_to_host,
+    transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from pellucid.base.dtypes import float0 as float0
 from pellucid.base.events import Observer as Observer, observe as observe

@@ -13,7 +13,15 @@ pytestmark = pytest.mark.browser
 
 Show = Callable[..., Page]
 
-VIEWS = ["mlp", "transformer", "control_flow", "empty", "nothing", "sharding_4d", "sharded_function"]
+VIEWS = [
+    "mlp",
+    "transformer",
+    "control_flow",
+    "empty",
+    "nothing",
+    "sharding_4d",
+    "sharded_function",
+]
 STAGES = ["lens", "ladder", "diff"]
 
 
@@ -25,7 +33,11 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
     contexts, complaints = [], []
 
     def open_page(
-        sample: str, *, size: tuple[int, int] = (1200, 760), scheme: str = "light", text: str = "text"
+        sample: str,
+        *,
+        size: tuple[int, int] = (1200, 760),
+        scheme: str = "light",
+        text: str = "text",
     ) -> Page:
         record = sample_records.SAMPLES[sample]().to_dict() if sample else {"kind": "poem"}
         path = tmp_path / "page.html"
@@ -40,9 +52,11 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
         # The layout's worker comes out of the page itself, as a blob.
         page.on(
             "request",
-            lambda request: complaints.append(request.url)
-            if request.url != path.as_uri() and not request.url.startswith(("blob:", "data:"))
-            else None,
+            lambda request: (
+                complaints.append(request.url)
+                if request.url != path.as_uri() and not request.url.startswith(("blob:", "data:"))
+                else None
+            ),
         )
         page.goto(path.as_uri())
         return page
@@ -133,7 +147,9 @@ def test_graph_text_and_source_point_at_each_other(show: Show) -> None:
     page.locator(".pl-lines:visible .pl-line").filter(has_text="hidden = jnp.tanh").click()
     expect_selected(page, "tanh")
     page.get_by_role("tab", name="Text").click()
-    expect(page.locator(".pl-lines:visible .pl-linked")).to_contain_text("tanh")
+    linked = page.locator(".pl-lines:visible .pl-linked")
+    expect(linked).to_have_count(1)
+    expect(linked).to_contain_text("tanh")
 
 
 def test_the_wheel_scrolls_the_page_until_the_graph_is_entered(show: Show) -> None:

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.introspect import sample_programs as programs
-from tests.introspect import sample_shardings as shardings
-from tests.introspect import sample_stages as stages
+from tests.introspect import (
+    sample_programs as programs,
+    sample_shardings as shardings,
+    sample_stages as stages,
+)
 
 SAMPLES: dict[str, Callable[[], object]] = {
     "mlp": lambda: programs.mlp().record(),

@@ -50,4 +50,5 @@ def parts(x: np.ndarray) -> list[np.ndarray]:
 
 def pairing(xs: Any, ys: Any) -> float:
     """⟨x, y⟩ of two lists of arrays: the real part of the sum of products, without conjugation."""
-    return float(sum(np.sum(np.asarray(x) * np.asarray(y)).real for x, y in zip(xs, ys, strict=True)))
+    with np.errstate(all="ignore"):
+        return float(sum(np.sum(np.asarray(x) * np.asarray(y)).real for x, y in zip(xs, ys, strict=True)))

@@ -1,4 +1,4 @@
-"""Random directions in which rows are differentiated."""
+"""Derivatives of rows, and random directions for them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.ir.rules import Zero
+from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_flat
+from pellucid.transforms.linearize import linearize_flat
+from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.zeros import instantiate
 from tests.laws.sample import Sample
 
@@ -41,9 +43,21 @@ def direction(sample: Sample, seed: int) -> list[Any]:
     return found
 
 
-def forward(sample: Sample, mask: tuple[bool, ...], points: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-    """Results with floating elements, and their tangents."""
+def tangents_of(function: Any, points: Sequence[Any], tangents: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+    """Tangents of the floating results of `function`, where `mask` says which operands move."""
     given = [t if m else Zero(type_of(p).tangent()) for p, t, m in zip(points, tangents, mask, strict=True)]
-    results, out = jvp_flat(sample.function, points, given)
-    pairs = [(r, instantiate(t)) for r, t in zip(results, out, strict=True) if inexact(type_of(r))]
-    return [r for r, _ in pairs], [t for _, t in pairs]
+    _, found, _ = jvp_flat(lambda *xs: (inexact_results(function(*xs)), []), points, given)
+    return [instantiate(t) for t in found]
+
+
+def linear_program(function: Any, points: Sequence[Any], mask: Sequence[bool]) -> Any:
+    """The linear program from tangents of the operands in `mask` to those of the floating results."""
+    _, program, _ = linearize_flat(lambda *xs: (inexact_results(function(*xs)), []), points, mask)
+    return program
+
+
+def cotangents_by(program: Any, cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the operands by the transposed program, for cotangents of all floating results."""
+    live = [c for c, nonzero in zip(cotangents, program.nonzero_out, strict=True) if nonzero]
+    operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]
+    return [instantiate(c) for c in backward_pass(program.jaxpr, program.residuals, operands, live)]

@@ -12,5 +12,5 @@ from tests.laws.sample import Sample
 @functools.cache
 def eager_results(sample: Sample) -> list[Any]:
     """Results of the row, each primitive run by itself."""
-    with config.enable_x64(sample.x64):
+    with config.enable_x64(sample.needs_x64):
         return sample.function(*sample.arguments)

@@ -10,6 +10,8 @@ import pickle
 import sys
 from typing import Any, NamedTuple
 
+import numpy as np
+
 CHUNK = 60
 
 
@@ -26,14 +28,18 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Values and weak types of the results, tangents of floating results, cotangents, the program's text."""
+    """Values and weak types of the results and the program's text; tangents, then cotangents of operands."""
 
     error: str | None = None
     values: tuple[Any, ...] = ()
     weak_types: tuple[bool, ...] = ()
-    tangents: tuple[Any, ...] = ()
-    cotangents: tuple[Any, ...] = ()
     text: str = ""
+    derivative_error: str | None = None
+    derivatives: tuple[Any, ...] = ()
+
+
+Outcome = tuple[list[Any], tuple[bool, ...], str] | str
+"""Results, weak types and text, or an error."""
 
 
 def main() -> None:
@@ -44,54 +50,81 @@ def main() -> None:
 
 
 def answers(questions: list[Question]) -> list[Answer]:
+    """An answer for each question."""
     import jax
 
     found: dict[int, Answer] = {}
     for x64 in (False, True):
         with jax.enable_x64(x64):
-            indices = [i for i, q in enumerate(questions) if q.x64 is x64]
-            for start in range(0, len(indices), CHUNK):
-                chunk = indices[start : start + CHUNK]
-                found |= dict(zip(chunk, together([questions[i] for i in chunk]), strict=True))
+            asked = {i: q for i, q in enumerate(questions) if q.x64 is x64}
+            values = outcomes({i: (function_of(q), q.operands) for i, q in asked.items()})
+            pairs = outcomes({i: (derivatives_of(q), q.operands) for i, q in asked.items() if q.wrt})
+            for i in asked:
+                found[i] = answer(values[i], pairs.get(i))
     return [found[i] for i in range(len(questions))]
 
 
-def together(questions: list[Question]) -> list[Answer]:
-    """Answers computed by one compiled program for values and one for derivatives; singly where that fails."""
+def answer(values: Outcome, pair: Outcome | None) -> Answer:
+    """What is said of a row: its values, and its derivatives where they were asked for."""
+    if isinstance(values, str):
+        return Answer(error=values)
+    results, weak_types, text = values
+    given = Answer(values=tuple(results), weak_types=weak_types, text=text)
+    if pair is None:
+        return given
+    if isinstance(pair, str):
+        return given._replace(derivative_error=pair)
+    return given._replace(derivatives=tuple(pair[0]))
+
+
+def outcomes(tasks: dict[int, tuple[Any, list[Any]]]) -> dict[int, Outcome]:
+    """Results of flat functions, weak types, and programs' texts, or what they raised.
+
+    What can be traced is compiled together: many small compilations are slow, and results of equal
+    programs are then equal to the last bit.
+    """
     import jax
 
+    traced: dict[int, Any] = {}
+    found: dict[int, Outcome] = {}
+    for i, (function, operands) in tasks.items():
+        try:
+            traced[i] = jax.make_jaxpr(function)(*operands)
+        except Exception as error:
+            found[i] = f"{type(error).__name__}: {error}"
+    keys = list(traced)
+    for start in range(0, len(keys), CHUNK):
+        chunk = keys[start : start + CHUNK]
+        found |= run_together({i: traced[i] for i in chunk}, {i: tasks[i][1] for i in chunk})
+    return found
+
+
+def run_together(programs: dict[int, Any], operands: dict[int, list[Any]]) -> dict[int, Outcome]:
+    """Results of traced programs by one compiled program; one by one if that fails."""
+    import jax
+
+    def all_results(groups: list[list[Any]]) -> list[list[Any]]:
+        return [
+            jax.core.eval_jaxpr(p.jaxpr, p.consts, *xs) for p, xs in zip(programs.values(), groups, strict=True)
+        ]
+
     try:
-        functions = [function_of(q) for q in questions]
-        values = jax.jit(lambda groups: [f(*xs) for f, xs in zip(functions, groups, strict=True)])(
-            [q.operands for q in questions]
-        )
-        pairs = jax.jit(
-            lambda groups: [
-                derivatives(q, f, xs) for q, f, xs in zip(questions, functions, groups, strict=True)
-            ]
-        )([q.operands for q in questions])
-        texts = [str(jax.make_jaxpr(f)(*q.operands)) for f, q in zip(functions, questions, strict=True)]
+        results = jax.jit(all_results)(list(operands.values()))
+        results = [[np.asarray(r) for r in group] for group in results]
     except Exception as error:
-        if len(questions) == 1:
-            return [Answer(f"{type(error).__name__}: {error}")]
-        return [answer for question in questions for answer in together([question])]
-    return [
-        Answer(
-            values=tuple(map(plain, vs)),
-            weak_types=tuple(v.weak_type for v in vs),
-            tangents=tuple(map(plain, ts)),
-            cotangents=tuple(map(plain, cs)),
-            text=text,
-        )
-        for vs, (ts, cs), text in zip(values, pairs, texts, strict=True)
-    ]
+        if len(programs) == 1:
+            return dict.fromkeys(programs, f"{type(error).__name__}: {error}")
+        return {i: o for k in programs for i, o in run_together({k: programs[k]}, {k: operands[k]}).items()}
+    return {
+        i: (group, tuple(a.weak_type for a in programs[i].out_avals), str(programs[i]))
+        for i, group in zip(programs, results, strict=True)
+    }
 
 
 def function_of(question: Question) -> Any:
     """The row's expression as a function that gives a list."""
     import jax
     import jax.numpy as jnp
-    import numpy as np
 
     names = {"lax": jax.lax, "jax": jax, "jnp": jnp, "np": np}
     evaluate = eval(f"lambda {', '.join(question.names)}: {question.call}", names)
@@ -103,34 +136,31 @@ def function_of(question: Question) -> Any:
     return function
 
 
-def derivatives(question: Question, function: Any, operands: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Tangents of the floating results along the tangents given; cotangents of the operands."""
+def derivatives_of(question: Question) -> Any:
+    """The function from operands to tangents of the floating results, then cotangents of the operands."""
     import jax
     import jax.numpy as jnp
 
-    if not question.wrt:
-        return [], []
+    function = function_of(question)
 
-    def of_some(*some: Any) -> list[Any]:
-        every = list(operands)
-        for i, x in zip(question.wrt, some, strict=True):
-            every[i] = x
-        return [r for r in function(*every) if jnp.issubdtype(r.dtype, jnp.inexact)]
+    def derivatives(*operands: Any) -> list[Any]:
+        def of_some(*some: Any) -> list[Any]:
+            every = list(operands)
+            for i, x in zip(question.wrt, some, strict=True):
+                every[i] = x
+            return [r for r in function(*every) if jnp.issubdtype(r.dtype, jnp.inexact)]
 
-    some = tuple(operands[i] for i in question.wrt)
-    _, tangents = jax.jvp(of_some, some, tuple(question.tangents))
-    _, back = jax.vjp(of_some, *some)
-    return tangents, list(back(list(question.cotangents)))
+        some = tuple(operands[i] for i in question.wrt)
+        _, tangents = jax.jvp(of_some, some, tuple(question.tangents))
+        _, back = jax.vjp(of_some, *some)
+        return [*tangents, *back(list(question.cotangents))]
 
-
-def plain(x: Any) -> Any:
-    import numpy as np
-
-    return np.asarray(x)
+    return derivatives
 
 
 if __name__ == "__main__":
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ["XLA_FLAGS"] = "--xla_llvm_disable_expensive_passes=true"
     # Pickles name the classes of the module, not those of `__main__`.
     from tests.laws import jax_answers
 

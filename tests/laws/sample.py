@@ -104,8 +104,9 @@ class Sample:
     `agrees`: how the row's values compare with the reference library's: "exact", "close" (within the
         tolerance), or "no" (it has no such function). `same_text`: whether the programs' texts are equal.
     `jax_call`: the reference library's expression where it differs from `call`.
+    `x64`: whether 64-bit types must be on though no operand has one.
     `tolerance`: relative and absolute tolerance; by default by dtype.
-    `derivative_tolerance`: for central differences in double precision.
+    `derivative_tolerance`: for central differences in double precision; `adjoint_tolerance` for the adjoint law.
     """
 
     call: str
@@ -117,8 +118,10 @@ class Sample:
     agrees: str = "exact"
     same_text: bool = True
     jax_call: str | None = None
+    x64: bool = False
     tolerance: float | None = None
     derivative_tolerance: float = 1e-6
+    adjoint_tolerance: float = 1e-9
 
     def __str__(self) -> str:
         return f"{self.call} {' '.join(map(str, self.operands))}"
@@ -144,9 +147,10 @@ class Sample:
         return [o.make(rng) for o in operands]
 
     @property
-    def x64(self) -> bool:
-        """Whether the row needs 64-bit types."""
-        return any(o.dtype.name in ("float64", "int64", "uint64", "complex128") for o in self.operands)
+    def needs_x64(self) -> bool:
+        """Whether the row is about 64-bit types."""
+        wide = ("float64", "int64", "uint64", "complex128")
+        return self.x64 or any(o.dtype.name in wide for o in self.operands)
 
     @property
     def differentiated(self) -> tuple[int, ...]:
@@ -210,9 +214,9 @@ def lax() -> SimpleNamespace:
 
 # Tables of rows -----------------------------------------------------------------------------------
 
-FLOATS = ("float32", "bfloat16", "float16", "float64")
+FLOATS = ("float32", "bfloat16", "float64")
 COMPLEXES = ("complex64", "complex128")
-INTEGERS = ("int32", "uint8", "int8", "uint32", "int64")
+INTEGERS = ("int32", "uint8", "int8")
 
 
 def rows(
@@ -257,5 +261,15 @@ def differentiable_samples() -> list[Sample]:
     for sample in all_samples():
         if sample.differentiated:
             key = (sample.call, sample.smooth, *(str(precise(o)) for o in sample.operands))
+            found.setdefault(key, sample)
+    return list(found.values())
+
+
+def batched_samples() -> list[Sample]:
+    """Rows to batch, one of those that differ only in the width of their elements."""
+    found: dict[Any, Sample] = {}
+    for sample in all_samples():
+        if sample.batched:
+            key = (sample.call, *((o.shape, kind_of(o.dtype), o.python) for o in sample.operands))
             found.setdefault(key, sample)
     return list(found.values())

@@ -5,18 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.ir.rules import Zero
 from pellucid.tracing.replay import replay
 from pellucid.tracing.values import type_of
-from pellucid.transforms.linearize import linearize_flat
-from pellucid.transforms.transpose import backward_pass
 from pellucid.transforms.zeros import instantiate
 from tests.laws.compare import assert_close, pairing
-from tests.laws.directions import direction, forward, inexact_results
+from tests.laws.directions import cotangents_by, direction, linear_program, tangents_of
 from tests.laws.sample import Sample, differentiable_samples
 
 
-def cotangents_for(sample: Sample, tangents: Any) -> list[Any]:
+def cotangents_for(tangents: Any) -> list[Any]:
     """A random cotangent for each tangent of a result."""
     rng = np.random.default_rng(7)
     found = []
@@ -36,18 +34,16 @@ def reverse_task(sample: Sample):
     def function(*points: Any) -> list[Any]:
         found: list[Any] = []
         for mask in sample.masks():
-            _, by_jvp = forward(sample, mask, points, tangents)
-            primals, linear = linearize_flat(lambda *xs: inexact_results(sample.function(*xs)), points, mask)
+            by_jvp = tangents_of(sample.function, points, tangents, mask)
+            program = linear_program(sample.function, points, mask)
             given = [t for t, m in zip(tangents, mask, strict=True) if m]
-            live = iter(replay(linear.jaxpr, linear.residuals, *given))
+            live = iter(replay(program.jaxpr, program.residuals, *given))
             by_program = [
-                next(live) if nonzero else instantiate(Zero(type_of(p).tangent()))
-                for p, nonzero in zip(primals, linear.nonzero_out, strict=True)
+                next(live) if nonzero else instantiate(Zero(type_of(t)))
+                for t, nonzero in zip(by_jvp, program.nonzero_out, strict=True)
             ]
-            cts = cotangents_for(sample, by_program)
-            live_cts = [ct for ct, nonzero in zip(cts, linear.nonzero_out, strict=True) if nonzero]
-            operands = [LinearOperand(v.aval) for v in linear.jaxpr.invars]
-            back = [instantiate(ct) for ct in backward_pass(linear.jaxpr, linear.residuals, operands, live_cts)]
+            cts = cotangents_for(by_program)
+            back = cotangents_by(program, cts)
             assert [type_of(b).strip_weak_type() for b in back] == [
                 type_of(t).strip_weak_type() for t in given
             ]
@@ -67,7 +63,10 @@ def test_reverse_is_the_adjoint_of_forward(sample: Sample, together) -> None:
         by_jvp, by_program, cts = ([next(given) for _ in range(n)] for _ in range(3))
         back = [next(given) for _ in range(sum(mask))]
         for a, b in zip(by_jvp, by_program, strict=True):
-            assert_close(b, a, 1e-9, f"linear program, operands {mask}")
+            assert_close(b, a, sample.adjoint_tolerance, f"linear program, operands {mask}")
         tangents = [t for t, m in zip(direction(sample, 1), mask, strict=True) if m]
         forward_value, reverse_value = pairing(by_program, cts), pairing(tangents, back)
-        assert_close(reverse_value, forward_value, 1e-9, f"⟨J t, c⟩ = ⟨t, Jᵀ c⟩, operands {mask}")
+        if not np.isfinite(forward_value):
+            pytest.skip("the derivative is infinite or undefined here")
+        what = f"⟨J t, c⟩ = ⟨t, Jᵀ c⟩, operands {mask}"
+        assert_close(reverse_value, forward_value, sample.adjoint_tolerance, what)

@@ -10,7 +10,7 @@ from pellucid.base import config
 from pellucid.ir.rules import BatchAxis
 from pellucid.transforms.vmap import batch_flat
 from tests.laws.compare import assert_close
-from tests.laws.sample import Operand, Sample, all_samples
+from tests.laws.sample import Operand, Sample, batched_samples
 
 SIZE = 2
 
@@ -68,10 +68,10 @@ def task(sample: Sample):
 out_dims_of: dict[Any, list[int | None]] = {}
 
 
-@pytest.mark.parametrize("sample", [s for s in all_samples() if s.batched], ids=str)
+@pytest.mark.parametrize("sample", batched_samples(), ids=str)
 def test_batching_is_a_loop(sample: Sample, together) -> None:
-    results = iter(together(task, lambda s: s.x64))
-    with config.enable_x64(sample.x64):
+    results = iter(together(task, lambda s: s.needs_x64))
+    with config.enable_x64(sample.needs_x64):
         for dims, operands in batches(sample):
             elements = [
                 sample.function(*(x if d is None else np.take(x, i, d) for x, d in zip(operands, dims, strict=True)))

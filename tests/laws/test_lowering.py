@@ -14,17 +14,18 @@ from tests.laws.sample import Sample, all_samples
 
 @pytest.mark.parametrize("sample", all_samples(), ids=str)
 def test_compiled_equals_eager(sample: Sample, together) -> None:
-    compiled = together(lambda s: (s.function, s.arguments), lambda s: s.x64)
+    compiled = together(lambda s: (s.function, s.arguments), lambda s: s.needs_x64)
     expected = eager_results(sample)
     assert [type_of(r) for r in compiled] == [type_of(r) for r in expected]
     for i, (got, want) in enumerate(zip(compiled, expected, strict=True)):
         assert_close(got, want, sample.tolerance, f"result {i}")
 
 
-@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
 @pytest.mark.parametrize("sample", all_samples(), ids=str)
-def test_lowering_is_valid_on_every_platform(sample: Sample, platform: str) -> None:
-    with config.enable_x64(sample.x64):
+def test_lowering_is_valid_on_other_platforms(sample: Sample) -> None:
+    with config.enable_x64(sample.needs_x64):
         jaxpr, _ = stage(sample.function, [type_of(x) for x in sample.arguments])
-        lowered = lower_module(constants_as_inputs(jaxpr), ModuleOptions("law", platform))
-    assert lowered.module.operation.verify()
+        jaxpr = constants_as_inputs(jaxpr)
+        for platform in ("cuda", "tpu"):
+            lowered = lower_module(jaxpr, ModuleOptions("law", platform))
+            assert lowered.module.operation.verify()

@@ -10,6 +10,7 @@ import functools
 import linecache
 import os
 import sysconfig
+import warnings
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
@@ -91,6 +92,15 @@ def describe(source: Any) -> str | None:
         return None
     text = f": `{frame.text}`" if frame.text else ""
     return f"{cell_name(frame.file) or os.path.basename(frame.file)}, line {frame.line}{text}"
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn about the user's line that led here."""
+    frame = user_frame(capture())
+    if frame is None:
+        warnings.warn(text, category, stacklevel=2)
+    else:
+        warnings.warn_explicit(text, category, frame.file, frame.line)
 
 
 cell_name: Callable[[str], str | None]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentValueError
+from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Where, where
 from pellucid.ir.jaxpr import ClosedJaxpr
@@ -16,7 +18,7 @@ from pellucid.tracing.staging import check_alive, stage
 from pellucid.tracing.trace import Trace, bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.xla.calls import make_call
+from pellucid.xla.calls import CallCache, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
 
@@ -43,14 +45,31 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
         return functools.partial(_run, primitive, params)
 
     def apply(*operands: Any) -> Any:
-        from_tracers(operands)
-        executable = _executable(
-            primitive, params, tuple([type_of(x) for x in operands]), where(operands, primitive.name), trace_context()
-        )
-        results = executable(operands)
-        return results, executable.fast_path(flatten(results)[1], operands)
+        try:
+            return _applied(primitive, params, operands)
+        except BaseException:
+            # C++ would take the slow road for operands of this kind from now on, whatever went wrong.
+            compiled_primitive(primitive, params)._clear_cache()
+            raise
 
-    return make_call(primitive.name, None, apply, (), (), (primitive.name, params), shard_argument)
+    def without_fast_path(*operands: Any) -> Any:
+        return apply(*operands)[0]
+
+    # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
+    return make_call(primitive.name, without_fast_path, apply, (), (), (primitive.name, params), shard_argument)
+
+
+def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:
+    from_tracers(operands)
+    avals = tuple([type_of(x) for x in operands])
+    executable = _executable(
+        primitive, params, avals, where(operands, primitive.name), trace_context()
+    )
+    results = executable(operands)
+    if is_checking():
+        check_results(primitive.name, results)
+        return results, None
+    return results, executable.fast_path(flatten(results)[1], operands)
 
 
 def _run(primitive: Primitive[Any], params: Any, *operands: Any) -> Any:
@@ -67,6 +86,13 @@ def _executable(
         primitive.name, place.placement, place.shardings, None, committed=place.committed
     )
     return compile_program(ClosedJaxpr(jaxpr, consts), request)
+
+
+@clearing
+def _forget() -> None:
+    compiled_primitive.cache_clear()
+    _executable.cache_clear()
+    CallCache.clear_all()
 
 
 def from_tracers(operands: tuple[Any, ...]) -> None:

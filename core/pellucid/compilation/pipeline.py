@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
+from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement
@@ -23,6 +24,10 @@ from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module,
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_options
+
+
+class UnusedDonationWarning(UserWarning):
+    """Arguments were donated to a function that can't use their memory."""
 
 
 class Request(NamedTuple):
@@ -220,6 +225,17 @@ def _aliases(jaxpr: Jaxpr, donated: Sequence[bool], request: Request) -> tuple[i
     for aval, is_donated in zip(jaxpr.in_avals, donated, strict=True):
         candidates = free.get(_memory_key(aval)) if is_donated else None
         aliases.append(candidates.pop(0) if candidates else None)
+    unusable = [
+        aval.text()
+        for aval, is_donated, alias in zip(jaxpr.in_avals, donated, aliases, strict=True)
+        if is_donated and alias is None
+    ]
+    if unusable:
+        warn_user(
+            f"`{request.name}` has no result of the type of some donated arguments, so their memory is not "
+            f"reused: {', '.join(unusable)}.",
+            UnusedDonationWarning,
+        )
     return tuple(aliases)
 
 

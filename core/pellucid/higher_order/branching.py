@@ -11,7 +11,13 @@ from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, structure_differences
 from pellucid.higher_order.bodies import Body, differing_types, traced, types_of
-from pellucid.higher_order.cond import CondParams, PlatformIndexParams, cond_p, platform_index_p, with_common_consts
+from pellucid.higher_order.cond import (
+    CondParams,
+    PlatformIndexParams,
+    cond_p,
+    platform_index_p,
+    with_common_consts,
+)
 from pellucid.ir.jaxpr import ClosedJaxpr, Literal
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import clamp

@@ -95,6 +95,8 @@ class Call(Primitive[Any]):
 
 
 class ClosedCallParams(NamedTuple):
+    """The program, without constants."""
+
     jaxpr: ClosedJaxpr
 
     def on(self, program: ClosedJaxpr) -> ClosedCallParams:

@@ -138,7 +138,7 @@ class Cond(Primitive[CondParams]):
             return [False] * len(equation.operands), None
         branches, needed = _pruned_branches(equation.params, tuple(used))
         used_inputs = [True, *needed]
-        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]  # noqa: E731
+        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]
         remaining = equation.replace(
             operands=keep(equation.operands, used_inputs), results=keep(equation.results, used),
             params=equation.params._replace(branches=branches),
@@ -384,6 +384,8 @@ def _pruned_branches(params: CondParams, used: tuple[bool, ...]) -> tuple[tuple[
 
 
 class PlatformIndexParams(NamedTuple):
+    """For each branch its platforms; None for the default."""
+
     platforms: Platforms
 
 

@@ -154,6 +154,8 @@ class CustomCall(Primitive[Any]):
 
 
 class CustomJvpCallPrimitive(CustomCall):
+    """A staged call of a `custom_jvp` function."""
+
     name = "custom_jvp_call"
 
     def call_of(self, params: CustomJvpParams) -> CustomJvpCall:
@@ -336,12 +338,13 @@ class CustomFunction:
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 
-class custom_jvp(CustomFunction):  # noqa: N801
+class custom_jvp(CustomFunction):
     """Decorator for a function whose forward derivative you define with `defjvp` or `defjvps`.
 
     The rule gets tuples of primals and tangents and gives (result, tangent of the result). Arguments at
     `nondiff_argnums` (or `nondiff_argnames`) are not differentiated: the rule gets them first, as they are.
 
+    >>> from pellucid import jvp
     >>> @custom_jvp
     ... def f(x):
     ...     return x * x
@@ -399,7 +402,7 @@ class custom_jvp(CustomFunction):  # noqa: N801
         leaves, tree = flatten(differentiated)
         leaves = checked_leaves(leaves, "custom_jvp", self.fun, args, {})
         run = _Run(self, tree, others)
-        debug = lambda: DebugInfo(self.signature.name)  # noqa: E731
+        debug = lambda: DebugInfo(self.signature.name)
         call = CustomJvpCall(
             self.signature.name, run.function, run.rule, name_of(self.jvp), self.symbolic_zeros, debug
         )

@@ -162,6 +162,8 @@ class CustomVjpParams(NamedTuple):
 
 
 class CustomVjpCallPrimitive(CustomCall):
+    """A staged call of a `custom_vjp` function."""
+
     name = "custom_vjp_call"
 
     def call_of(self, params: CustomVjpParams) -> CustomVjpCall:
@@ -218,6 +220,8 @@ class _Backward:
 
 
 class CustomLinParams(NamedTuple):
+    """`perturbed` says which operands of the function have tangents here, `out_avals` are those of the results."""
+
     bwd: _Backward
     perturbed: tuple[bool, ...]
     num_res: int
@@ -341,13 +345,14 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return structure.unflatten([leaf.value for leaf in leaves])
 
 
-class custom_vjp(CustomFunction):  # noqa: N801
+class custom_vjp(CustomFunction):
     """Decorator for a function whose reverse derivative you define with `defvjp(fwd, bwd)`.
 
     `fwd` takes the function's arguments and gives (result, residuals); `bwd` takes the residuals and a cotangent of
     the result and gives a tuple of cotangents, one for each argument (None for zero). Arguments at `nondiff_argnums`
     (or `nondiff_argnames`) are not differentiated: `bwd` gets them first, as they are.
 
+    >>> from pellucid import grad
     >>> @custom_vjp
     ... def f(x):
     ...     return x * x
@@ -514,6 +519,7 @@ class _Run:
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """A function with its own reverse derivative: `fun` gives (result, function from cotangent to cotangents).
 
+    >>> from pellucid import grad
     >>> f = custom_gradient(lambda x: (x * x, lambda ct: 10.0 * ct))
     >>> grad(f)(3.0)
     Array(10., dtype=float32, weak_type=True)

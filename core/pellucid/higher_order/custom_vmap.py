@@ -130,12 +130,13 @@ def _differentiated(rule: FlatRule, nonzero: Sequence[bool], mask: Sequence[bool
     return of_both
 
 
-class custom_vmap:  # noqa: N801
+class custom_vmap:
     """Decorator for a function whose batching you define with `def_vmap`.
 
     The rule gets (length of the batch, a tuple that says for each leaf of the arguments whether it is batched, the
     arguments with batch axes in front) and gives (result, whether its leaves are batched).
 
+    >>> from pellucid import vmap
     >>> @custom_vmap
     ... def f(x):
     ...     return x + 1
@@ -143,7 +144,7 @@ class custom_vmap:  # noqa: N801
     ... def f_rule(axis_size, in_batched, x):
     ...     return x + 2, in_batched[0]
     >>> vmap(f)(np.arange(2))
-    Array([2, 3], dtype=int32)
+    array([2, 3], dtype=int32)
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
@@ -211,6 +212,7 @@ def _flat_rule(custom: custom_vmap, rule: Callable[..., Any], in_tree: Any, out_
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """`f`, whose batched form computes one element after another.
 
+    >>> from pellucid import vmap
     >>> vmap(sequential_vmap(lambda x: x + 1))(np.arange(2))
     Array([1, 2], dtype=int32)
     """

@@ -7,7 +7,14 @@ from typing import Any
 
 from pellucid.higher_order.jitted import jit
 from pellucid.transforms.arguments import check_callable
-from pellucid.transforms.gradient import VJP, Argnums, canonical_argnums, chosen_arguments, vjp, with_arguments
+from pellucid.transforms.gradient import (
+    VJP,
+    Argnums,
+    canonical_argnums,
+    chosen_arguments,
+    vjp,
+    with_arguments,
+)
 
 
 def fwd_and_bwd(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
 import weakref
 from collections import OrderedDict
@@ -13,9 +14,10 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.base.caching import clearing
-from pellucid.base.errors import ArgumentTypeError, NonFiniteError
+from pellucid.base.errors import ArgumentTypeError, IntegerRangeError
 from pellucid.base.events import CacheLooked, on, publish
-from pellucid.base.source import capture, describe
+from pellucid.base.source import capture
+from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
 from pellucid.compilation.placement import Where, where
@@ -24,16 +26,19 @@ from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import donation, platforms
+from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
-from pellucid.tracing.replay import replay, steps
+from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
-from pellucid.xla.calls import make_call
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
 
@@ -41,7 +46,7 @@ from pellucid.xla.pytree import flatten
 class Program:
     """A traced function: its program, what it closes over, its executables by where they run."""
 
-    __slots__ = ("call", "consts", "executables", "miss", "out_tree", "params", "__weakref__")
+    __slots__ = ("call", "consts", "executables", "lock", "miss", "out_tree", "params", "__weakref__")
 
     def __init__(self, params: JitParams, consts: list[Any], out_tree: Any, call: Call) -> None:
         self.params = params
@@ -49,6 +54,8 @@ class Program:
         self.out_tree = out_tree
         self.call = call
         self.executables: dict[Where, Executable] = {}
+        self.lock = threading.RLock()
+        """Held while an executable is compiled: threads that need the same one wait for it."""
         self.miss: Miss | None = None
 
     @property
@@ -60,13 +67,46 @@ class Program:
 
 
 _SHARED_PROGRAMS = 128
+_SHARED_BYTES = 1 << 20
+"""Programs that close over more than this aren't shared: they would keep the arrays of dropped functions."""
+_lock = threading.RLock()
+"""Held while what all jitted functions share is looked at or changed; comparing keys may run user code."""
 _shared: OrderedDict[Any, Program] = OrderedDict()
 """Programs by the content of their functions, latest last: for functions that are defined again."""
 
 
 @clearing
 def _forget_shared() -> None:
-    _shared.clear()
+    with _lock:
+        _shared.clear()
+
+
+def _shared_program(content: Any) -> Program | None:
+    if content is None:
+        return None
+    with _lock:
+        program = _shared.get(content)
+        if program is not None:
+            _shared.move_to_end(content)
+        return program
+
+
+def _share(content: Any, program: Program) -> None:
+    if content is None or sum(type_of(c).nbytes for c in program.consts) > _SHARED_BYTES:  # type: ignore[attr-defined]
+        return
+    with _lock:
+        _shared[content] = program
+        while len(_shared) > _SHARED_PROGRAMS:
+            _shared.popitem(last=False)
+
+
+def _nothing() -> None:
+    """A reference to no callable."""
+
+
+def _fits(value: int, dtype: Any) -> bool:
+    limits = np.iinfo(dtype)
+    return limits.min <= value <= limits.max
 
 
 class Jitted:
@@ -89,7 +129,10 @@ class Jitted:
         self.compiler_options = compiler_options
         self.share = share
         self.programs: dict[Key, Program] = {}
-        _all_jitted.add(self)
+        self.callable: Callable[[], Any] = _nothing
+        """The C++ callable, referred to weakly."""
+        with _lock:
+            _all_jitted.add(self)
 
     def options_key(self) -> tuple[Any, ...]:
         """What besides the function and the arguments decides its programs."""
@@ -101,22 +144,52 @@ class Jitted:
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
         """What C++ calls when it has no executable: (results, how to run without Python)."""
-        call = self.spec.call(args, kwargs)
+        try:
+            return self._results(self.spec.call(args, kwargs))
+        except BaseException:
+            # C++ would take the slow road for calls of this kind from now on, whatever went wrong.
+            if (callable_ := self.callable()) is not None:
+                callable_._clear_cache()
+            raise
+
+    def _results(self, call: Call) -> Any:
         program = self.program(call)
         if not context.trace.is_eager or any(isinstance(x, Tracer) for x in call.leaves):
             return program.out_tree.unflatten(self.staged(program, call.leaves)), None
         executable = self.executable(program, call.leaves)
-        results = executable(call.leaves)
-        if config.debug_nans.value or config.debug_infs.value:
-            self.check_finite(program, call.leaves, results)
+        try:
+            results = executable(call.leaves)
+        except IntegerRangeError as error:
+            raise self._at_argument(error, call) from None
+        if is_checking():
+            check_results(self.spec.name, results, program.closed, call.leaves)
             return program.out_tree.unflatten(results), None
-        return program.out_tree.unflatten(results), executable.fast_path(program.out_tree, call.leaves)
+        fast_path = executable.fast_path(program.out_tree, call.leaves)
+        return program.out_tree.unflatten(results), fast_path
+
+    def _at_argument(self, error: IntegerRangeError, call: Call) -> IntegerRangeError:
+        """`error`, with the arguments that are to blame."""
+        names = self.spec.debug_info(call).argument_names
+        paths = [
+            name
+            for name, leaf, aval in zip(names, call.leaves, call.avals, strict=True)
+            if type(leaf) is int and not _fits(leaf, aval.dtype)
+        ]
+        what = f"`{self.spec.name}`: a Python integer is too large for its argument's dtype."
+        got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
+        return IntegerRangeError(what, got=got, do=error.do)
 
     def staged(self, program: Program, leaves: Sequence[Any]) -> list[Any]:
         """Results of a call under a trace."""
         if program.params.inline:
             return replay(program.params.jaxpr.jaxpr, (), *program.consts, *leaves)
         return bind(jit_p, *program.consts, *leaves, params=program.params)
+
+    def clear_cache(self) -> None:
+        """Forget this function's programs and executables."""
+        self.programs.clear()
+        if (callable_ := self.callable()) is not None:
+            callable_._clear_cache()
 
     # Programs ---------------------------------------------------------------------------------
 
@@ -128,30 +201,33 @@ class Jitted:
             if on.cache_looked:
                 publish(on.cache_looked, CacheLooked(self.spec.name, self.spec.function, True))
             return program
-        content = (fingerprint(self.spec.function), self.options_key(), key) if self.share else None
-        if content is not None and content[0] is not None:
-            program = _shared.get(content)
-            if program is not None:
-                _shared.move_to_end(content)
-                self.programs[key] = program
-                return program
+        content = self._content(key)
+        program = _shared_program(content)
+        if program is not None:
+            return self.programs.setdefault(key, program)
         start = time.perf_counter()
         program = self.trace(call)
         self._note_miss(program, key, call, time.perf_counter() - start)
-        if not any(isinstance(c, Tracer) for c in program.consts):
-            self.programs[key] = program
-            if content is not None and content[0] is not None:
-                _shared[content] = program
-                while len(_shared) > _SHARED_PROGRAMS:
-                    _shared.popitem(last=False)
+        if any(isinstance(c, Tracer) for c in program.consts):
+            return program
+        # Another thread may have traced the function meanwhile: all take the same program, compiled once.
+        program = self.programs.setdefault(key, program)
+        _share(content, program)
         return program
+
+    def _content(self, key: Key) -> Any:
+        """What the program of `key` is known by among all functions'; None if it isn't to be shared."""
+        content = fingerprint(self.spec.function) if self.share else None
+        return None if content is None else (content, self.options_key(), key)
 
     def _note_miss(self, program: Program, key: Key, call: Call, seconds: float) -> None:
         if not self.share:  # pellucid's own functions
             return
         names = self.spec.debug_info(call).argument_names if self.programs else ()
         reasons = reasons_for(key, self.programs, names)
-        miss = program.miss = Miss(self.spec.name, reasons, capture(), seconds)
+        miss = program.miss = Miss(
+            self.spec.name, reasons, capture(), seconds, entry_count=len(self.programs) + 1
+        )
         misses.recent.append(miss)
         if config.explain_cache_misses.value:
             misses.logger.warning("%s", misses.explanation(miss))
@@ -198,13 +274,17 @@ class Jitted:
         """The executable of `program` where `leaves` lie, compiled unless it is known."""
         place = where(leaves, self.spec.name, self.device)
         found = program.executables.get(place)
-        if found is None:
-            start = time.perf_counter()
-            lowered = lower_program(program.closed, self.request(program, place))
-            found = program.executables[place] = compile_lowered(lowered)
-            if any(program.params.donated_invars):
-                donation.note(self.spec, program.call, capture())
-            self._note_compilation(program, place, time.perf_counter() - start)
+        if found is not None:
+            return found
+        with program.lock:
+            found = program.executables.get(place)
+            if found is None:
+                start = time.perf_counter()
+                lowered = lower_program(program.closed, self.request(program, place))
+                found = program.executables[place] = compile_lowered(lowered)
+                if any(program.params.donated_invars):
+                    donation.note(self.spec, program.call, capture())
+                self._note_compilation(program, place, time.perf_counter() - start)
         return found
 
     def _note_compilation(self, program: Program, place: Where, seconds: float) -> None:
@@ -215,22 +295,7 @@ class Jitted:
             return
         devices = ", ".join(map(str, place.placement.devices))
         reason = MissReason("device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place.")
-        misses.recent.append(Miss(self.spec.name, (reason,), capture(), compile_seconds=seconds))
-
-    def check_finite(self, program: Program, leaves: Sequence[Any], results: Sequence[Any]) -> None:
-        """Raise NonFiniteError, naming the first equation that made it, if a result is NaN or infinite."""
-        if not any(_is_bad(x) for x in results):
-            return
-        closed = program.closed
-        found = first_bad_equation(closed, leaves)
-        where_ = None if found is None else describe(found.source)
-        what = "NaN" if any(np.isnan(np.asarray(x)).any() for x in results if _is_inexact(x)) else "infinity"
-        raise NonFiniteError(
-            f"`{self.spec.name}` gave a result with {what} in it.",
-            got=[] if found is None else [f"first made by `{found.primitive.name}`"],
-            where=where_,
-            do="Turn off `debug_nans` (or `debug_infs`) to get the value nevertheless.",
-        )
+        misses.recent.append(Miss(self.spec.name, (reason,), capture(), compile_seconds=seconds, entry_count=len(self.programs)))
 
 
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
@@ -238,48 +303,10 @@ _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 @clearing
 def _forget_programs() -> None:
-    for jitted in list(_all_jitted):
-        jitted.programs.clear()
-
-
-def _is_inexact(x: Any) -> bool:
-    return np.issubdtype(np.asarray(x).dtype, np.inexact) or x.dtype.name.startswith(("bfloat", "float"))
-
-
-def _is_bad(x: Any) -> bool:
-    if not hasattr(x, "dtype") or not isinstance(x.dtype, np.dtype) or not _is_inexact(x):
-        return False
-    host = np.asarray(x)
-    host = host.astype(np.float32) if host.dtype.kind not in "fc" else host
-    return bool(
-        (config.debug_nans.value and np.isnan(host).any()) or (config.debug_infs.value and np.isinf(host).any())
-    )
-
-
-def first_bad_equation(program: ClosedJaxpr, leaves: Sequence[Any]) -> Any:
-    """The first equation of `program` whose results are NaN or infinite though its operands are not."""
-    with config.debug_nans(False), config.debug_infs(False):
-        run = steps(program.jaxpr, program.consts, *leaves)
-        previous = None
-        try:
-            while True:
-                pause = next(run)
-                if previous is not None and _made_bad(previous, pause.values):
-                    return previous
-                previous = pause.equation
-        except StopIteration:
-            return previous
-    return None
-
-
-def _made_bad(equation: Any, values: dict[Any, Any]) -> bool:
-    for var in equation.results:
-        value = values.get(var)
-        if value is not None and hasattr(value, "dtype") and isinstance(value.dtype, np.dtype) and _is_inexact(value):
-            host = np.asarray(value).astype(np.complex128)
-            if not np.isfinite(host).all():
-                return True
-    return False
+    with _lock:
+        known = list(_all_jitted)
+    for jitted in known:
+        jitted.clear_cache()
 
 
 def jit(
@@ -337,19 +364,48 @@ def callable_of(jitted: Jitted, fun: Callable[..., Any]) -> Any:
     call = make_call(
         spec.name, fun, jitted.cache_miss, spec.static_nums, spec.static_names, jitted.options_key(), shard_argument
     )
+    jitted.callable = weakref.ref(call)
+    if spec.static_nums or spec.static_names:
+        call = _with_named_static_arguments(jitted, call)
+    if spec.donated_nums or spec.donated_names:
+        call = _with_donated_arguments_deleted(jitted, call)
     functools.update_wrapper(call, fun)
     call.jitted = jitted
     call.trace = functools.partial(stages.trace, jitted)
     call.lower = functools.partial(stages.lower, jitted)
     call.eval_shape = functools.partial(stages.shapes, jitted)
-    weak = weakref.ref(call)
-
-    def clear_cache() -> None:
-        """Forget this function's programs and executables."""
-        jitted.programs.clear()
-        live = weak()
-        if live is not None:
-            live._clear_cache()
-
-    call.clear_cache = clear_cache
+    call.clear_cache = jitted.clear_cache
     return call
+
+
+def _with_named_static_arguments(jitted: Jitted, call: Callable[..., Any]) -> Any:
+    """`call`, which says the name of a static argument that can't be hashed; C++ doesn't know it."""
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except ValueError as error:
+            if str(error).startswith(UNHASHABLE):
+                jitted.spec.call(args, kwargs)  # raises
+            raise
+
+    return checked
+
+
+def _with_donated_arguments_deleted(jitted: Jitted, call: Callable[..., Any]) -> Any:
+    """`call`, after which donated arrays know that they are gone, and where.
+
+    To C++ they look alive, and a later call that gets one fails in XLA, with XLA's words.
+    """
+    spec = jitted.spec
+
+    def donating(*args: Any, **kwargs: Any) -> Any:
+        results = call(*args, **kwargs)
+        given = [args[n] for n in spec.donated_nums if n < len(args)]
+        given += [kwargs[name] for name in spec.donated_names if name in kwargs]
+        for leaf in flatten(given)[0]:
+            if type(leaf) is ArrayImpl and leaf.is_deleted():
+                note_donated(leaf, spec.name)
+        return results
+
+    return donating

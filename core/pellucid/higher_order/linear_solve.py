@@ -182,7 +182,7 @@ def custom_linear_solve(
     leaves, tree = flatten(b)
     leaves = checked_leaves(leaves, "custom_linear_solve", solve, (None, b), {}) if leaves else leaves
     avals = types_of(leaves)
-    forward = _program(matvec, lambda x: matvec(x), tree, avals, "matvec")
+    forward = _program(matvec, matvec, tree, avals, "matvec")
     solver = _program(solve, lambda y: solve(matvec, y), tree, avals, "solve", has_aux=has_aux)
     backward: _Program | None = None
     transpose_solver: _Program | None = None
@@ -193,7 +193,7 @@ def custom_linear_solve(
             transpose_solver = _program(given, lambda y: given(matvec, y), tree, avals, "transpose_solve", has_aux=has_aux)
     elif transpose_solve is not None:
         given = transpose_solve
-        vecmat = lambda y: linear_transpose(matvec, tree.unflatten(avals))(y)[0]  # noqa: E731
+        vecmat = lambda y: linear_transpose(matvec, tree.unflatten(avals))(y)[0]
         backward = _program(matvec, vecmat, tree, avals, "vecmat")
         transpose_solver = _program(given, lambda y: given(vecmat, y), tree, avals, "transpose_solve", has_aux=has_aux)
     programs = (forward, backward, solver, transpose_solver)

@@ -55,7 +55,7 @@ def scan(
     for leading axes of different sizes.
 
     >>> scan(lambda total, x: (total + x, total), 0, np.arange(4))
-    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     check_callable(f, "scan")
     init_leaves, init_tree = flatten(init)
@@ -161,7 +161,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     that are no scalar booleans.
 
     >>> while_loop(lambda x: x < 100, lambda x: x * 2, 3)
-    Array(192, dtype=int32)
+    Array(192, dtype=int32, weak_type=True)
     """
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
@@ -211,7 +211,7 @@ def fori_loop(
     given; otherwise it is a `while_loop`. The value keeps its structure, shapes and dtypes.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
-    Array(10, dtype=int32)
+    Array(10, dtype=int32, weak_type=True)
     """
     check_callable(body_fun, "fori_loop")
     bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
@@ -279,7 +279,7 @@ def _as_counter(bound: Any, dtype: Any) -> Any:
     return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)  # type: ignore[attr-defined]
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f(x)` for each `x` along the leading axes of the arrays in `xs`, one after another, stacked.
 
     With `batch_size`, so many are computed at once, as by `vmap`, and the rest in the end. Where memory allows,

@@ -16,7 +16,9 @@ from pellucid.xla.flags import trace_context_names
 class MissReason(NamedTuple):
     """One part of a call that differs from the most similar call seen before."""
 
-    kind: Literal["first call", "argument", "tree", "static", "option", "device", "function"]
+    kind: Literal[
+        "first call", "shape", "dtype", "weak type", "sharding", "tree", "static", "option", "device", "function"
+    ]
     path: str
     old: str
     new: str
@@ -40,6 +42,8 @@ class Miss:
     trace_seconds: float = 0.0
     compile_seconds: float = 0.0
     """Seconds of lowering and compiling; 0 while nobody needed an executable."""
+    entry_count: int = 1
+    """Programs of the function, this one included."""
 
 
 recent: deque[Miss] = deque(maxlen=500)
@@ -56,9 +60,9 @@ class Key(NamedTuple):
 
 
 def reasons_for(key: Key, known: Iterable[Key], paths: Sequence[str]) -> tuple[MissReason, ...]:
-    """The differences between `key` and the most similar of the `known` keys."""
+    """The differences between `key` and the most similar of the latest `known` keys."""
     best: tuple[MissReason, ...] | None = None
-    for other in list(known)[-16:]:
+    for other in reversed(list(known)[-16:]):
         found = _differences(other, key, paths)
         if best is None or len(found) < len(best):
             best = found
@@ -81,7 +85,7 @@ def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, 
     else:
         for path, a, b in zip(paths, old.avals, new.avals, strict=False):
             if a is not b:
-                reasons.append(MissReason("argument", path, _typed(a), _typed(b), _advice(a, b)))
+                reasons.append(_argument_reason(path, a, b))
     for was, now in zip(old.static.positions, new.static.positions, strict=False):
         if was != now:
             reasons.append(MissReason("static", f"static argument {now[0]}", repr(was[2]), repr(now[2]), "Each value of a static argument is compiled for itself."))
@@ -98,14 +102,17 @@ def _typed(aval: Any) -> str:
     return aval.text() + (" (weakly typed)" if getattr(aval, "weak_type", False) else "")
 
 
-def _advice(old: Any, new: Any) -> str:
+def _argument_reason(path: str, old: Any, new: Any) -> MissReason:
+    """Why an argument of type `new` doesn't fit a program for type `old`."""
     if getattr(old, "shape", None) != getattr(new, "shape", None):
-        return "Pad to a fixed shape, or batch the calls."
-    if getattr(old, "dtype", None) != getattr(new, "dtype", None):
-        return "Convert it before the call."
-    if getattr(old, "weak_type", None) != getattr(new, "weak_type", None):
-        return "Pass `jnp.asarray(value, dtype)` instead of a Python number."
-    return "Keep its sharding the same between calls."
+        kind, advice = "shape", "Pad to a fixed shape, or batch the calls."
+    elif getattr(old, "dtype", None) != getattr(new, "dtype", None):
+        kind, advice = "dtype", "Convert it before the call."
+    elif getattr(old, "weak_type", None) != getattr(new, "weak_type", None):
+        kind, advice = "weak type", "Pass `jnp.asarray(value, dtype)` instead of a Python number."
+    else:
+        kind, advice = "sharding", "Keep its sharding the same between calls."
+    return MissReason(kind, path, _typed(old), _typed(new), advice)
 
 
 def explanation(miss: Miss) -> str:

@@ -15,12 +15,24 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.broadcasting import batched_axes, broadcast_in_dim, reduce_sum, reduced_shape
+from pellucid.primitives.broadcasting import (
+    batched_axes,
+    broadcast_in_dim,
+    reduce_sum,
+    reduced_shape,
+)
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.monoids import monoid_of
 from pellucid.primitives.movement import reshape, transpose
-from pellucid.primitives.reduction import reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod, reduce_xor
+from pellucid.primitives.reduction import (
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_xor,
+)
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.windows import (
     REDUCE_WINDOW,
@@ -251,6 +263,8 @@ def _reduced(caller: str, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], 
 
 
 class ReduceWindowParams(NamedTuple):
+    """The windows, and `jaxpr`, which combines scalars; `consts` is kept for the reference's text."""
+
     base_dilation: tuple[int, ...]
     consts: tuple[()]
     jaxpr: ClosedJaxpr

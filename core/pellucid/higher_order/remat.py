@@ -216,6 +216,7 @@ def checkpoint(
     share the two computations; it is safe within `scan`. Arguments at `static_argnums` (or `static_argnames`) stay
     Python values.
 
+    >>> from pellucid import grad
     >>> grad(checkpoint(lambda x: x * x))(3.0)
     Array(6., dtype=float32, weak_type=True)
     """

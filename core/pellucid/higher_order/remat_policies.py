@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
@@ -21,6 +22,8 @@ to compute them again, `Offloadable` to keep them in another memory."""
 
 
 class NameParams(NamedTuple):
+    """What the value is called."""
+
     name: str
 
 
@@ -113,7 +116,8 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
-class DotsSaveable(NamedTuple):
+@dataclass(frozen=True)  # not a tuple: policies of different classes differ
+class DotsSaveable:
     """Keep results of matrix products (and convolutions), which are dear to compute again."""
 
     only_if_no_batch_dims: bool
@@ -144,7 +148,8 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     return policy
 
 
-class SaveOnlyTheseNames(NamedTuple):
+@dataclass(frozen=True)  # not a tuple: policies of different classes differ
+class SaveOnlyTheseNames:
     """Keep values with certain names."""
 
     saveable_names: frozenset[str]
@@ -153,7 +158,8 @@ class SaveOnlyTheseNames(NamedTuple):
         return primitive is name_p and params["name"] in self.saveable_names
 
 
-class SaveAnyNamesButThese(NamedTuple):
+@dataclass(frozen=True)  # not a tuple: policies of different classes differ
+class SaveAnyNamesButThese:
     """Keep values with any names but certain ones."""
 
     names: frozenset[str]

@@ -122,7 +122,7 @@ class Scan(Primitive[ScanParams]):
             return _transposed_by_parts(self, cotangents, operands, params)
         nonzero = tuple([type(ct) is not Zero for ct in cotangents])
         body = transposed_body(params, linear, nonzero)
-        consts, carry, xs = params.split(operands)
+        consts, _, xs = params.split(operands)
         residual_consts = [x for x in consts if type(x) is not LinearOperand]
         residual_xs = [x for x in xs if type(x) is not LinearOperand]
         sums = [zeros(x.aval) for x, m in zip(_linear(consts), body.consts_mask, strict=True) if m]
@@ -229,7 +229,7 @@ class Scan(Primitive[ScanParams]):
             return [False] * len(equation.operands), None
         body, used_inputs, carried = _pruned_body(params, tuple(used))
         used_results = [*carried, *used[m:]]
-        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]  # noqa: E731
+        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]
         new_params = params._replace(jaxpr=body, num_consts=sum(used_inputs[:n]), num_carry=sum(carried))
         remaining = equation.replace(
             operands=keep(equation.operands, used_inputs), results=keep(equation.results, used_results),
@@ -478,7 +478,7 @@ def _transposed_body(params: ScanParams, linear: tuple[bool, ...], nonzero: tupl
 
     def body(*arguments: Any) -> list[Any]:
         parts = iter(arguments)
-        take = lambda n: [next(parts) for _ in range(n)]  # noqa: E731
+        take = lambda n: [next(parts) for _ in range(n)]
         consts, residual_consts, sums, carry_cts, ys_cts = map(
             take, (n_derived, n_residual_consts, n_sums, n_cts, n_ys)
         )

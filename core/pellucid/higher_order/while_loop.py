@@ -132,17 +132,18 @@ class While(Primitive[WhileParams]):
             return lowered_while(ctx, avals, carry, condition, body, effects)
         # A condition gives no tokens on, so one with ordered effects is computed in the body, for the next step.
         go_on = condition(list(carry))
-        results = lowered_while(
-            ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0],
-            lambda values: (lambda new: [condition(new), *new])(body(values[1:])), effects,
-        )  # fmt: skip
-        return results[1:]
+
+        def step(values: list[Any]) -> list[Any]:
+            new = body(values[1:])
+            return [condition(new), *new]
+
+        return lowered_while(ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0], step, effects)[1:]
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         if not any(used) and not equation.effects:
             return [False] * len(equation.operands), None
         program, body, used_inputs, carried = _pruned_loop(equation.params, tuple(used))
-        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]  # noqa: E731
+        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]
         n, m = equation.params.cond_nconsts, equation.params.body_nconsts
         params = WhileParams(body, sum(used_inputs[n : n + m]), program, sum(used_inputs[:n]))
         remaining = equation.replace(

@@ -29,8 +29,8 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     Compiles the function if it isn't compiled yet.
 
     >>> record = lens(lambda x: x * 2.0, 1.0)
-    >>> [p.dialect for p in record.programs], [(l.relation, len(l.source_ids)) for l in record.links]
-    (['jaxpr', 'stablehlo', 'hlo'], [('lower', 1), ('compile', 1), ('compile', 1)])
+    >>> [program.dialect for program in record.programs], [link.relation for link in record.links]
+    (['jaxpr', 'stablehlo', 'hlo'], ['lower', 'compile', 'compile'])
     """
     jitted = function if hasattr(function, "jitted") else jit(function)
     traced = jitted.trace(*args)

@@ -7,6 +7,7 @@ once; fusion makes the true figure smaller. What nobody can know is None: the tr
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -170,6 +171,7 @@ def _triangular_solve(operands: Avals, results: Avals, params: Any) -> Counted:
 # Counts of decompositions are the leading terms in Golub and Van Loan, Matrix Computations.
 _COUNTS: dict[str, Rule] = {
     "dot_general": _dot_general,
+    "scaled_dot": _dot_general,
     "ragged_dot": _ragged_dot,
     "ragged_dot_general": _ragged_dot,
     "conv_general_dilated": _convolution,
@@ -227,7 +229,7 @@ _COUNTS |= dict.fromkeys(
      "dynamic_update_slice", "concatenate", "stack", "split", "unstack", "tile", "pad", "gather", "scatter", "iota",
      "copy", "copy_p", "device_put", "sharding_constraint", "bitcast_convert_type", "stop_gradient",
      "optimization_barrier", "create_token", "after_all", "random_wrap", "random_unwrap", "broadcast", "full",
-     "empty", "real", "imag", "complex", "reshard", "mesh_cast", "layout_constraint", "pvary", "axis_index",
+     "empty", "real", "imag", "complex", "reshard", "mesh_cast", "layout_constraint", "pvary", "axis_index", "platform_index",
      "name", "tie_in", "with_memory_space_constraint", "to_memory_space"),
     no_operations,
 )  # fmt: skip
@@ -243,6 +245,13 @@ _COUNTS |= dict.fromkeys(
 _COUNTS |= dict.fromkeys(
     ("all_gather", "all_to_all", "ppermute", "pbroadcast", "all_gather_invariant"), no_operations
 )
+
+
+
+def has_count(primitive: str) -> bool:
+    """Whether operations of a primitive without programs inside are counted."""
+    return primitive in _COUNTS
+
 
 # Primitives that touch only a part of an operand: which operand is not read in full.
 _PARTLY_READ = {"gather": 0, "dynamic_slice": 0}
@@ -264,12 +273,13 @@ def _bytes(equation: Equation, operands: Avals, results: Avals) -> float | None:
     return total
 
 
+@functools.lru_cache(maxsize=4096)
 def _bytes_of(aval: Any) -> int | None:
     return array_bytes(aval) if isinstance(aval, ShapedArray) else 0
 
 
 def _is_static(avals: Avals) -> bool:
-    return all(isinstance(d, int) for a in avals if isinstance(a, ShapedArray) for d in a.shape)
+    return None not in map(_bytes_of, avals)
 
 
 class CostModel:
@@ -354,7 +364,7 @@ _UNKNOWN_TRIPS = frozenset({"while", "cond", "sort", "custom_linear_solve", *_CO
 def bodies_of(equation: Equation) -> list[Body]:
     """The programs among the params of `equation`."""
     params = equation.params
-    if not subjaxprs(params):
+    if equation.primitive.remember_types or not subjaxprs(params):  # types are not remembered of what holds programs
         return []
     name = equation.primitive.name
     trips = None if name in _UNKNOWN_TRIPS else params.length if name == "scan" else 1

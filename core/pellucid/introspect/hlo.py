@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
@@ -26,17 +26,31 @@ def hlo_program(
     compiled: Any, *, key: str | None = None, listing: bool = True, source_lines: bool = True
 ) -> schema.ProgramRecord:
     """The record of a `Compiled` stage: of its first module, if there are several."""
+    return read_hlo(compiled, key=key, listing=listing, source_lines=source_lines).record
+
+
+class HloReading(NamedTuple):
+    """An optimized program with its record."""
+
+    record: schema.ProgramRecord
+    computations: list[Computation]
+    """The entry first."""
+    rows: dict[str, int]
+    """For each instruction that is an equation of the record, which one."""
+
+
+def read_hlo(
+    compiled: Any, *, key: str | None = None, listing: bool = True, source_lines: bool = True
+) -> HloReading:
+    """The optimized program of a `Compiled` stage, parsed and as a record."""
     name = compiled.fun_name
     columns = ProgramColumns(key or f"{name}:hlo", name, "hlo")
     writer = _HloWriter(columns, equations_by_id(compiled._program.closed.jaxpr))
     [module, *_] = compiled.runtime_executable().hlo_modules()
-    return writer.write(module, listing=listing, source_lines=source_lines)
-
-
-def computations_of(compiled: Any) -> list[Computation]:
-    """The computations of a `Compiled` stage's first module, the entry first."""
-    [module, *_] = compiled.runtime_executable().hlo_modules()
-    return parse(xla_hlo.full_text(module))
+    computations = parse(xla_hlo.full_text(module))
+    text = xla_hlo.program_text(module) if listing else None
+    record = writer.write(computations, text, source_lines=source_lines)
+    return HloReading(record, computations, writer.rows)
 
 
 def shapes_of(type_text: str) -> list[Shape]:
@@ -83,8 +97,9 @@ class _HloWriter:
         self.types: dict[str, int] = {}
         self.scopes: dict[int, int] = {}
 
-    def write(self, module: Any, *, listing: bool, source_lines: bool) -> schema.ProgramRecord:
-        computations = parse(xla_hlo.full_text(module))
+    def write(
+        self, computations: list[Computation], text: str | None, *, source_lines: bool
+    ) -> schema.ProgramRecord:
         self.bodies = {computation.name: i for i, computation in enumerate(computations)}
         for computation in computations:
             self.computation(computation)
@@ -92,7 +107,7 @@ class _HloWriter:
             self.spans.sources(with_lines=source_lines),
             self.spans.columns(),
             self.costs.columns(),
-            self.listing(xla_hlo.program_text(module)) if listing else None,
+            None if text is None else self.listing(text),
         )
 
     def computation(self, computation: Computation) -> None:

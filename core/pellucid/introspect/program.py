@@ -214,11 +214,12 @@ class _JaxprWriter:
         return names
 
     def listing(self, shown: Listing) -> schema.ListingRecord:
-        index = self.equation_index
-        return schema.ListingRecord(
-            text=shown.text,
-            line_equations=[-1 if e is None else index[e] for e in shown.line_equations],
-        )
+        rows: list[int] = []
+        for equation in shown.line_equations:
+            # A program that is only shown, because a param implies it, belongs to the equation that shows it.
+            row = -1 if equation is None else self.equation_index.get(equation, rows[-1] if rows else -1)
+            rows.append(row)
+        return schema.ListingRecord(text=shown.text, line_equations=rows)
 
 
 def shown_params(equation: Equation) -> list[tuple[str, str]]:

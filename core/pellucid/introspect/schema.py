@@ -180,7 +180,7 @@ class EquationColumns(Record):
     """Text: effects of the equation; 0 without any."""
     operand_counts: list[int]
     operands: list[int]
-    """A value's index, or -1 - i for literal i."""
+    """A value's index, or -1 - i for literal i. Values that a body captures from outside are among them."""
     result_counts: list[int]
     results: list[int]
     """Indices of values."""
@@ -428,6 +428,27 @@ class MissRecord(Record):
     causes: list[MissCauseRecord]
     schema_version: int = SCHEMA_VERSION
     kind: Literal["miss"] = "miss"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord(Record):
+    """Something that core did, as it happened."""
+
+    event: Literal["trace", "pass", "lookup", "compilation", "execution", "transfer", "callback", "leak"]
+    name: str
+    """The function, the pass, or the direction of a transfer."""
+    time_us: int
+    """When it ended, by a clock of its process that never goes back."""
+    thread: int
+    seconds: float | None
+    bytes: int | None
+    """Bytes that a transfer moved."""
+    cache: Literal["hit", "miss", "disk"] | None
+    """For a look-up or a compilation, where the program was found."""
+    miss: MissRecord | None
+    """For a look-up that missed, why."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["event"] = "event"
 
 
 # What lives on devices

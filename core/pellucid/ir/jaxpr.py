@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.ir.avals import AbstractValue
@@ -221,13 +221,29 @@ class ClosedJaxpr:
         return text_of(self.jaxpr, **settings)
 
 
-class DebugInfo(NamedTuple):
-    """What a program is called in messages: its function, and names of its arguments and results."""
+class DebugInfo:
+    """What a program is called in messages: its function, and names of its arguments.
 
-    name: str
-    argument_names: tuple[str, ...] = ()
-    result_paths: tuple[str, ...] = ()
-    source: Any = None
+    The names may be given as a function; they are then worked out when a message wants them.
+    """
+
+    __slots__ = ("_names", "name")
+
+    def __init__(
+        self, name: str, argument_names: Sequence[str] | Callable[[], Sequence[str]] = ()
+    ) -> None:
+        self.name = name
+        self._names = argument_names
+
+    @property
+    def argument_names(self) -> tuple[str, ...]:
+        """A name for each argument, as `params['w']`."""
+        names = self._names() if callable(self._names) else self._names
+        self._names = names = tuple(names)
+        return names
+
+    def __repr__(self) -> str:
+        return f"DebugInfo({self.name!r})"
 
 
 def joined_effects(equations: Sequence[Equation]) -> Effects:

@@ -6,7 +6,8 @@ the whole module, so that lowering an equation allocates nothing but its operati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,21 +160,7 @@ class LoweringContext:
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
-        array = np.asarray(value, dtype=dtype)
-        shape = array.shape
-        if array.dtype == np.bool_:
-            attribute = ir.DenseElementsAttr.get(
-                np.packbits(array, bitorder="little") if array.size != 1 else array.astype(np.int8),
-                type=ir.IntegerType.get_signless(1), shape=shape,
-            )  # fmt: skip
-        elif array.size > 1 and (array.ravel()[0] == array).all() and array.dtype.kind != "c":
-            scalar = array.ravel()[:1].reshape(())
-            splat = self._dense(scalar)
-            attribute = ir.DenseElementsAttr.get_splat(
-                self.type(shaped_array(shape, array.dtype)), splat[0] if hasattr(splat, "__getitem__") else splat
-            )
-        else:
-            attribute = self._dense(array)
+        attribute = self._dense(np.asarray(value, dtype=dtype))
         return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
 
     def _dense(self, array: np.ndarray) -> ir.Attribute:
@@ -247,6 +234,13 @@ class LoweringContext:
         """A new block in `region` with arguments of types `avals`."""
         types = self.types(avals)
         return ir.Block.create_at_start(region, types, [self.location] * len(types))
+
+    @contextlib.contextmanager
+    def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:
+        """Build operations in a new block in `region`, whose arguments are given."""
+        block = self.block(region, avals)
+        with ir.InsertionPoint(block):
+            yield list(block.arguments)
 
     def scalar_body(self, region: ir.Region, op: str, dtype: Any) -> None:
         """Fill `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, as reductions want it."""

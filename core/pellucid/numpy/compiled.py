@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -49,4 +50,5 @@ def numpy_function(function: F | None = None, *, static: str | Sequence[str] = (
     functools.update_wrapper(call, chosen)
     call.python = chosen
     call.jitted = jitted
+    jitted.callable = weakref.ref(call)
     return call

@@ -59,7 +59,7 @@ def array(
         result = copied(result)
     if place is not None:
         result = _placed(result, place)
-    ndim = type_of(result).ndim  # type: ignore[attr-defined]
+    ndim = type_of(result).ndim
     return result if ndim >= ndmin else expand_dims(result, range(ndmin - ndim))
 
 
@@ -114,7 +114,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     if dtype is None:
         dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
     parts = [_as_array(part, dtype) for part in x]
-    shapes = {type_of(p).shape for p in parts}  # type: ignore[attr-defined]
+    shapes = {type_of(p).shape for p in parts}
     if len(shapes) > 1:
         raise ArgumentValueError(
             "jnp.array got a ragged sequence.", got=f"shapes of its items: {sorted(shapes)}"

@@ -121,7 +121,7 @@ rad2deg = degrees = _unary(
 
 def _like(value: Any, x: Any) -> Any:
     """`value` as a NumPy scalar of the dtype of `x`."""
-    return np.asarray(value, type_of(x).dtype)[()]  # type: ignore[attr-defined]
+    return np.asarray(value, type_of(x).dtype)[()]
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _multiply(x: Any, y: Any) -> Any:
 
 
 def _is_bool(x: Any) -> bool:
-    return type_of(x).dtype == np.bool_  # type: ignore[attr-defined]
+    return type_of(x).dtype == np.bool_
 
 
 def _subtract(x: Any, y: Any) -> Any:
@@ -203,7 +203,7 @@ reciprocal = _unary(
 
 
 def _rounded(function: Callable[[Any], Any], x: Any) -> Any:
-    return x if type_of(x).dtype.kind in "iub" else function(x)  # type: ignore[attr-defined]
+    return x if type_of(x).dtype.kind in "iub" else function(x)
 
 
 @numpy_function
@@ -237,7 +237,7 @@ def fabs(x: Any, /) -> Any:
 def trunc(x: Any, /) -> Any:
     """`x` without its fraction, rounded towards zero."""
     [x] = promote_dtypes("trunc", x)
-    if type_of(x).dtype.kind in "iub":  # type: ignore[attr-defined]
+    if type_of(x).dtype.kind in "iub":
         return x
     return logical.select(logical.lt(x, _like(0, x)), arithmetic.ceil(x), arithmetic.floor(x))
 
@@ -252,7 +252,7 @@ def rint(x: Any, /) -> Any:
 
 
 def _is_complex(x: Any) -> bool:
-    return type_of(x).dtype.kind == "c"  # type: ignore[attr-defined]
+    return type_of(x).dtype.kind == "c"
 
 
 @numpy_function(static="decimals")
@@ -301,7 +301,7 @@ def fmod(x: Any, y: Any, /) -> Any:
 def floor_divide(x: Any, y: Any, /) -> Any:
     """The largest integer that is not above `x / y`."""
     x, y = promote_arguments_numeric("floor_divide", x, y)
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     if dtype.kind == "c":
         raise DtypeError(
             "jnp.floor_divide does not accept complex numbers.", got=f"got {dtype.name}"
@@ -337,24 +337,24 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     """(`x // y`, `x % y`)."""
     x, y = promote_arguments_numeric("divmod", x, y)
-    if dtypes.is_inexact(type_of(x).dtype):  # type: ignore[attr-defined]
+    if dtypes.is_inexact(type_of(x).dtype):
         return _float_divmod(x, y)
     return floor_divide(x, y), remainder(x, y)
 
 
 def _select(which: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where `which`, else `on_false`; operands are broadcast to one shape."""
-    shape = np.broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))  # type: ignore[attr-defined]
+    shape = np.broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
 
     def full(v: Any) -> Any:
-        own = type_of(v).shape  # type: ignore[attr-defined]
+        own = type_of(v).shape
         return (
             v
             if own == shape
             else broadcast_in_dim(v, shape, tuple(range(len(shape) - len(own), len(shape))))
         )
 
-    predicate = which if type_of(which).shape == () else full(which)  # type: ignore[attr-defined]
+    predicate = which if type_of(which).shape == () else full(which)
     return logical.select_n(predicate, full(on_false), full(on_true))
 
 
@@ -369,7 +369,7 @@ def power(x: Any, y: Any, /) -> Any:
         [y] = promote_dtypes_numeric("power", y)
         return arithmetic.pow(*promote_shapes("power", x, y))
     x, y = promote_arguments_numeric("power", x, y)
-    if dtypes.is_inexact(type_of(x).dtype):  # type: ignore[attr-defined]
+    if dtypes.is_inexact(type_of(x).dtype):
         return arithmetic.pow(x, y)
     return _integer_to_integer(x, y)
 
@@ -377,7 +377,7 @@ def power(x: Any, y: Any, /) -> Any:
 def integer_power(x: Any, y: int) -> Any:
     """`x` to the power of the Python integer `y`, by repeated multiplication."""
     [x] = promote_dtypes_numeric("power", x)
-    if y < 0 and type_of(x).dtype.kind in "iu":  # type: ignore[attr-defined]
+    if y < 0 and type_of(x).dtype.kind in "iu":
         raise DtypeError(
             "jnp.power can't raise integers to negative powers.",
             got=f"{type_of(x)!r} ** {y}", do="Convert to a floating type first.",
@@ -387,10 +387,10 @@ def integer_power(x: Any, y: int) -> Any:
 
 def _integer_to_integer(x: Any, y: Any) -> Any:
     """`x ** y` of integers: square and multiply over the bits of `y`."""
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     bits = dtype.itemsize * 8 - (not dtype.name.startswith("u"))
     one, zero = _like(1, x), _like(0, x)
-    shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)  # type: ignore[attr-defined]
+    shape = np.broadcast_shapes(type_of(x).shape, type_of(y).shape)
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
         odd = logical.ne(logical.bitwise_and(y, one), zero)
@@ -586,14 +586,14 @@ bitwise_count = _unary(
     ),
     _integers,
     "Number of bits set in the absolute value of `x`.",
-)  # type: ignore[attr-defined]
+)
 left_shift = bitwise_left_shift = _binary(
     "left_shift", logical.shift_left, _integers, "Bits of `x` moved left by `y`."
 )
 
 
 def _shift_right(x: Any, y: Any) -> Any:
-    unsigned = type_of(x).dtype.name.startswith("u")  # type: ignore[attr-defined]
+    unsigned = type_of(x).dtype.name.startswith("u")
     return (logical.shift_right_logical if unsigned else logical.shift_right_arithmetic)(x, y)
 
 
@@ -663,7 +663,7 @@ def signbit(x: Any, /) -> Any:
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether `|a - b| <= atol + rtol |b|`, or both are the same infinity (or NaN, if `equal_nan`)."""
     a, b = promote_arguments("isclose", a, b)
-    dtype = type_of(a).dtype  # type: ignore[attr-defined]
+    dtype = type_of(a).dtype
     if dtype == np.bool_:
         return logical.eq(a, b)
     if not dtypes.is_inexact(dtype):

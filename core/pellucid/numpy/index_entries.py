@@ -91,7 +91,7 @@ def parsed(index: Any, shape: Shape) -> Index:
         elif kind is bool:
             flags.append(axis + len(flags))
             entries.append(Vector(np.zeros(int(item), np.int32)))
-        elif kind_of(type_of(item).dtype) == "bool":  # type: ignore[attr-defined]
+        elif kind_of(type_of(item).dtype) == "bool":
             vectors = _of_mask(item, shape, axis)
             entries += vectors
             axis += len(vectors)

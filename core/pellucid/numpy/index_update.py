@@ -53,7 +53,7 @@ class Update(NamedTuple):
 
 def updated(x: Any, index: Any, values: Any, update: Update) -> Any:
     """`x` updated at `index` by one compiled call, or by equations under a trace."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     found = parsed(index, aval.shape)
     if values is not None:
         values = values if is_array_like(values) else asarray(values)
@@ -98,7 +98,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
     original: Any = type_of(x)
     arranged = arrangement(index.entries)
     flagged = with_flags(x, index)
-    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)  # type: ignore[attr-defined]
+    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)
     flagged, values = _of_one_dtype(flagged, values)
     if values is not None:
         values = _shaped(values, places, arranged.new_axes)
@@ -121,7 +121,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
         )
     else:
         result = update.operation(flagged, places.indices, values, numbers, **promises)
-    result = convert(result, type_of(result), original.dtype, original.weak_type)  # type: ignore[arg-type]
+    result = convert(result, type_of(result), original.dtype, original.weak_type)
     return squeeze(result, index.flags) if index.flags else result
 
 
@@ -142,7 +142,7 @@ def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
     shape = list(places.shape)
     for axis in new_axes:
         shape.insert(axis, 1)
-    aval: Any = type_of(values)
+    aval = type_of(values)
     trailing = shape[len(shape) - aval.ndim :] if aval.ndim <= len(shape) else None
     if trailing is None or any(a not in (1, b) for a, b in zip(aval.shape, trailing, strict=True)):
         raise ShapeError(
@@ -265,7 +265,7 @@ class IndexUpdateRef:
             else GatherScatterMode.from_any(mode)
         )
         filled = kind is GatherScatterMode.FILL_OR_DROP
-        fill = fill_param(type_of(self.array).dtype, fill_value) if filled else None  # type: ignore[attr-defined]
+        fill = fill_param(type_of(self.array).dtype, fill_value) if filled else None
         lookup = Lookup(
             bool(indices_are_sorted), bool(unique_indices), kind, fill, bool(wrap_negative_indices)
         )

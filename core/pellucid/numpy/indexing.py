@@ -70,12 +70,12 @@ def getitem(x: Any, index: Any) -> Any:
 
 @numpy_function
 def _element(x: Any, index: Any) -> Any:
-    return take(x, parsed(index, type_of(x).shape), _PLAIN)  # type: ignore[attr-defined]
+    return take(x, parsed(index, type_of(x).shape), _PLAIN)
 
 
 def taken(x: Any, index: Any, lookup: Lookup) -> Any:
     """`x[index]` by one compiled call, or by equations under a trace."""
-    found = parsed(index, type_of(x).shape)  # type: ignore[attr-defined]
+    found = parsed(index, type_of(x).shape)
     if not context.trace.is_eager:
         return take(x, found, lookup)
     structure, operands = taken_apart(found)
@@ -134,7 +134,7 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
 def take(x: Any, index: Index, lookup: Lookup) -> Any:
     """The part of `x` that `index` names, by the cheapest primitive."""
     x = with_flags(x, index)
-    aval: Any = type_of(x)
+    aval = type_of(x)
     arranged = arrangement(index.entries)
     window = None if arranged.vectors else _window(index.entries, aval.shape, lookup)
     if window is not None:
@@ -161,7 +161,7 @@ def with_flags(x: Any, index: Index) -> Any:
 
 def _empty(x: Any, shape: Shape) -> Any:
     """An array of `shape`, which has no elements, of the type of `x`."""
-    zeros = (0,) * type_of(x).ndim  # type: ignore[attr-defined]
+    zeros = (0,) * type_of(x).ndim
     return reshape(static_slice(x, zeros, zeros), shape)
 
 
@@ -184,19 +184,19 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
     fills = lookup.mode in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     dtype = index_dtype(shape)
     for entry in entries:
-        if type(entry) is NewAxis:
+        if isinstance(entry, NewAxis):
             continue
         axis = len(cut.starts)
         size = shape[axis]
-        if type(entry) is Window:
-            start: Any = entry.lowest
+        if isinstance(entry, Window):
+            start = entry.lowest
             if type(start) is not int:
                 start = normalized(start, size, dtype, wrap=False)
             cut.spans.append(entry.span)
             cut.strides.append(abs(entry.step))
             cut.reversed.extend([axis] * (entry.step < 0))
         else:
-            [start] = entry
+            start = entry.index
             if type(start) is int:
                 start += size if start < 0 and lookup.wrap_negative_indices else 0
                 if not 0 <= start < size:
@@ -225,7 +225,7 @@ def check_not_empty(size: int, axis: int, shape: Shape) -> None:
 
 
 def _cut(x: Any, cut: Cut) -> Any:
-    shape = type_of(x).shape  # type: ignore[attr-defined]
+    shape = type_of(x).shape
     zeros = [0] * len(shape)
     strided = any(stride > 1 for stride in cut.strides)
     if all(type(start) is int for start in cut.starts):
@@ -282,7 +282,7 @@ def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
 
 
 def _common_shape(vectors: Sequence[Vector]) -> Shape:
-    shapes = [type_of(v.index).shape for v in vectors]  # type: ignore[attr-defined]
+    shapes = [type_of(v.index).shape for v in vectors]
     try:
         return broadcast_shapes(*shapes)
     except ShapeError:
@@ -307,11 +307,11 @@ class Places(NamedTuple):
 
 def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     """The windows that an index names in an array of `shape`."""
-    batch: list[int] = []  # sizes of the axes of the result that are no axes of windows
+    # The axes of the indices, which are those of the result that are no axes of windows: their sizes, which of
+    # them are the block's, and which one goes over the elements of each window with gaps.
+    batch: list[int] = []
     block: range = range(0)
-    strided: list[
-        int
-    ] = []  # for each window with gaps, the axis of the indices that goes over its elements
+    strided: list[int] = []
     offset_dims: list[int] = []
     result: list[int] = []
     backwards: list[int] = []
@@ -355,10 +355,8 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
         for axis, size in enumerate(shape):
             check_not_empty(size, axis, shape)
     block_shape = tuple([batch[d] for d in block])
-    vectors = [
-        broadcast_in_dim(broadcast_to(c, block_shape) if dims is block else c, (*batch, 1), dims)
-        for c, dims in columns
-    ]
+    columns = [(broadcast_to(c, block_shape) if dims is block else c, dims) for c, dims in columns]
+    vectors = [broadcast_in_dim(c, (*batch, 1), dims) for c, dims in columns]
     windows = {axis for axis, e in enumerate(indexing) if type(e) is Window and e.is_contiguous}
     numbers = GatherDimensionNumbers(
         tuple(offset_dims),
@@ -379,11 +377,12 @@ def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
 
     What is known now is computed now.
     """
-    if isinstance(index, (int, np.ndarray)):
-        limits = np.iinfo(dtype)
-        index = np.clip(np.asarray(index), limits.min, limits.max)
-        index = np.where((index < 0) & wrap, index + size, index).astype(dtype)
-        return index if index.ndim else dtype.type(index)
+    limits = np.iinfo(dtype)
+    if isinstance(index, int):
+        index += size if wrap and index < 0 else 0
+        return dtype.type(min(max(index, limits.min), limits.max))
+    if isinstance(index, np.ndarray):
+        wide = index.astype(np.int64)
+        return np.clip(np.where((wide < 0) & wrap, wide + size, wide), limits.min, limits.max).astype(dtype)
     index = wrapped(index, size) if wrap else index
-    aval: Any = type_of(index)
-    return index if aval.dtype == dtype else convert_element_type(index, dtype)
+    return index if type_of(index).dtype == dtype else convert_element_type(index, dtype)

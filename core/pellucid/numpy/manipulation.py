@@ -36,11 +36,11 @@ def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _ndim(x: Any) -> int:
-    return type_of(x).ndim  # type: ignore[attr-defined]
+    return type_of(x).ndim
 
 
 def _shape(x: Any) -> tuple[int, ...]:
-    return type_of(x).shape  # type: ignore[attr-defined]
+    return type_of(x).shape
 
 
 # Shapes -----------------------------------------------------------------------------------------------
@@ -493,7 +493,7 @@ def _roll_traced(a: Any, shifts: Any, axes: tuple[int, ...]) -> Any:
         start = (
             np.asarray(size, type_of(shifts).dtype)[()]
             - shift % np.asarray(size, type_of(shifts).dtype)[()]
-        )  # type: ignore[attr-defined]
+        )
         doubled = concatenation.concatenate([a, a], axis)
         a = slicing.dynamic_slice_in_dim(doubled, start, size, axis)
     return a
@@ -609,19 +609,15 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @numpy_function(static="k")
 def _diag(v: Any, k: int) -> Any:
-    n = _shape(v)[0] + abs(k)
-    padded = (
-        concatenation.concatenate(
-            [np.zeros(max(k, 0), type_of(v).dtype), v, np.zeros(max(-k, 0), type_of(v).dtype)],
-            0,  # type: ignore[attr-defined]
-        )
-        if k
-        else v
+    dtype, n = type_of(v).dtype, _shape(v)[0] + abs(k)
+    zero = np.zeros((), dtype)[()]
+    rows, columns = np.arange(n)[:, None], np.arange(n)[None, :]
+    # The element at (i, i + k) is number i of `v`; below the main diagonal, number i + k, the column.
+    padded = concatenation.concatenate([v, np.zeros(abs(k), dtype)], 0) if k else v
+    spread = broadcasting.broadcast_in_dim(padded, (n, n), (0,) if k >= 0 else (1,))
+    return logical.select_n(
+        rows + k == columns, broadcasting.broadcast_in_dim(zero, (n, n), ()), spread
     )
-    rows = np.arange(n)[:, None]
-    mask = rows + k == np.arange(n)[None, :]
-    spread = broadcasting.broadcast_in_dim(padded, (n, n), (1,) if k >= 0 else (0,))
-    return logical.select_n(mask, np.zeros((n, n), type_of(v).dtype), spread)  # type: ignore[attr-defined]
 
 
 def triu(m: Any, k: int = 0) -> Any:

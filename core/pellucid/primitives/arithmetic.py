@@ -30,7 +30,14 @@ from pellucid.primitives.families import (
     full_as,
     kind_of,
 )
-from pellucid.primitives.logical import eq, ge, select
+from pellucid.primitives.logical import (
+    bitwise_and,
+    eq,
+    ge,
+    select,
+    shift_right_arithmetic,
+    shift_right_logical,
+)
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -148,7 +155,25 @@ def mulhi(x: Any, y: Any, /) -> Any:
     return bind1(mulhi_p, x, y)
 
 
-mulhi_p = Elementwise("mulhi", accepts=INTEGER, hlo="chlo.mulhi")
+def _mulhi_by_halves(x: Any, y: Any) -> Any:
+    # Warren, Hacker's Delight, 2nd ed., section 8-2: the carries of a product of two-digit numbers.
+    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    bits = dtypes.itemsize_bits(dtype)
+    half, mask = np.asarray(bits // 2, dtype), np.asarray((1 << bits // 2) - 1, dtype)
+    upper = shift_right_logical if kind_of(dtype) == "unsigned" else shift_right_arithmetic
+    (x1, x0), (y1, y0) = ((upper(n, half), bitwise_and(n, mask)) for n in (x, y))
+    middle = add(mul(x1, y0), shift_right_logical(mul(x0, y0), half))
+    carried = upper(add(mul(x0, y1), bitwise_and(middle, mask)), half)
+    return add(add(mul(x1, y1), upper(middle, half)), carried)
+
+
+def _lower_mulhi(ctx: Any, operands: Any, params: Any) -> Any:
+    if ctx.platform == "cpu":  # where XLA can't fuse its own operation
+        return ctx.from_python(_mulhi_by_halves, operands)[0]
+    return ctx.op1("chlo.mulhi", ctx.avals_out[0], operands)
+
+
+mulhi_p = Elementwise("mulhi", accepts=INTEGER, hlo=_lower_mulhi)
 
 
 # Quotients ----------------------------------------------------------------------------------------
@@ -411,8 +436,10 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 def _lower_integer_pow(ctx: Any, operands: Any, params: IntegerPowParams) -> Any:
-    [result], [square] = ctx.avals_out, operands
-    exponent = builtins.abs(params.y)
+    [result], [x] = ctx.avals_out, operands
+    if params.y == 3:  # complex products round by their order, and the reference cubes in this one
+        return ctx.op1("stablehlo.multiply", result, [ctx.op1("stablehlo.multiply", result, [x, x]), x])
+    exponent, square = builtins.abs(params.y), x
     power = None
     while exponent:
         if exponent & 1:

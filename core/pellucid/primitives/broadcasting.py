@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, transpose
 from pellucid.tracing.trace import bind1
@@ -64,7 +64,9 @@ class BroadcastInDim(Movement):
         return [broadcast_in_dim(x, (axis.size, *params.shape), broadcast_dimensions)], [0]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: BroadcastInDimParams) -> Sequence[Any]:
-        return [ctx.broadcast(operands[0], params.broadcast_dimensions, ctx.avals_out[0])]
+        [result] = ctx.avals_out
+        inner = range(result.ndim, result.ndim + len(element_shape(result)))
+        return [ctx.broadcast(operands[0], (*params.broadcast_dimensions, *inner), result)]
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         dims = equation.params.broadcast_dimensions

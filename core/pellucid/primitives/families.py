@@ -205,9 +205,14 @@ class Elementwise(Primitive[Any]):
                 x if a.shape == result.shape else ctx.broadcast_to(x, a, result.shape)
                 for x, a in zip(operands, ctx.avals_in, strict=True)
             ]
+            ctx.avals_in = tuple([a.update(shape=result.shape) for a in ctx.avals_in])
         if callable(self.hlo):
             return [self.hlo(ctx, operands, params)]
         return [ctx.op1(self.hlo, result, operands)]
+
+    def has_rule(self, rule: str) -> bool:
+        given = {"jvp": self.tangents, "transpose": self.transposes}
+        return given[rule] is not None if rule in given else super().has_rule(rule)
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         shown = super().printed_params(equation)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.tracing.trace import bind1
@@ -141,7 +141,9 @@ class Transpose(Movement):
         return [transpose(operands[0], (dim, *rest))], [0]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: TransposeParams) -> Sequence[Any]:
-        return [ctx.transpose(operands[0], params.permutation, ctx.avals_out[0])]
+        [result] = ctx.avals_out
+        inner = range(result.ndim, result.ndim + len(element_shape(result)))
+        return [ctx.transpose(operands[0], (*params.permutation, *inner), result)]
 
 
 transpose_p = Transpose()

@@ -13,7 +13,6 @@ from pellucid.xla import arrays
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import JaxRuntimeError, allocated_bytes, result_handler
 
-
 _LARGE_BYTES = 64 << 20
 """Programs that allocate this much run for so long that the detour over Python (4 us) does not show."""
 

@@ -25,11 +25,6 @@ _OPTIONS = {
     "device_to_host": config.transfer_guard_device_to_host,
 }
 
-transfer_guard = config.transfer_guard
-transfer_guard_host_to_device = config.transfer_guard_host_to_device
-transfer_guard_device_to_device = config.transfer_guard_device_to_device
-transfer_guard_device_to_host = config.transfer_guard_device_to_host
-
 
 def passed(direction: str, aval: Any, target: Any, *, explicit: bool) -> AbstractContextManager[None]:
     """A block in which one transfer may happen, for guards that aren't at "allow".

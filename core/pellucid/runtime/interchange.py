@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.runtime import platforms
-from pellucid.runtime.array import check_not_deleted, shared_memory_of, method
+from pellucid.runtime.array import check_not_deleted, method, shared_memory_of
 from pellucid.runtime.transfer import copied, device_put
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.xla import arrays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,8 +69,8 @@ def live_arrays_in_words(n: int = 5) -> list[str]:
     ]
 
 
-def memory_of(device: Any) -> DeviceMemory:
-    """Memory of `device` now."""
+def memory_of(device: Any, live: Sequence[LiveArray] | None = None) -> DeviceMemory:
+    """Memory of `device` now; `live` are the live arrays, if they have been described already."""
     stats = device.memory_stats()
     if stats:
         return DeviceMemory(
@@ -79,5 +80,6 @@ def memory_of(device: Any) -> DeviceMemory:
             stats.get("bytes_limit"),
             is_measured=True,
         )
-    in_use = sum(live.device_bytes.get(device, 0) for live in described_live_arrays())
+    arrays = described_live_arrays() if live is None else live
+    in_use = sum(array.device_bytes.get(device, 0) for array in arrays)
     return DeviceMemory(device, in_use, None, None, is_measured=False)

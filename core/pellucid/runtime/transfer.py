@@ -18,7 +18,13 @@ from pellucid.base.errors import (
 )
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.source import capture
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_flatten_with_path, tree_map
+from pellucid.base.tree import (
+    broadcast_prefix,
+    is_none,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
 from pellucid.runtime import donation, guards, host
@@ -26,6 +32,7 @@ from pellucid.runtime.array import (
     check_not_deleted,
     default_sharding,
     is_exported,
+    note_donated,
     share_memory,
 )
 from pellucid.runtime.failures import runtime_error
@@ -67,10 +74,8 @@ def put_host(
     """
     start = time.perf_counter()
     dtype = physical(aval).dtype
-    if type(value) is np.ndarray and value.dtype == dtype:
-        data = value
-    else:
-        data = _as_numpy(value, dtype)
+    is_ready = type(value) is np.ndarray and value.dtype == dtype
+    data = value if is_ready else _as_numpy(value, dtype)
     if type(sharding) is SingleDeviceSharding:
         result = _put(aval, sharding, [data], [sharding._device], committed, explicit)
     else:
@@ -266,7 +271,7 @@ def put_leaf(
         if donate and not is_exported(x):
             donation.note_put(x.aval, capture())
             result.block_until_ready()  # the copy reads what is deleted next
-            x.delete()
+            note_donated(x, "device_put")
     return result
 
 
@@ -342,7 +347,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 
     Each leaf's first dimension numbers the devices.
 
-    >>> device_put_sharded([np.zeros(2, np.float32)], [devices()[0]]).shape
+    >>> device_put_sharded([np.zeros(2, np.float32)], [device_put(0).device]).shape
     (1, 2)
     """
     if not isinstance(shards, Sequence) or isinstance(shards, str):
@@ -372,7 +377,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     """The tree `x` of arrays, copied to each of `devices`; a new first dimension numbers the copies.
 
-    >>> device_put_replicated(np.float32(3.0), [devices()[0]])
+    >>> device_put_replicated(np.float32(3.0), [device_put(0).device])
     Array([3.], dtype=float32)
     """
     if not devices:

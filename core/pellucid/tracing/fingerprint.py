@@ -8,10 +8,12 @@ helper functions that the code names, recursively. Where a value could change wi
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
 import sys
 import sysconfig
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +27,17 @@ _SCALARS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), r
 _FIXED_PATHS = tuple(
     {sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
+
+
+_IMPURE = frozenset({"numpy.random", "random", "time", "os", "datetime", "secrets", "uuid"})
+"""Modules whose functions give another result each time, which tracing would keep."""
+_READS_ANYTHING = frozenset({"eval", "exec", "globals", "locals", "vars", "__import__", "open", "input"})
+"""Builtins through which code reads what its text doesn't name."""
+_VALUE_MODULES = (
+    "pellucid.base", "pellucid.sharding", "pellucid.ir", "pellucid.xla", "pellucid.higher_order.stages",
+    "pellucid.numpy", "jaxlib",
+)  # fmt: skip
+"""Where classes are defined whose instances don't change."""
 
 
 class _Unknown(Exception):
@@ -47,24 +60,27 @@ class _Walk:
     def __init__(self) -> None:
         self.seen: dict[int, int] = {}
         self.kept: list[Any] = []
+        self.names: list[tuple[str, ...]] = []
+        """For each function that is being looked at, the names that its code reads."""
 
     def of(self, value: Any) -> Any:
         """The fingerprint of a value."""
         kind = type(value)
+        jitted = getattr(value, "jitted", None)
+        if hasattr(jitted, "spec"):
+            return ("jit", self.of(jitted.spec.function), jitted.options_key())
         if kind in _SCALARS:
             return (kind.__name__, repr(value) if kind in (slice, float, complex) else value)
         if kind is types.FunctionType:
             return self.function(value)
+        if kind is types.BuiltinFunctionType and not isinstance(value.__self__, types.ModuleType):
+            return ("method", value.__name__, self.of(value.__self__))
         if kind in (types.BuiltinFunctionType, np.ufunc, type, types.GenericAlias) or isinstance(
             value, np.dtype
         ):
             return self.fixed(value)
         if kind is types.ModuleType:
-            return (
-                ("module", value.__name__, id(value))
-                if _is_fixed_module(value)
-                else self.unknown(value)
-            )
+            return self.module(value)
         if isinstance(value, type):
             return self.fixed(value)
         if kind is types.MethodType:
@@ -72,8 +88,7 @@ class _Walk:
         if kind is functools.partial:
             return ("partial", self.of(value.func), self.of(value.args), self.of(value.keywords))
         if kind is ArrayImpl:
-            # Immutable: the same object means the same values. The fingerprint keeps it alive.
-            return ("array", _Same(value))
+            return ("array", _SameWhileAlive(value))
         if isinstance(value, (np.ndarray, np.generic)):
             array = np.asarray(value)
             if array.size > _LARGEST or array.dtype.hasobject:
@@ -95,14 +110,7 @@ class _Walk:
             return (kind.__name__, frozenset(map(self.of, value)))
         if kind is dict:
             return ("dict", tuple((self.of(k), self.of(v)) for k, v in value.items()))
-        jitted = getattr(value, "jitted", None)
-        if jitted is not None and hasattr(jitted, "spec"):
-            return ("jit", self.of(jitted.spec.function), jitted.options_key())
-        wrapped = getattr(value, "__wrapped__", None)
-        if kind is types.FunctionType and wrapped is not None:
-            return self.function(value)
-        module = getattr(kind, "__module__", "")
-        if module.partition(".")[0] in ("pellucid", "jaxlib") and _hashable(value):
+        if getattr(kind, "__module__", "").startswith(_VALUE_MODULES) and _hashable(value):
             return ("value", kind, value)
         return self.unknown(value)
 
@@ -116,11 +124,35 @@ class _Walk:
         if module is not None and _is_fixed_module(module):
             return ("library function", _Same(function), self.closure(function))
         code = function.__code__
-        names = tuple((name, self.global_value(function, name)) for name in _all_names(code))
+        names = _all_names(code)
+        if not _READS_ANYTHING.isdisjoint(names):
+            return self.unknown(function)
+        self.names.append(names)
+        found = tuple((name, self.global_value(function, name)) for name in names)
+        imported = tuple(self.imported(name) for name in _imports(code))
+        self.names.pop()
         return (
             "function", function.__qualname__, _code_key(code), self.of(function.__defaults__),
-            self.of(function.__kwdefaults__), self.closure(function), names,
+            self.of(function.__kwdefaults__), self.closure(function), found, imported,
+            self.of(function.__dict__),
         )  # fmt: skip
+
+    def imported(self, name: str) -> Any:
+        """A module that the code imports itself."""
+        module = sys.modules.get(name)
+        return self.unknown(name) if module is None else self.module(module)
+
+    def module(self, module: types.ModuleType) -> Any:
+        """A library, with those of its attributes that the code at hand may read: users replace some."""
+        if not _is_fixed_module(module) or module.__name__ in _IMPURE:
+            return self.unknown(module)
+        if module.__name__.partition(".")[0] == "pellucid":  # its attributes load when they are first used
+            return ("module", module.__name__)
+        names, attributes = self.names[-1] if self.names else (), vars(module)
+        if any(f"{module.__name__}.{name}" in _IMPURE for name in names):
+            return self.unknown(module)
+        read = [(name, attributes[name]) for name in names if name in attributes]
+        return ("module", module.__name__, tuple((name, _Same(value)) for name, value in read))
 
     def closure(self, function: types.FunctionType) -> Any:
         values = []
@@ -137,15 +169,14 @@ class _Walk:
         if name in scope:
             return self.of(scope[name])
         if hasattr(builtins, name):
-            return ("builtin", name)
+            return ("builtin", _Same(getattr(builtins, name)))
         return None
 
     def fixed(self, value: Any) -> Any:
         """A value of a library that does not change while the process runs."""
         module = sys.modules.get(getattr(value, "__module__", None) or "")
-        if module is not None and not _is_fixed_module(module):
-            return self.unknown(value)
-        return ("fixed", _Same(value))
+        known = isinstance(value, (np.ufunc, np.dtype)) if module is None else _is_fixed_module(module)
+        return ("fixed", _Same(value)) if known else self.unknown(value)
 
     def unknown(self, value: Any) -> Any:
         raise _Unknown(type(value).__name__)
@@ -164,6 +195,25 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.value)
+
+
+class _SameWhileAlive:
+    """Equal for the very same immutable object, which it doesn't keep alive."""
+
+    __slots__ = ("number", "reference")
+
+    def __init__(self, value: Any) -> None:
+        self.number = id(value)
+        self.reference = weakref.ref(value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _SameWhileAlive):
+            return False
+        value = self.reference()
+        return value is not None and value is other.reference()
+
+    def __hash__(self) -> int:
+        return self.number
 
 
 def _hashable(value: Any) -> bool:
@@ -187,7 +237,7 @@ def _is_fixed_module(module: types.ModuleType) -> bool:
     if name == "__main__":
         return False
     file = getattr(module, "__file__", None)
-    return file is None or _fixed_file(file)
+    return name in sys.builtin_module_names if file is None else _fixed_file(file)
 
 
 def _all_names(code: types.CodeType) -> tuple[str, ...]:
@@ -197,6 +247,16 @@ def _all_names(code: types.CodeType) -> tuple[str, ...]:
         if isinstance(constant, types.CodeType):
             names.update(dict.fromkeys(_all_names(constant)))
     return tuple(names)
+
+
+@functools.lru_cache(maxsize=4096)
+def _imports(code: types.CodeType) -> tuple[str, ...]:
+    """Modules that `code` and the functions nested in it import."""
+    found = [i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"]
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found += _imports(constant)
+    return tuple(found)
 
 
 def _code_key(code: types.CodeType) -> Any:

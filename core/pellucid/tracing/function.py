@@ -205,8 +205,12 @@ class FunctionSpec(NamedTuple):
 
     def debug_info(self, call: Call) -> DebugInfo:
         """Names for messages about this call."""
-        args, kwargs = call.tree.unflatten(range(call.tree.num_leaves))
-        return DebugInfo(self.name, self.argument_paths(args, kwargs))
+
+        def names() -> tuple[str, ...]:
+            args, kwargs = call.tree.unflatten(range(call.tree.num_leaves))
+            return self.argument_paths(args, kwargs)
+
+        return DebugInfo(self.name, names)
 
     def donated(self, call: Call) -> tuple[bool, ...]:
         """For each leaf, whether its argument is donated."""

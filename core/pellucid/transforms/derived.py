@@ -44,8 +44,16 @@ def stage_open(
     function: Callable[..., Sequence[Any]], avals: Sequence[Any], debug: DebugInfo | None
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """The program of `function` with its constants as first inputs, and their values."""
+    if debug is not None:
+        debug = DebugInfo(debug.name, lambda named=debug: _names_for(named, len(avals)))  # type: ignore[misc]
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
+
+
+def _names_for(debug: DebugInfo, length: int) -> tuple[str, ...]:
+    """The names of the arguments, unless they are those of a program that this one is derived from."""
+    names = debug.argument_names
+    return names if len(names) == length else ()
 
 
 def listed(mask: bool | Sequence[bool], length: int) -> tuple[bool, ...]:

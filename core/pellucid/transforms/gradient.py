@@ -107,7 +107,7 @@ def value_and_grad(
     a scalar.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
-    (9.0, Array(6., dtype=float32, weak_type=True))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun, "value_and_grad")
     nums = canonical_argnums(argnums)
@@ -356,7 +356,7 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Sequence[Any], 
     for i, (ct, out_aval) in enumerate(zip(leaves, out_avals, strict=True)):
         expected = out_aval.tangent()
         aval = ct.aval if type(ct) is Zero else type_of(ct)
-        fits = aval.shape == expected.shape and (aval.dtype == expected.dtype or expected.dtype == dtypes.float0)
+        fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)
         if not fits:
             paths = paths or argument_paths(lambda result: result, (out_tree.unflatten(leaves),), {})
             raise ArgumentValueError(

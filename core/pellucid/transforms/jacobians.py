@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,13 @@ from pellucid.transforms.arguments import (
     with_aux,
     wraps,
 )
-from pellucid.transforms.gradient import Argnums, canonical_argnums, chosen_arguments, path_of_leaf, with_arguments
+from pellucid.transforms.gradient import (
+    Argnums,
+    canonical_argnums,
+    chosen_arguments,
+    path_of_leaf,
+    with_arguments,
+)
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass
@@ -208,7 +215,7 @@ def standard_basis(avals: Sequence[Any]) -> list[Any]:
         rows = broadcasted_iota(np.int32, (total, aval.size), 0)
         columns = broadcasted_iota(np.int32, (total, aval.size), 1)
         ones = eq(rows, add(columns, np.int32(first)) if first else columns)
-        basis.append(reshape(convert_element_type(ones, aval.dtype), (total, *aval.shape)))
+        basis.append(reshape(convert_element_type(ones, aval.dtype, aval.weak_type), (total, *aval.shape)))
         first += aval.size
     return basis
 
@@ -218,4 +225,4 @@ def split_along(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
     if len(sizes) == 1:
         return [x]
     ends = np.cumsum([0, *sizes]).tolist()
-    return [slice_in_dim(x, start, end, axis=axis) for start, end in zip(ends, ends[1:], strict=False)]
+    return [slice_in_dim(x, start, end, axis=axis) for start, end in itertools.pairwise(ends)]

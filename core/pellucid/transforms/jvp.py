@@ -55,7 +55,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     gives `(result, aux)`, and `aux` comes last.
 
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
-    (9.0, Array(6., dtype=float32, weak_type=True))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun, "jvp")
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):

@@ -23,7 +23,13 @@ from pellucid.tracing.staging import StagingTrace, StagingTracer
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, is_differentiable, result_leaves, with_aux
+from pellucid.transforms.arguments import (
+    check_callable,
+    checked_leaves,
+    is_differentiable,
+    result_leaves,
+    with_aux,
+)
 from pellucid.transforms.derived import listed, remembered, stage_open
 from pellucid.transforms.jvp import concrete_value
 from pellucid.transforms.zeros import instantiate, spread, zeros
@@ -89,7 +95,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     >>> y, derivative = linearize(lambda x: x * x, 3.0)
     >>> y, derivative(1.0)
-    (9.0, Array(6., dtype=float32, weak_type=True))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun, "linearize")
     leaves, tree = flatten(primals)

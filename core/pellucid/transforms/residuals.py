@@ -10,7 +10,13 @@ from pellucid.ir.jaxpr import DebugInfo, Equation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import StagingTracer, stage
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import argument_paths, check_callable, checked_leaves, is_differentiable, result_leaves
+from pellucid.transforms.arguments import (
+    argument_paths,
+    check_callable,
+    checked_leaves,
+    is_differentiable,
+    result_leaves,
+)
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.xla.pytree import flatten
 
@@ -44,8 +50,7 @@ def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> lis
 
         results, program, _ = linearize_flat(flat, xs, [is_differentiable(a) for a in avals])
         positions = {x.var: i for i, x in enumerate(xs)}
-        for residual in program.without_dead_code().residuals:
-            found.append(_described(residual, positions, paths))
+        found.extend(_described(r, positions, paths) for r in program.without_dead_code().residuals)
         return results
 
     stage(primal, avals, DebugInfo(name_of(function), paths))

@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_leaves
+from pellucid.base.tree import (
+    broadcast_prefix,
+    broadcast_prefix_to,
+    is_none,
+    shown_path,
+    tree_leaves,
+)
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive
@@ -19,7 +25,13 @@ from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
+from pellucid.transforms.arguments import (
+    argument_paths,
+    check_callable,
+    checked_leaves,
+    result_leaves,
+    wraps,
+)
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
 from pellucid.xla.pytree import flatten, flatten_with_path
 

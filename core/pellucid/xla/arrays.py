@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-
 Array = _jax.Array
 ArrayImpl = _jax.ArrayImpl
 HostBufferSemantics = _jax.HostBufferSemantics

@@ -35,8 +35,10 @@ _refuse_if_jax_is_loaded()
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # else the C++ side logs INFO lines to stderr
 
 # `set_typed_ndarray_type` dereferences a type that only this module registers.
-from jaxlib import weakref_lru_cache as _weakref_lru_cache  # noqa: E402, F401
-from jaxlib import _jax  # noqa: E402
+from jaxlib import (  # noqa: E402
+    _jax,
+    weakref_lru_cache as _weakref_lru_cache,  # noqa: F401
+)
 
 
 class _JaxRefuser(importlib.abc.MetaPathFinder):

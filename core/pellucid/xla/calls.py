@@ -41,8 +41,23 @@ def make_call(
     shard_argument: Callable[..., Any],
     cache: Any = None,
 ) -> Any:
-    """A C++ callable; `cache_miss(*args, **kwargs)` gives (results, FastPath or None)."""
-    return _jax.pjit(
-        name, function, cache_miss, list(static_argnums), list(static_argnames), key,
+    """A C++ callable; `cache_miss(*args, **kwargs)` gives (results, FastPath or None).
+
+    Where jit is disabled, `function` runs; without one, `cache_miss` does, each time.
+    """
+    python = function
+    if python is None:
+
+        def python(*args: Any, **kwargs: Any) -> Any:
+            return cache_miss(*args, **kwargs)[0]
+
+    call = _jax.pjit(
+        name, python, cache_miss, list(static_argnums), list(static_argnames), key,
         default_registry, shard_argument, cache or CallCache(4096),
     )  # fmt: skip
+    call.python_side = python  # C++ refers to it weakly
+    return call
+
+
+UNHASHABLE = "Non-hashable static arguments"
+"""How C++ begins its complaint about a static argument."""

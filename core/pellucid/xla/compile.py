@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
-from jaxlib import cpu_feature_guard as _cpu_feature_guard  # noqa: F401  (refuses unsupported CPUs)
+from jaxlib import (
+    _jax,
+    cpu_feature_guard as _cpu_feature_guard,  # noqa: F401  (refuses unsupported CPUs)
+)
 
 from pellucid.xla.mlir import bytecode
-
 
 jaxlib_version: str = importlib.metadata.version("jaxlib")
 CompileOptions = _jax.CompileOptions

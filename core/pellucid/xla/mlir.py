@@ -11,7 +11,6 @@ import numpy as np
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
 
-
 __all__ = ["ir", "new_context", "element_types", "location_cache", "PassManager", "MLIRError"]
 
 PassManager = passmanager.PassManager

@@ -6,7 +6,6 @@ from types import CodeType
 
 from jaxlib import _jax
 
-
 Traceback = _jax.Traceback
 JaxRuntimeError = _jax.JaxRuntimeError
 

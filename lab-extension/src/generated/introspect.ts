@@ -113,7 +113,9 @@ export interface EquationColumns {
   /** Text: effects of the equation; 0 without any. */
   readonly effects: readonly number[];
   readonly operand_counts: readonly number[];
-  /** A value's index, or -1 - i for literal i. */
+  /**
+   * A value's index, or -1 - i for literal i. Values that a body captures from outside are among them.
+   */
   readonly operands: readonly number[];
   readonly result_counts: readonly number[];
   /** Indices of values. */
@@ -313,6 +315,25 @@ export interface MissRecord {
   readonly causes: readonly MissCauseRecord[];
   readonly schema_version: number;
   readonly kind: "miss";
+}
+
+/** Something that core did, as it happened. */
+export interface EventRecord {
+  readonly event: "trace" | "pass" | "lookup" | "compilation" | "execution" | "transfer" | "callback" | "leak";
+  /** The function, the pass, or the direction of a transfer. */
+  readonly name: string;
+  /** When it ended, by a clock of its process that never goes back. */
+  readonly time_us: number;
+  readonly thread: number;
+  readonly seconds: number | null;
+  /** Bytes that a transfer moved. */
+  readonly bytes: number | null;
+  /** For a look-up or a compilation, where the program was found. */
+  readonly cache: "hit" | "miss" | "disk" | null;
+  /** For a look-up that missed, why. */
+  readonly miss: MissRecord | null;
+  readonly schema_version: number;
+  readonly kind: "event";
 }
 
 /** Memory of one device at one moment. */

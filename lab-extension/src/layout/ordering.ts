@@ -2,14 +2,6 @@
 
 import type { Adjacency } from './ranking';
 
-/** Layers of a graph all of whose edges join neighbouring layers. */
-export interface Layers {
-  readonly rank: Int32Array;
-  readonly up: Adjacency;
-  readonly down: Adjacency;
-  readonly layers: Int32Array[];
-}
-
 const LARGE = 3000;
 
 /** Nodes of each layer from left to right: barycentre sweeps, the best order kept. */

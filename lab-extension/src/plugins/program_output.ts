@@ -1,21 +1,41 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
 
+import { mount } from '../components';
+import type { Mounted } from '../components';
 import { programText } from './program_text';
 import type { ProgramListing } from './program_text';
 
-/** A cell output that shows a program. */
+/** Height of a program in a cell output, in CSS pixels. */
+const HEIGHT = 520;
+
+/** A cell output that shows a record: the interactive view, and its text where the view fails. */
 export class ProgramOutput extends Widget implements IRenderMime.IRenderer {
+  private mounted: Mounted | null = null;
+
   constructor(private readonly mimeType: string) {
     super();
     this.addClass('pellucid-program');
   }
 
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    const text = document.createElement('pre');
     const record = model.data[this.mimeType] as ProgramListing | null | undefined;
-    text.textContent = programText(record, model.data['text/plain']);
-    this.node.replaceChildren(text);
+    const text = programText(record, model.data['text/plain']);
+    const place = document.createElement('div');
+    place.style.height = `${HEIGHT}px`;
+    this.mounted?.dispose();
+    this.node.replaceChildren(place);
+    this.mounted = mount(place, record, { makeWorker: makeLayoutWorker, text });
     return Promise.resolve();
   }
+
+  override dispose(): void {
+    this.mounted?.dispose();
+    this.mounted = null;
+    super.dispose();
+  }
+}
+
+function makeLayoutWorker(): Worker {
+  return new Worker(new URL('../layout/worker.js', import.meta.url), { type: 'module' });
 }

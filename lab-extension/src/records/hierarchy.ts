@@ -77,7 +77,8 @@ export class Hierarchy {
     if (group === undefined) {
       const { name, first, end } = this.program.bodies[body]!;
       const equations = Int32Array.from({ length: end - first }, (_, i) => first + i);
-      const children = this.tidy(this.split(Array.from(equations), 0, body), body);
+      const depth = this.sharedDepth(equations, body);
+      const children = this.tidy(this.split(Array.from(equations), depth, body, true), body);
       group = this.group('body', name, body, children, equations);
       this.bodies[body] = group;
     }
@@ -109,8 +110,37 @@ export class Hierarchy {
     };
   }
 
+  /**
+   * How many steps the paths of all equations of a body begin with in common: these lead to the
+   * body, not into it. A scope around the whole program is the user's word and stays.
+   */
+  private sharedDepth(equations: Int32Array, body: number): number {
+    if (this.grouping === 'scopes' && body === 0) {
+      return 0;
+    }
+    let shared: readonly Step[] | null = null;
+    for (const equation of equations) {
+      const path = this.path(equation);
+      if (path.length === 0 || path === shared) {
+        continue;
+      }
+      const known: readonly Step[] = shared ?? path;
+      const end = known.findIndex((step, depth) => step.key !== path[depth]?.key);
+      shared = end < 0 ? known : known.slice(0, end);
+      if (shared.length === 0) {
+        return 0;
+      }
+    }
+    return shared?.length ?? 0;
+  }
+
   /** Members of a level: runs of equations that share the next step of their path are one group. */
-  private split(equations: readonly number[], depth: number, body: number): Child[] {
+  private split(
+    equations: readonly number[],
+    depth: number,
+    body: number,
+    isOutermost = false,
+  ): Child[] {
     const members: (number | Draft)[] = [];
     const open = new Map<string, { draft: Draft; end: number }>();
     const mergeAll = this.program.dialect === 'hlo';
@@ -120,7 +150,9 @@ export class Hierarchy {
         members.push(equation);
         return;
       }
-      const known = open.get(step.key);
+      // The same place in the backward pass is another group.
+      const key = isOutermost ? `${this.program.transformations[equation]} ${step.key}` : step.key;
+      const known = open.get(key);
       // A scope that comes back after a while is another call of the same function; the optimized
       // program is scheduled, so there the order says nothing.
       const gap = known === undefined ? 0 : place - known.end;
@@ -133,7 +165,7 @@ export class Hierarchy {
         return;
       }
       const draft: Draft = { label: step.label, equations: [equation] };
-      open.set(step.key, { draft, end: place + 1 });
+      open.set(key, { draft, end: place + 1 });
       members.push(draft);
     });
     return members.map(member =>
@@ -171,14 +203,10 @@ export class Hierarchy {
     const { program } = this;
     const byScope = this.grouping === 'scopes';
     const place = byScope ? program.scopes[equation]! : program.spans[equation]!;
-    const key = place * 4096 + program.transformations[equation]!;
-    let path = this.paths.get(key);
+    let path = this.paths.get(place);
     if (path === undefined) {
-      const steps = byScope ? scopeSteps(program, equation) : functionSteps(program, equation);
-      // The same scope in the backward pass is another place.
-      const made = program.transformation(equation);
-      path = steps.map(step => ({ ...step, key: `${made}\n${step.key}` }));
-      this.paths.set(key, path);
+      path = byScope ? scopeSteps(program, equation) : functionSteps(program, equation);
+      this.paths.set(place, path);
     }
     return path;
   }
@@ -338,17 +366,14 @@ function scopeSteps(program: Program, equation: number): Step[] {
     .map(scope => ({ key: String(scope), label: program.scopeName(scope) }));
 }
 
-/** One step for each function of the user's call stack, from the second outermost inwards. */
+/** One step for each function of the user's call stack, the outermost first. */
 function functionSteps(program: Program, equation: number): Step[] {
   const stack = program.callStack(equation);
   const steps = stack.map((span, depth) => {
     const name = program.span(span).function;
-    return { key: `${stack[depth + 1] ?? -1} ${name}`, label: name };
+    return { key: `${stack[depth + 1] ?? -1} ${name}`, label: name.replace(/^.*<locals>\./, '') };
   });
-  return steps
-    .reverse()
-    .filter(step => step.label !== '' && step.label !== '<module>')
-    .slice(1);
+  return steps.reverse().filter(step => step.label !== '' && step.label !== '<module>');
 }
 
 /** `layer_0 … layer_11` for two names that differ in a number; the name itself for equal ones. */

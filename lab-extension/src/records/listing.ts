@@ -3,9 +3,13 @@
 import type { LineSource, Token, TokenKind } from './lines';
 import type { Program } from './program';
 
-/** The lines of a program's text. */
+/**
+ * The lines of a program's text. A jaxpr is always written here, because only so it has the user's
+ * names; the other dialects come from their own printer where the record has its text.
+ */
 export function listingOf(program: Program): LineSource {
-  return program.record.listing === null || program.record.listing === undefined
+  const printed = program.record.listing ?? null;
+  return program.dialect === 'jaxpr' || printed === null
     ? new WrittenListing(program)
     : new PrintedListing(program);
 }

@@ -313,7 +313,9 @@ export class Program {
   }
 
   operandName(operand: number): string {
-    return operand >= 0 ? this.valueName(operand) : this.strings[this.literalTexts[-1 - operand]!]!;
+    return operand >= 0
+      ? this.valueName(operand)
+      : literalName(this.strings[this.literalTexts[-1 - operand]!]!, this.typeOf(operand).dtype);
   }
 
   typeOf(operand: number): TypeRecord {
@@ -461,6 +463,14 @@ export class Program {
     };
     this.bodies.forEach((_, body) => visit(body, 0));
   }
+}
+
+const SHORT_FLOAT = /^(f32|float32|f16|float16|bf16|bfloat16)$/;
+
+/** A number of a narrow type without the digits that it does not have: 0.1, not 0.10000000149. */
+function literalName(text: string, dtype: string): string {
+  const digits = text.length > 8 && SHORT_FLOAT.test(dtype) ? Number(text) : NaN;
+  return Number.isFinite(digits) ? String(Number(digits.toPrecision(7))) : text;
 }
 
 function subscript(number: number): string {

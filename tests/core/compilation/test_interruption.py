@@ -20,7 +20,7 @@ CODE = """
     from pellucid.primitives.transcendental import sin
 
     def deep(x):
-        for _ in range(1500):
+        for _ in range(700):
             x = sin(add(x, x))
         return x
 
@@ -30,7 +30,7 @@ CODE = """
     shot = []
 
     def shoot():
-        time.sleep(0.3)
+        time.sleep(0.15)
         shot.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import pellucid  # noqa: F401
-from pellucid.base.config import config
-from pellucid.base.errors import ConfigError, TransferGuardError
-from pellucid.higher_order.jitted import jit
-from pellucid.primitives.arithmetic import add
-from pellucid.runtime import platforms
-from pellucid.runtime.guards import (
+from pellucid.base.config import (
+    config,
     transfer_guard,
     transfer_guard_device_to_device,
     transfer_guard_host_to_device,
 )
+from pellucid.base.errors import ConfigError, TransferGuardError
+from pellucid.higher_order.jitted import jit
+from pellucid.primitives.arithmetic import add
+from pellucid.runtime import platforms
 from pellucid.runtime.transfer import device_get, device_put, from_host, move
 from pellucid.sharding import SingleDeviceSharding
 

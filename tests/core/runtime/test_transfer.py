@@ -81,7 +81,7 @@ def test_donating_to_another_device_deletes_the_source(devices):
     moved = device_put(x, devices[1], donate=True)
     assert moved.tolist() == [0, 1, 2, 3]
     assert x.is_deleted()
-    with pytest.raises(DeletedArrayError, match="`device_put` donates arrays of this type"):
+    with pytest.raises(DeletedArrayError, match="was donated to `device_put`"):
         np.asarray(x)
 
 
@@ -167,7 +167,7 @@ def test_leaves_that_are_no_arrays_are_named(value, shown):
 
 def test_a_python_integer_must_fit():
     for function in (device_put, jit(lambda x: x)):
-        with pytest.raises(IntegerRangeError, match="too large for int32"):
+        with pytest.raises(IntegerRangeError, match="1099511627776; int32 holds"):
             function(2**40)
         assert function(2**31 - 1).tolist() == 2**31 - 1
 
@@ -176,7 +176,7 @@ def test_a_python_integer_must_fit_on_the_call_path_too():
     function = jit(lambda x: x)
     assert function(1).tolist() == 1
     assert function(2).tolist() == 2
-    with pytest.raises(OverflowError, match=r"2199023255552; int32 holds"):
+    with pytest.raises(OverflowError, match=r"x: 2199023255552; int32 holds"):
         function(2**41)
     assert function(3).tolist() == 3
 

@@ -1,7 +1,11 @@
 """Functions are the same by content, and never by accident."""
 
 import functools
+import gc
+import importlib
+import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -106,3 +110,104 @@ def test_a_changed_helper_is_never_missed() -> None:
     x = np.ones(5, np.float32)
     for k in (2.0, 3.0, 2.0):
         np.testing.assert_array_equal(pl.jit(define(code.format(k)))(x), k * x)
+
+
+def test_a_user_s_module_without_a_file_has_no_fingerprint(monkeypatch) -> None:
+    module = types.ModuleType("dynamic_module_of_a_user")
+    module.k = 1
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert fingerprint(define("def f(x): return x + m.k", m=module)) is None
+    exec("def g(x): return x", vars(module))
+    assert fingerprint(define("def f(x): return g(x)", g=module.g)) is not None
+
+
+def test_a_replaced_attribute_of_a_library_counts(monkeypatch) -> None:
+    code = "def f(x): return x + np.pi"
+    first = fingerprint(define(code, np=np))
+    assert first == fingerprint(define(code, np=np))
+    monkeypatch.setattr(np, "pi", 3.0)
+    assert first != fingerprint(define(code, np=np))
+
+
+def test_attributes_of_functions_count() -> None:
+    code = "def f(x): return x + f.k\nf.k = {}"
+    assert fingerprint(define(code.format(1))) == fingerprint(define(code.format(1)))
+    assert fingerprint(define(code.format(1))) != fingerprint(define(code.format(2)))
+
+
+def test_methods_of_containers_count_by_what_they_are_of() -> None:
+    code = "def f(x): return x + get('k')"
+    first = fingerprint(define(code, get={"k": 1}.get))
+    assert first == fingerprint(define(code, get={"k": 1}.get))
+    assert first != fingerprint(define(code, get={"k": 2}.get))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import random\ndef f(x): return x + random.random()",
+        "import numpy as np\ndef f(x): return x + np.random.randn()",
+        "def f(x):\n  import random\n  return x + random.random()",
+        "def f(x):\n  import a_module_that_is_not_loaded\n  return x",
+        "def f(x): return x + globals()['n']",
+        "def f(x): return x + eval('n')",
+        "def f(x): return x + float(open('n').read())",
+        "class C:\n  k = 1\ndef f(x): return x + C.k",
+        "class C:\n  k = 1\n  def f(self, x): return x + self.k\nf = C().f",
+    ],
+)
+def test_what_code_reads_unseen_has_no_fingerprint(code: str) -> None:
+    assert fingerprint(define(code)) is None
+
+
+def test_our_own_modules_of_that_name_are_pure() -> None:
+    code = "def f(x): return x + pl.random.normal(pl.random.key(0))"
+    assert fingerprint(define(code)) == fingerprint(define(code)) is not None
+
+
+def test_a_fingerprint_keeps_no_array() -> None:
+    w = pl.device_put(np.ones(3, np.float32))
+    code = "def f(x): return x + w"
+    first = fingerprint(define(code, w=w))
+    assert first == fingerprint(define(code, w=w))
+    assert first != fingerprint(define(code, w=pl.device_put(np.ones(3, np.float32))))
+    reference = weakref.ref(w)
+    del w
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_reloaded_module_is_never_missed(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    helper = tmp_path / "helper_of_a_user.py"
+    x = np.ones(2, np.float32)
+    for k in (2.0, 3.0, 4.0):
+        helper.write_text(f"K = {k}\ndef g(x): return x * K\n")
+        importlib.invalidate_caches()
+        module = importlib.import_module("helper_of_a_user")
+        importlib.reload(module)
+        for code in (
+            "import helper_of_a_user as h\ndef f(x): return h.g(x)",
+            "from helper_of_a_user import g\ndef f(x): return g(x)",
+            "def f(x):\n  from helper_of_a_user import g\n  return g(x)",
+        ):
+            np.testing.assert_array_equal(pl.jit(define(code))(x), k * x)
+
+
+def test_a_changed_class_attribute_is_never_missed() -> None:
+    x = np.ones(2, np.float32)
+    for k in (2.0, 3.0):
+        code = f"class C:\n  k = {k}\ndef f(x): return x * C.k"
+        np.testing.assert_array_equal(pl.jit(define(code))(x), k * x)
+
+
+def test_a_changed_rule_is_never_missed() -> None:
+    @pl.custom_jvp
+    def g(x):
+        return x
+
+    for k in (2.0, 3.0):
+        g.defjvp(lambda primals, tangents: (primals[0], k * tangents[0]))  # noqa: B023
+        f = define("def f(x): return pl.jvp(g, (x,), (x,))[1]", g=g)
+        np.testing.assert_array_equal(pl.jit(f)(np.float32(1)), k)

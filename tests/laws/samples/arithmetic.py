@@ -2,10 +2,29 @@
 
 import numpy as np
 
-from tests.laws.sample import COMPLEXES, FLOATS, INTEGERS, Sample, array, python, rows
+from tests.laws.sample import COMPLEXES, FLOATS, INTEGERS, Sample, array, python, rows, values
 
 NUMBERS = (*FLOATS, *COMPLEXES, *INTEGERS)
+REALS = (*FLOATS, *INTEGERS)
+SIGNED = ("int32", "int8", "int16", "int64")
 PAIR = ((-2.0, 2.0), (-2.0, 2.0))
+APART = ((-2.0, 2.0), (0.5, 2.0))
+INF, NAN = np.inf, np.nan
+SPECIAL = values([0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 1e-45, 3e38])
+SPECIAL_X = values(np.repeat([0.0, -0.0, 1.5, -1.5, INF, -INF, NAN], 7))
+SPECIAL_Y = values(np.tile([0.0, -0.0, 1.5, -1.5, INF, -INF, NAN], 7))
+LEAST = np.iinfo(np.int32).min
+
+
+def truncated_division(x, y):
+    """Quotient of integers rounded towards zero, of others as it is."""
+    return np.trunc(x / y) if x.dtype.kind in "iu" else x / y
+
+
+def extremum(lexicographic, real):
+    """NumPy's maximum or minimum, which for complex numbers is lexicographic as ours."""
+    return lambda x, y: lexicographic(x, y) if x.dtype.kind == "c" else real(x, y)
+
 
 samples = [
     *rows("lax.neg(x)", NUMBERS, np.negative),
@@ -14,7 +33,75 @@ samples = [
     *rows("lax.mul(x, y)", NUMBERS, np.multiply, ranges=PAIR),
     Sample("lax.add(x, y)", (array((2, 3)), array(()))),
     Sample("lax.add(x, y)", (array(()), array((2, 3)))),
+    Sample("lax.add(x, y)", (array((2, 1)), array((1, 3))), np.add),
+    Sample("lax.sub(x, y)", (python(2.0), python(3.0))),
     Sample("lax.mul(x, y)", (array((2, 3)), python(2.0))),
     Sample("lax.mul(x, y)", (python(3), array((2, 3), "int32"))),
     Sample("lax.mul(x, y)", (array((0, 3)), array((0, 3)))),
-]
+    Sample("lax.mul(x, y)", (array((2, 1, 2, 3)), array((2, 2, 1, 3))), np.multiply),
+    Sample("lax.mul(x, y, out_dtype=np.dtype('float32'))", (array((3,), "bfloat16"), array((3,), "bfloat16")),
+           agrees="close", adjoint_tolerance=1e-2, smooth=False),
+    *rows("lax.mulhi(x, y)", ("int32", "uint32", "int64"), ranges=((-2e9, 2e9), (-2e9, 2e9)), wrt=()),
+    # Quotients
+    *rows("lax.div(x, y)", (*FLOATS, *COMPLEXES), np.divide, ranges=APART),
+    *rows("lax.div(x, y)", INTEGERS, truncated_division, ranges=((-100.0, 100.0), (1.0, 7.0))),
+    Sample("lax.div(x, y)", (values([5, -5, 0, LEAST, LEAST], "int32"), values([0, 0, 0, -1, 0], "int32"))),
+    Sample("lax.div(x, y)", (values([5, 0, 255], "uint8"), values([0, 0, 2], "uint8"))),
+    Sample("lax.div(x, y)", (SPECIAL_X, SPECIAL_Y), smooth=False),
+    Sample("lax.div(x, y)", (array((2, 3)), python(2.0))),
+    *rows("lax.rem(x, y)", REALS, np.fmod, ranges=((-8.0, 8.0), (1.0, 3.0)), tolerance=5e-2),
+    Sample("lax.rem(x, y)", (values([5, -5, 0, LEAST, LEAST], "int32"), values([0, 0, 0, -1, 0], "int32"))),
+    Sample("lax.rem(x, y)", (SPECIAL_X, SPECIAL_Y), smooth=False),
+    # Sign and size
+    *rows("lax.abs(x)", (*FLOATS, *COMPLEXES, *SIGNED), np.abs),
+    Sample("lax.abs(x)", (SPECIAL,), smooth=False),
+    Sample("lax.abs(x)", (values([0, LEAST], "int32"),)),
+    Sample("lax.abs(x)", (values([0, 3 + 4j], "complex64"),), np.abs, smooth=False),
+    Sample("lax.abs(x)", (python(1j),)),
+    *rows("lax.sign(x)", (*FLOATS, *INTEGERS), np.sign),
+    *rows("lax.sign(x)", COMPLEXES, np.sign, smooth=False),  # the derivative counts as zero
+    Sample("lax.sign(x)", (SPECIAL,), smooth=False),
+    *rows("lax.max(x, y)", (*FLOATS, *COMPLEXES, *INTEGERS, "bool"), np.maximum, ranges=PAIR),
+    *rows("lax.min(x, y)", (*FLOATS, *COMPLEXES, *INTEGERS, "bool"), np.minimum, ranges=PAIR),
+    Sample("lax.max(x, y)", (values([1.0, 2.0, 3.0]), values([1.0, 3.0, 2.0])), np.maximum, smooth=False),
+    Sample("lax.min(x, y)", (values([1.0, 2.0, 3.0]), values([1.0, 3.0, 2.0])), np.minimum, smooth=False),
+    Sample("lax.max(x, y)", (SPECIAL_X, SPECIAL_Y), smooth=False),
+    Sample("lax.min(x, y)", (SPECIAL_X, SPECIAL_Y), smooth=False),
+    Sample("lax.max(x, y)", (array((2, 3)), python(0.5)), np.maximum),
+    # Powers and roots
+    *rows("lax.pow(x, y)", (*FLOATS, *COMPLEXES), np.power, ranges=((0.5, 2.0), (-2.0, 2.0))),
+    Sample("lax.pow(x, y)", (array((2, 3)), array((2, 3), "int32", -3, 3)), np.power),
+    Sample("lax.pow(x, y)", (array((3,), "bfloat16"), array((3,), "uint8", 0, 3)), np.power),
+    Sample("lax.pow(x, y)", (array((3,), "complex64"), array((3,), "int32", 0, 3)), np.power),
+    Sample("lax.pow(x, y)", (array((2, 3)), python(2))),
+    Sample("lax.pow(x, y)", (array((2, 3)), python(2.0))),
+    Sample("lax.pow(x, y)", (python(2.0), array((3,), "int32", 0, 3))),
+    Sample("lax.pow(x, y)", (array((2, 1)), array((1, 3), "int32", 0, 3)), np.power),
+    Sample("lax.pow(x, y)", (SPECIAL_X, SPECIAL_Y), smooth=False),
+    Sample("lax.pow(x, y)", (values([0.0, -0.0, 0.0, 2.0]), values([0, 1, 2, 0], "int32")), smooth=False),
+    *rows("lax.log(x)", (*FLOATS, *COMPLEXES), np.log, ranges=((0.5, 3.0),)),
+    Sample("lax.log(x)", (SPECIAL,), smooth=False),
+    *[row for n in (0, 1, 2, 3, 6, 7) for row in rows(f"lax.integer_pow(x, {n})", ("float32", "complex64", "int32"),
+      lambda x, n=n: x**n, shapes=((2, 3),))],
+    *[row for n in (-1, -2, -5) for row in rows(f"lax.integer_pow(x, {n})", ("float32", "complex64", "bfloat16"),
+      lambda x, n=n: x ** float(n), shapes=((2, 3),), ranges=((0.5, 2.0),))],
+    Sample("lax.integer_pow(x, 3)", (python(2.0),)),
+    *rows("lax.reciprocal(x)", (*FLOATS, *COMPLEXES), np.reciprocal, ranges=((0.5, 3.0),)),
+    *rows("lax.square(x)", NUMBERS, np.square),
+    *rows("lax.sqrt(x)", (*FLOATS, *COMPLEXES), np.sqrt, ranges=((0.5, 3.0),)),
+    Sample("lax.sqrt(x)", (SPECIAL,), smooth=False),
+    *rows("lax.rsqrt(x)", (*FLOATS, *COMPLEXES), lambda x: 1 / np.sqrt(x), ranges=((0.5, 3.0),)),
+    Sample("lax.rsqrt(x)", (SPECIAL,), smooth=False),
+    *rows("lax.cbrt(x)", FLOATS, np.cbrt, ranges=((0.5, 3.0),)),
+    Sample("lax.cbrt(x)", (SPECIAL,), smooth=False),
+    # Rounding
+    *rows("lax.round(x)", FLOATS, lambda x: np.trunc(x + np.copysign(0.5, x)), ranges=((-5.0, 5.0),)),
+    Sample("lax.round(x)", (values([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5]),), smooth=False),
+    Sample("lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)", (values([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5]),), np.round,
+           smooth=False),
+    Sample("lax.round(x, 1)", (SPECIAL,), smooth=False),
+    *rows("lax.floor(x)", FLOATS, np.floor, ranges=((-5.0, 5.0),)),
+    *rows("lax.ceil(x)", FLOATS, np.ceil, ranges=((-5.0, 5.0),)),
+    *rows("lax.nextafter(x, y)", FLOATS, ranges=PAIR, wrt=()),
+    Sample("lax.nextafter(x, y)", (SPECIAL_X, SPECIAL_Y), wrt=()),
+]  # fmt: skip

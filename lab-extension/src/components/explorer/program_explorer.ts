@@ -56,6 +56,10 @@ export class ProgramExplorer {
   private readonly tabs = new Map<Pane, HTMLButtonElement>();
   private readonly searchBox: HTMLInputElement;
   private readonly searchCount = el('span', { class: 'pl-search-count', 'aria-live': 'polite' });
+  private readonly panes = new Map<Pane, HTMLElement>();
+  /** Cost of each line of the user, by overlay. */
+  private readonly lineTotals = new Map<string, Float64Array>();
+  private undoAnnounced: (() => void) | null = null;
   private found: readonly number[] = [];
   private foundAt = -1;
   private overlay: Overlay | null = null;
@@ -75,7 +79,7 @@ export class ProgramExplorer {
       hover: equations => this.link(equations, 'details'),
       trace: (equation, direction) => this.trace(equation, direction),
       showCopy: (box, copy) => this.graph.showCopy(box, copy),
-      unfold: box => void this.model.setUnfolded(box.key, true),
+      unfold: box => this.unfold(box),
       toggle: box => this.graph.toggle(box),
     });
     this.graph = new GraphView(root, this.model, {
@@ -195,18 +199,38 @@ export class ProgramExplorer {
 
   private trace(equation: number, direction: Direction): void {
     const reached = reachOf(this.program, [equation], direction);
-    this.graph.setFocus(reached);
     const what = direction === 'upstream' ? 'depends on' : 'reaches';
+    const name = oneLine(this.program.primitive(equation), 30);
+    const others = counted(reached.size - 1, 'other equation');
+    this.announce(`${name} ${what} ${others}`, 'Show everything again', () =>
+      this.graph.setFocus(null),
+    );
+    this.graph.setFocus(reached);
+  }
+
+  private unfold(box: Box): void {
+    void this.model.unfold(box.key);
+    this.announce(`All copies of ${box.title} are shown`, 'Fold them again', () => {
+      void this.model.foldAgain();
+    });
+  }
+
+  /** Says what the graph leaves out or adds, with a button that ends it. */
+  private announce(text: string, endName: string, end: () => void): void {
+    this.endAnnounced();
+    this.undoAnnounced = end;
     this.focusBar.replaceChildren(
-      `${oneLine(this.program.primitive(equation), 30)} ${what} ${counted(reached.size - 1, 'other equation')}`,
-      iconButton('Show everything again', PATHS.close, () => this.endFocus()),
+      text,
+      iconButton(endName, PATHS.close, () => this.endAnnounced()),
     );
     this.focusBar.hidden = false;
   }
 
-  private endFocus(): void {
-    this.graph.setFocus(null);
+  private endAnnounced(): void {
+    const undo = this.undoAnnounced;
+    this.undoAnnounced = null;
     this.focusBar.hidden = true;
+    undo?.();
   }
 
   private showTrail(box: Box | null): void {
@@ -419,7 +443,6 @@ export class ProgramExplorer {
     if (overlay === null || overlay.ratio !== null || sourceLines === null) {
       return null;
     }
-    this.lineTotals ??= new Map();
     let totals = this.lineTotals.get(overlay.name);
     if (totals === undefined) {
       totals = Float64Array.from({ length: sourceLines.count }, (_, each) =>
@@ -433,8 +456,6 @@ export class ProgramExplorer {
     const most = totals.reduce((a, b) => Math.max(a, b), 0);
     return most > 0 ? { heat: totals[line]! / most } : null;
   }
-
-  private lineTotals: Map<string, Float64Array> | null = null;
 
   /** Names the colours that occur. */
   private buildLegend(): HTMLElement {
@@ -488,8 +509,6 @@ export class ProgramExplorer {
     }
     return el('div', { class: 'pl-panes' }, [...this.panes.values()]);
   }
-
-  private readonly panes = new Map<Pane, HTMLElement>();
 
   private showPane(pane: Pane): void {
     this.side = pane;
@@ -554,7 +573,7 @@ export class ProgramExplorer {
         this.graph.fit();
         return true;
       case 'Escape':
-        this.endFocus();
+        this.endAnnounced();
         return true;
       default:
         return false;

@@ -74,6 +74,8 @@ export const ADVANCE = 0.602;
 export const HEADER_HEIGHT = 28;
 export const HEADER_LEFT = 12;
 const LONGEST_TITLE = 34;
+/** An edge that fans out into more ports than this ends at the border. */
+const MOST_JOINED = 4;
 
 /** Width of a text in a monospaced font; wide characters count twice. */
 export function textWidth(text: string, size: number): number {
@@ -258,11 +260,11 @@ function shortName(name: string): string {
 
 export function portBox(
   kind: 'arrival' | 'departure',
-  operand: number,
+  operands: readonly number[],
   key: string,
   parent: Box,
 ): Box {
-  return makeBox(kind, key, parent, { operands: [operand] });
+  return makeBox(kind, key, parent, { operands });
 }
 
 /** Which copy of an open fold is shown, between two signs that lead to its neighbours. */
@@ -288,18 +290,21 @@ export function isPort(box: Box): boolean {
   return box.kind === 'arrival' || box.kind === 'departure';
 }
 
-/** Index of the child of an open box through which a value enters or leaves; -1 where it ends. */
-export function portIndex(
+/** Children of an open box through which values enter or leave it; few, or none. */
+export function portsOf(
   box: Box,
   kind: 'arrival' | 'departure',
   values: readonly number[],
-): number {
-  if (!box.isOpen || values.length !== 1) {
-    return -1;
+): readonly Box[] {
+  if (!box.isOpen) {
+    return [];
   }
   const ports = box.children.filter(child => child.kind === kind);
   // The copies of a fold make other values than the one that is shown, but through the same port.
-  const isFoldOfOne = box.kind === 'fold' && ports.length === 1;
-  const port = isFoldOfOne ? ports[0] : ports.find(each => each.operands[0] === values[0]);
-  return port === undefined ? -1 : box.children.indexOf(port);
+  if (box.kind === 'fold' && ports.length === 1) {
+    return ports;
+  }
+  const wanted = new Set(values);
+  const found = ports.filter(port => port.operands.some(operand => wanted.has(operand)));
+  return found.length <= MOST_JOINED ? found : [];
 }

@@ -75,7 +75,7 @@ describe('a program graph', () => {
     expect(graph.box(fold.key)!.copy).toBe(11);
     await graph.showCopy(fold, 12);
     expect(graph.box(fold.key)!.copy).toBe(0);
-    await graph.setUnfolded(fold.key, true);
+    await graph.unfold(fold.key);
     expect(graph.boxes.filter(box => /^layer_\d+$/.test(box.title))).toHaveLength(12);
     await graph.foldAgain();
     expect(graph.box(fold.key)).toBeDefined();

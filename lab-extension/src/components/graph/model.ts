@@ -5,11 +5,12 @@ import type { NestedLayout, NestedLevel } from '../../layout/nested';
 import { Hierarchy, type Grouping } from '../../records/hierarchy';
 import { LevelReader } from '../../records/level';
 import type { Program } from '../../records/program';
-import { HEADER_HEIGHT, SUBTITLE_SIZE, TITLE_SIZE, portIndex, textWidth, type Box } from './box';
+import { HEADER_HEIGHT, SUBTITLE_SIZE, TITLE_SIZE, portsOf, textWidth, type Box } from './box';
 import { LevelOpener } from './open';
 
 /** About as many boxes as fill a view and can still be read. */
-const COMFORTABLE = 56;
+const COMFORTABLE = 64;
+const COMFORTABLE_WIDTH = 1500;
 /** Opening everything stops here: more can't be drawn smoothly. */
 const MOST_BOXES = 20_000;
 
@@ -64,11 +65,17 @@ export class GraphModel {
     return () => this.listeners.delete(listener);
   }
 
-  /** Opens level after level as long as everything can still be read, then lays out. */
-  openComfortably(): Promise<void> {
+  /** Opens level after level as long as everything can still be read. */
+  async openComfortably(): Promise<void> {
     this.asked.clear();
     this.openWithin(COMFORTABLE);
-    return this.layout();
+    await this.layout();
+    while (
+      this.bounds.width > COMFORTABLE_WIDTH &&
+      this.boxes.some(box => box.isOpen && box.parent !== null)
+    ) {
+      await this.closeLevel();
+    }
   }
 
   /** Groups otherwise; everything is closed again. */
@@ -132,20 +139,13 @@ export class GraphModel {
     return this.layout();
   }
 
-  /** Shows all copies of a fold, or one for all again. */
-  setUnfolded(key: string, isUnfolded: boolean): Promise<void> {
-    if (isUnfolded) {
-      this.unfolded.add(key);
-    } else {
-      this.unfolded.delete(key);
-    }
+  /** Shows all copies of a fold. */
+  unfold(key: string): Promise<void> {
+    this.unfolded.add(key);
     return this.layout();
   }
 
-  get hasUnfolded(): boolean {
-    return this.unfolded.size > 0;
-  }
-
+  /** Shows one copy for all of every fold. */
   foldAgain(): Promise<void> {
     this.unfolded.clear();
     return this.layout();
@@ -423,14 +423,20 @@ function nestedLevel(box: Box, order: ReadonlyMap<Box, number>): NestedLevel {
     from: Int32Array.from(edges, edge => index.get(edge.from)!),
     to: Int32Array.from(edges, edge => index.get(edge.to)!),
     pins: Int8Array.from(children, pinOf),
-    fromInner: Int32Array.from(edges, edge => portIndex(edge.from, 'departure', edge.values)),
-    toInner: Int32Array.from(edges, edge => portIndex(edge.to, 'arrival', edge.values)),
+    fromInner: Int32Array.from(edges, edge => onlyPort(edge.from, 'departure', edge.values)),
+    toInner: Int32Array.from(edges, edge => onlyPort(edge.to, 'arrival', edge.values)),
     inner: Int32Array.from(children, child => order.get(child) ?? -1),
     padding: isRoot
       ? { top: 0, side: 0, bottom: 0 }
       : { top: HEADER_HEIGHT + 8, side: 14, bottom: 14 },
     leastWidth: isRoot ? 0 : headerWidth(box),
   };
+}
+
+/** Place among the children of the one port that values go through; -1 if there are several. */
+function onlyPort(box: Box, kind: 'arrival' | 'departure', values: readonly number[]): number {
+  const ports = portsOf(box, kind, values);
+  return ports.length === 1 ? box.children.indexOf(ports[0]!) : -1;
 }
 
 function pinOf(box: Box): number {

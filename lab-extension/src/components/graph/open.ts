@@ -2,7 +2,7 @@
 
 import type { Child, Group } from '../../records/hierarchy';
 import type { Hierarchy } from '../../records/hierarchy';
-import type { Level, LevelReader } from '../../records/level';
+import type { Level, LevelReader, LevelUse } from '../../records/level';
 import type { Program } from '../../records/program';
 import { makeBox, memberBox, pillBox, portBox, type Box, type BoxEdge } from './box';
 
@@ -17,7 +17,6 @@ export interface OpenState {
 const MOST_SHARED = 4;
 const MOST_SEPARATE = 2;
 const MOST_OUTPUTS = 6;
-const MOST_PORTS = 48;
 
 /** Makes the content of boxes of one program. */
 export class LevelOpener {
@@ -132,11 +131,7 @@ export class LevelOpener {
     if (level.returns.length > 0) {
       this.addReturns(box, level, members, inputs, outputs, after);
     } else {
-      for (const { operand, member } of level.departures.slice(0, MOST_PORTS)) {
-        const port = portBox('departure', operand, `${box.key}/d${operand}`, box);
-        outputs.push(port);
-        after.push(edge(members[member]!, port, [operand]));
-      }
+      this.addDepartures(box, level, members, outputs, after);
     }
     const between = level.edges.map(({ from, to, values }) =>
       edge(members[from]!, members[to]!, values),
@@ -145,6 +140,7 @@ export class LevelOpener {
     box.edges = [...before, ...between, ...after];
   }
 
+  /** Values that the same members use come in through one port. */
   private addArrivals(
     box: Box,
     level: Level,
@@ -152,10 +148,29 @@ export class LevelOpener {
     boxes: Box[],
     edges: BoxEdge[],
   ): void {
-    for (const { value, members: users } of level.arrivals.slice(0, MOST_PORTS)) {
-      const port = portBox('arrival', value, `${box.key}/a${value}`, box);
+    for (const { users, values } of bySameUsers(level.arrivals)) {
+      const port = portBox('arrival', values, `${box.key}/a${values[0]}`, box);
       boxes.push(port);
-      edges.push(...users.map(user => edge(port, members[user]!, [value])));
+      edges.push(...users.map(user => edge(port, members[user]!, values)));
+    }
+  }
+
+  /** Values that one member makes leave through one port. */
+  private addDepartures(
+    box: Box,
+    level: Level,
+    members: readonly Box[],
+    boxes: Box[],
+    edges: BoxEdge[],
+  ): void {
+    const made = level.departures.map(({ operand, member }) => ({
+      value: operand,
+      members: [member],
+    }));
+    for (const { users, values } of bySameUsers(made)) {
+      const port = portBox('departure', values, `${box.key}/d${values[0]}`, box);
+      boxes.push(port);
+      edges.push(edge(members[users[0]!]!, port, values));
     }
   }
 
@@ -167,32 +182,22 @@ export class LevelOpener {
     boxes: Box[],
     edges: BoxEdge[],
   ): void {
-    const alone = new Map<number, number[]>();
-    for (const { value, members: users } of level.inputs) {
+    const shown = level.inputs.flatMap(({ value, members: users }) => {
       // An open group of the same body shows its inputs itself.
-      const shown = users.filter(user => !showsInputs(members[user]!));
-      if (shown.length > 1 && shown.length <= MOST_SHARED) {
-        const pill = pillBox(this.program, 'input', [value], `${box.key}/i${value}`, box);
-        boxes.push(pill);
-        edges.push(...shown.map(user => edge(pill, members[user]!, [value])));
-        continue;
-      }
-      for (const user of shown) {
-        const values = alone.get(user);
-        if (values === undefined) {
-          alone.set(user, [value]);
-        } else {
-          values.push(value);
-        }
-      }
-    }
-    for (const [user, values] of alone) {
+      const closed = users.filter(user => !showsInputs(members[user]!));
+      return closed.length > MOST_SHARED
+        ? closed.map(user => ({ value, members: [user] }))
+        : closed.length > 0
+          ? [{ value, members: closed }]
+          : [];
+    });
+    for (const { users, values } of bySameUsers(shown)) {
       const together = values.length > MOST_SEPARATE ? [values] : values.map(value => [value]);
       for (const pillValues of together) {
-        const key = `${box.key}/i${pillValues[0]}.${user}`;
+        const key = `${box.key}/i${pillValues[0]}.${users.join('.')}`;
         const pill = pillBox(this.program, 'input', pillValues, key, box);
         boxes.push(pill);
-        edges.push(edge(pill, members[user]!, pillValues));
+        edges.push(...users.map(user => edge(pill, members[user]!, pillValues)));
       }
     }
   }
@@ -240,6 +245,21 @@ export class LevelOpener {
     inputs.push(pill);
     return pill;
   }
+}
+
+/** Values put together that have the same users, in order of their first value. */
+function bySameUsers(uses: readonly LevelUse[]): { users: readonly number[]; values: number[] }[] {
+  const groups = new Map<string, { users: readonly number[]; values: number[] }>();
+  for (const { value, members } of uses) {
+    const key = members.join();
+    const known = groups.get(key);
+    if (known === undefined) {
+      groups.set(key, { users: members, values: [value] });
+    } else {
+      known.values.push(value);
+    }
+  }
+  return [...groups.values()];
 }
 
 function edge(from: Box, to: Box, values: readonly number[]): BoxEdge {

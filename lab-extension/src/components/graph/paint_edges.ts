@@ -4,6 +4,8 @@ import { ADVANCE } from './box';
 import { isFaint, type Frame } from './frame';
 import { WEIGHTS, type Scene, type SceneEdge } from './scene';
 
+const LEAST_PIXELS = 1.5;
+
 export function paintEdges(frame: Frame, scene: Scene): void {
   const { context, theme, emphasis, camera } = frame;
   const plain: SceneEdge[][] = Array.from({ length: WEIGHTS }, () => []);
@@ -11,13 +13,16 @@ export function paintEdges(frame: Frame, scene: Scene): void {
   const faint: SceneEdge[] = [];
   const upstream: SceneEdge[] = [];
   const downstream: SceneEdge[] = [];
+  // An edge shorter than a dot lies under the boxes that it joins.
+  const smallest = LEAST_PIXELS / camera.scale;
   const subject = emphasis.hovered ?? emphasis.selected;
   for (const edge of scene.edges) {
     if (
       edge.left > frame.right ||
       edge.right < frame.left ||
       edge.top > frame.bottom ||
-      edge.bottom < frame.top
+      edge.bottom < frame.top ||
+      edge.right - edge.left + edge.bottom - edge.top < smallest
     ) {
       continue;
     }

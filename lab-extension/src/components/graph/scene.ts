@@ -1,7 +1,7 @@
 /** Geometry of a laid-out graph in the coordinates of the whole drawing, ready to paint. */
 
 import type { Program } from '../../records/program';
-import { isPort, portIndex, type Box, type BoxEdge } from './box';
+import { isPort, portsOf, type Box, type BoxEdge } from './box';
 
 /** How heavy the values of an edge are; heavier edges are drawn thicker. */
 export const WEIGHTS = 3;
@@ -28,7 +28,6 @@ export interface Scene {
   readonly edges: readonly SceneEdge[];
   /** Pairs of numbers; each edge has a stretch of them. */
   readonly points: Float32Array;
-  readonly edgesOf: ReadonlyMap<Box, readonly SceneEdge[]>;
 }
 
 const HEAVY_BYTES = [1 << 16, 1 << 24];
@@ -42,7 +41,6 @@ export function makeScene(
   const closed = boxes.filter(box => !box.isOpen && !isPort(box));
   const paths: number[] = [];
   const edges: SceneEdge[] = [];
-  const edgesOf = new Map<Box, SceneEdge[]>();
   const labelled = new Set<number>();
   for (const box of open) {
     const x = box.left + box.contentX;
@@ -53,35 +51,52 @@ export function makeScene(
         paths.push(edge.points[i]! + x, edge.points[i + 1]! + y);
       }
       const goesOn = joinPorts(edge, paths, start) || edge.to.kind === 'departure';
-      const added = sceneEdge(edge, paths, start, !goesOn, program, label, labelled);
-      edges.push(added);
-      for (const end of [edge.from, edge.to]) {
-        const known = edgesOf.get(end);
-        if (known === undefined) {
-          edgesOf.set(end, [added]);
-        } else {
-          known.push(added);
-        }
+      const end = paths.length;
+      edges.push(sceneEdge(edge, paths, start, !goesOn, program, label, labelled));
+      for (const curve of fanPorts(edge, paths, start, end)) {
+        const from = paths.length;
+        paths.push(...curve);
+        edges.push(sceneEdge(edge, paths, from, false, program, () => '', labelled));
       }
     }
   }
-  return { boxes, open, closed, edges, points: Float32Array.from(paths), edgesOf };
+  return { boxes, open, closed, edges, points: Float32Array.from(paths) };
 }
 
-/** Lets an edge into or out of an open group go on to the port of its value; says if it enters one. */
+/** Lets an edge into or out of an open group go on to its port, where there is only one. */
 function joinPorts(edge: BoxEdge, paths: number[], start: number): boolean {
   if (paths.length === start) {
     return false;
   }
-  const arrival = edge.to.children[portIndex(edge.to, 'arrival', edge.values)];
-  if (arrival !== undefined) {
+  const [arrival, ...others] = portsOf(edge.to, 'arrival', edge.values);
+  const enters = arrival !== undefined && others.length === 0;
+  if (enters) {
     paths.push(arrival.left + arrival.width / 2, arrival.top);
   }
-  const departure = edge.from.children[portIndex(edge.from, 'departure', edge.values)];
-  if (departure !== undefined) {
+  const [departure, ...rest] = portsOf(edge.from, 'departure', edge.values);
+  if (departure !== undefined && rest.length === 0) {
     paths.splice(start, 0, departure.left + departure.width / 2, departure.top);
   }
-  return arrival !== undefined;
+  return enters;
+}
+
+/** Short curves between the border of an open group and its ports, for an edge of several. */
+function fanPorts(edge: BoxEdge, paths: number[], start: number, end: number): number[][] {
+  if (start === end) {
+    return [];
+  }
+  const curves: number[][] = [];
+  const arrivals = portsOf(edge.to, 'arrival', edge.values);
+  const departures = portsOf(edge.from, 'departure', edge.values);
+  if (arrivals.length > 1) {
+    const [x, y] = [paths[end - 2]!, paths[end - 1]!];
+    curves.push(...arrivals.map(port => [x, y, port.left + port.width / 2, port.top]));
+  }
+  if (departures.length > 1) {
+    const [x, y] = [paths[start]!, paths[start + 1]!];
+    curves.push(...departures.map(port => [port.left + port.width / 2, port.top, x, y]));
+  }
+  return curves;
 }
 
 function sceneEdge(

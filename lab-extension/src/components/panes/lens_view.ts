@@ -51,7 +51,7 @@ export class LensView {
     const fusions = this.hulls.length > 0 ? counted(this.hulls.length, 'fusion') : null;
     this.element = el(
       'div',
-      { class: 'pl-array' },
+      { class: this.hulls.length > 0 ? 'pl-array pl-has-hulls' : 'pl-array' },
       el(
         'header',
         { class: 'pl-array-header' },

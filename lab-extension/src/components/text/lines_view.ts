@@ -1,12 +1,19 @@
 /** Lines of text of which only those in sight exist as elements. */
 
-import { lineText, type LineSource } from '../../records/lines';
+import { lineText, type LineSource, type Token } from '../../records/lines';
 import { Disposables, el } from '../dom';
 import { oneLine } from '../format';
 
 export const ROW_HEIGHT = 19;
 const SPARE_ROWS = 6;
 const LONGEST_TOKEN = 400;
+const LONGEST_LINE = 100_000;
+
+/** An element of a line in sight, and what it was made from. */
+interface Row {
+  readonly element: HTMLElement;
+  content: string | null;
+}
 
 /** Something drawn beside a line. */
 export interface LineMark {
@@ -40,6 +47,7 @@ export class LinesView {
   private hovered = -1;
   private hoveredValue = -1;
   private current = -1;
+  private shown = new Map<number, Row>();
   private frame = 0;
 
   constructor(
@@ -125,6 +133,8 @@ export class LinesView {
 
   /** Draws everything anew, after the source has changed. */
   refresh(): void {
+    this.shown.clear();
+    this.rows.replaceChildren();
     this.visible = this.visibleLines();
     this.spacer.style.height = `${this.rowCount * ROW_HEIGHT + 8}px`;
     this.draw();
@@ -204,16 +214,33 @@ export class LinesView {
     const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
     const count = Math.ceil(this.element.clientHeight / ROW_HEIGHT) + 2 * SPARE_ROWS;
     const last = Math.min(this.rowCount, first + count);
-    const rows: HTMLElement[] = [];
+    const before = this.shown;
+    this.shown = new Map();
     for (let row = first; row < last; row++) {
-      rows.push(this.row(this.lineOf(row)));
+      const line = this.lineOf(row);
+      this.shown.set(line, before.get(line) ?? this.newRow(line));
     }
+    // Rows that stay are left in place: a click or a selection of text may be going on in them.
+    before.forEach((row, line) => this.shown.has(line) || row.element.remove());
+    let next = this.rows.firstChild;
+    this.shown.forEach((row, line) => {
+      if (row.element === next) {
+        next = next.nextSibling;
+      } else {
+        this.rows.insertBefore(row.element, next);
+      }
+      this.updateRow(row, line);
+    });
     this.rows.style.transform = `translateY(${first * ROW_HEIGHT}px)`;
-    this.rows.replaceChildren(...rows);
     this.events.onScroll?.();
   }
 
-  private row(line: number): HTMLElement {
+  private newRow(line: number): Row {
+    const element = el('div', { role: 'option', id: this.prefix + line, 'data-line': line });
+    return { element, content: null };
+  }
+
+  private updateRow(row: Row, line: number): void {
     const mark = this.mark?.(line) ?? null;
     const classes = ['pl-line'];
     if (this.linked.has(line)) {
@@ -228,36 +255,38 @@ export class LinesView {
     if (mark?.className !== undefined) {
       classes.push(mark.className);
     }
-    const row = el('div', {
-      class: classes.join(' '),
-      role: 'option',
-      id: this.prefix + line,
-      'data-line': line,
-      'aria-selected': String(line === this.current),
-    });
-    row.append(this.gutter(line, mark));
+    row.element.className = classes.join(' ');
+    row.element.setAttribute('aria-selected', String(line === this.current));
+    const tokens = this.source.tokens(line);
+    const isFolded = this.folded.has(line);
+    const content = JSON.stringify([isFolded, mark, tokens]);
+    if (content !== row.content) {
+      row.content = content;
+      row.element.replaceChildren(this.gutter(line, mark), this.text(line, tokens, isFolded));
+    }
+    for (const token of row.element.querySelectorAll<HTMLElement>('[data-value]')) {
+      const isSame = Number(token.dataset['value']) === this.hoveredValue;
+      token.classList.toggle('pl-same-value', isSame);
+    }
+  }
+
+  private text(line: number, tokens: readonly Token[], isFolded: boolean): HTMLElement {
     const text = el('span', { class: 'pl-line-text' });
     text.style.paddingLeft = `${this.source.depth(line)}ch`;
-    for (const { text: content, kind, value } of this.source.tokens(line)) {
+    for (const { text: content, kind, value } of tokens) {
       if (kind === 'plain') {
-        text.append(oneLine(content, 100_000));
+        text.append(oneLine(content, LONGEST_LINE));
         continue;
       }
-      const span = el('span', { class: `pl-t-${kind}` }, oneLine(content, LONGEST_TOKEN));
-      if (value !== undefined && value >= 0) {
-        span.dataset['value'] = String(value);
-        if (value === this.hoveredValue) {
-          span.classList.add('pl-same-value');
-        }
-      }
-      text.append(span);
+      const isValue = value !== undefined && value >= 0;
+      const attributes = { class: `pl-t-${kind}`, 'data-value': isValue ? value : null };
+      text.append(el('span', attributes, oneLine(content, LONGEST_TOKEN)));
     }
-    if (this.folded.has(line)) {
+    if (isFolded) {
       const hidden = this.source.foldEnd(line) - line - 1;
       text.append(el('span', { class: 'pl-folded' }, `… ${hidden} lines`));
     }
-    row.append(text);
-    return row;
+    return text;
   }
 
   private gutter(line: number, mark: LineMark | null): HTMLElement {
@@ -376,6 +405,7 @@ export const linesStyle = `
 .pl-line-number { position: relative; min-width: 28px; text-align: right; font-size: 10.5px; }
 .pl-fold-sign { position: relative; width: 16px; text-align: center; cursor: pointer; color: var(--pl-muted); }
 .pl-heat-bar { position: absolute; left: 0; top: 3px; bottom: 3px; background: var(--pl-heat-high); opacity: 0.45; border-radius: 2px; }
+.pl-has-hulls .pl-gutter { min-width: 74px; }
 .pl-hull { position: absolute; top: 0; bottom: 0; width: 4px; }
 .pl-line-text { padding-right: 16px; }
 .pl-t-name { color: var(--pl-text); }

@@ -1,0 +1,5 @@
+"""Functions with their own batching, under the names of `jax.custom_batching`."""
+
+from pellucid.higher_order.custom_vmap import custom_vmap, sequential_vmap
+
+__all__ = ["custom_vmap", "sequential_vmap"]

@@ -1,0 +1,5 @@
+"""Trees of arrays as vectors, under the names of `jax.flatten_util`."""
+
+from pellucid.transforms.ravel import ravel_pytree
+
+__all__ = ["ravel_pytree"]

@@ -1,0 +1,18 @@
+"""`python -m pellucid.introspect rules` prints which primitive has which rule."""
+
+import argparse
+import sys
+
+from pellucid.introspect.rules import rule_table
+
+
+def main() -> None:
+    """Print the table that was asked for."""
+    arguments = argparse.ArgumentParser(prog="python -m pellucid.introspect", description=__doc__)
+    arguments.add_argument("table", choices=["rules"], help="what to print")
+    arguments.parse_args()
+    sys.stdout.write(rule_table())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Executables as records: what they cost, what they hold, which kernels they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.events import CompilationFinished, Observer, PassFinished, TraceFinished, TraceStarted, observe
+from pellucid.higher_order.jitted import jit
+from pellucid.higher_order.stages import Compiled
+from pellucid.introspect import schema
+from pellucid.introspect.hlo import HloReading, read_hlo
+from pellucid.introspect.hlo_text import Computation, Instruction
+from pellucid.introspect.op_costs import is_free
+from pellucid.introspect.stablehlo import equation_ids
+
+Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
+
+_COLLECTIVES = frozenset({
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
+    "ragged-all-to-all",
+})  # fmt: skip
+_LIBRARY_OPCODES = frozenset({"dot", "convolution", "fft", "sort", "cholesky", "triangular-solve", "topk"})
+_LIBRARY_TARGETS = ("__onednn$", "__cublas$", "__cudnn$", "lapack_", "cusolver", "TopK", "Eigen", "ducc_", "__ynn$")
+_RUNS_OTHERS = frozenset({"call", "while", "conditional"})
+
+
+def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRecord:
+    """The record of an executable: a `Compiled` stage, or a function that is compiled for `args` now.
+
+    Times of the steps are known for what is compiled now. Raises ArgumentTypeError for anything else.
+
+    >>> record = compiled(lambda x: x * 2.0, 1.0)
+    >>> record.platform, [kernel.category for kernel in record.kernels]
+    ('cpu', ['fusion'])
+    """
+    if isinstance(x, Compiled):
+        return compiled_record(x, "memory", [], with_program=with_program)
+    if not callable(x):
+        raise ArgumentTypeError("compiled takes a Compiled stage or a function.", got=f"got {type(x).__name__}")
+    with observe(_Phases()) as seen:
+        stage = (x if hasattr(x, "jitted") else jit(x)).trace(*args).lower().compile()
+    return compiled_record(stage, seen.cache, seen.phases, with_program=with_program)
+
+
+class _Phases(Observer):
+    """Notes the steps of one compilation, and of the traces before them the outermost."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.phases: list[schema.PhaseRecord] = []
+        self.cache: Literal["miss", "disk"] = "miss"
+
+    def trace_started(self, event: TraceStarted, /) -> None:
+        self.depth += 1
+
+    def trace_finished(self, event: TraceFinished, /) -> None:
+        self.depth -= 1
+        if self.depth == 0 and not self.phases:  # lowering traces too: that is part of its pass
+            self.phases.append(schema.PhaseRecord(name="trace", seconds=event.seconds))
+
+    def pass_finished(self, event: PassFinished, /) -> None:
+        self.phases.append(schema.PhaseRecord(name=event.name, seconds=event.seconds))
+
+    def compilation_finished(self, event: CompilationFinished, /) -> None:
+        self.cache = event.cache
+
+
+def compiled_record(
+    stage: Compiled,
+    cache: Literal["miss", "memory", "disk"],
+    phases: list[schema.PhaseRecord],
+    *,
+    with_program: bool = True,
+) -> schema.CompiledRecord:
+    """The record of a `Compiled` stage whose history is known."""
+    executable = stage.runtime_executable()
+    reading = read_hlo(stage, listing=with_program, source_lines=with_program)
+    devices = executable.local_devices()
+    fingerprint = executable.fingerprint
+    return schema.CompiledRecord(
+        key=reading.record.key,
+        name=stage.fun_name,
+        fingerprint=fingerprint.decode() if isinstance(fingerprint, bytes) else fingerprint,
+        platform=devices[0].platform,
+        device_count=len(devices),
+        cache=cache,
+        phases=phases,
+        cost=_cost(stage.cost_analysis() or {}),
+        memory=_memory(stage.memory_analysis()),
+        kernels=list(_kernels(reading)),
+        program=reading.record if with_program else None,
+    )
+
+
+def _cost(analysis: dict[str, float]) -> schema.CompiledCostRecord:
+    def known(name: str) -> float | None:
+        value = analysis.get(name)
+        return None if value is None or value < 0 else value
+
+    return schema.CompiledCostRecord(
+        flops=known("flops"), transcendentals=known("transcendentals"), bytes_accessed=known("bytes accessed")
+    )
+
+
+def _memory(stats: Any) -> schema.CompiledMemoryRecord:
+    return schema.CompiledMemoryRecord(
+        argument_bytes=stats.argument_size_in_bytes,
+        output_bytes=stats.output_size_in_bytes,
+        alias_bytes=stats.alias_size_in_bytes,
+        temporary_bytes=stats.temp_size_in_bytes,
+        code_bytes=stats.generated_code_size_in_bytes,
+        peak_bytes=getattr(stats, "peak_memory_in_bytes", 0) or None,
+        basis="compiler",
+    )
+
+
+def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
+    """The kernels in the order of the program, those of loops and branches among them."""
+    computations = {computation.name: computation for computation in reading.computations}
+    columns = {column.name: column.values for column in reading.record.costs}
+    waiting, seen = [reading.computations[0]], {reading.computations[0].name}
+    for computation in waiting:  # grows meanwhile
+        for instruction in computation.instructions:
+            called = [computations[name] for _, name in instruction.called]
+            if instruction.opcode in _RUNS_OTHERS:
+                waiting += [c for c in called if c.name not in seen]
+                seen.update(c.name for c in called)
+                continue
+            if is_free(instruction.opcode):
+                continue
+            row = reading.rows[instruction.name]
+            yield schema.KernelRecord(
+                name=instruction.name,
+                category=category_of(instruction),
+                hlo_equation=reading.record.equations.id[row],
+                equations=_equations(instruction, called),
+                flops=columns["flops"][row],
+                bytes_accessed=columns["bytes"][row],
+            )
+
+
+def category_of(instruction: Instruction) -> Category:
+    """What kind of kernel an instruction becomes."""
+    opcode = instruction.opcode.removesuffix("-start").removesuffix("-done")
+    if opcode == "fusion":
+        return "fusion"
+    if opcode in _COLLECTIVES:
+        return "collective"
+    if opcode == "custom-call":
+        target = dict(instruction.attributes).get("custom_call_target", "").strip('"')
+        return "library" if target.startswith(_LIBRARY_TARGETS) else "custom"
+    if opcode in _LIBRARY_OPCODES:
+        return "library"
+    return "copy" if opcode in ("copy", "transpose") else "other"
+
+
+def _equations(instruction: Instruction, called: list[Computation]) -> list[int]:
+    """The user's equations that an instruction computes, by itself or inside."""
+    paths = [instruction.path]
+    if instruction.opcode == "fusion":
+        paths += [inner.path for computation in called for inner in computation.instructions]
+    found: dict[int, None] = {}
+    for path in paths:
+        ids = equation_ids(path)
+        if ids:
+            found[ids[-1]] = None
+    return list(found)
+
+

@@ -1,0 +1,129 @@
+"""What lives on devices, as records."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pellucid.base import source
+from pellucid.base.tree import keystr
+from pellucid.introspect import schema
+from pellucid.runtime import platforms
+from pellucid.runtime.memory import DeviceMemory, LiveArray, described_live_arrays, memory_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten_with_path
+
+_HOLDERS = ("last_traceback", "last_value", "last_exc")
+_MOST_OWNERS = 8
+
+
+def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
+    """Devices and the arrays that live on them, largest first.
+
+    `namespace` are the variables to find owners among, by default those of `__main__`: arrays are found in them
+    and in the trees that they hold.
+
+    >>> x = pl.lax.full((256,), 1.0)
+    >>> [a.owners for a in memory({"params": {"w": x}}).arrays if a.owners]
+    [["params['w']"]]
+    """
+    if namespace is None:
+        namespace = vars(importlib.import_module("__main__"))
+    owners, holders = _owners(namespace), _holders(namespace)
+    live = _distinct(described_live_arrays(), {*owners, *holders})
+    arrays = [_array_record(each, owners, holders) for each in live]
+    devices = [d for client in platforms.started_clients() for d in client.local_devices()]
+    return schema.MemoryRecord(devices=[_device_record(memory_of(d, live)) for d in devices], arrays=arrays)
+
+
+def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
+    """Each piece of memory once, by an array that is `held`: looking at shards makes further arrays of it."""
+    found: dict[Any, LiveArray] = {}
+    for each in live:
+        is_whole = len(each.device_bytes) == 1 and each.array.is_fully_addressable
+        key = each.array.unsafe_buffer_pointer() if is_whole and each.n_bytes else id(each.array)
+        if key not in found or id(each.array) in held:
+            found[key] = each
+    return list(found.values())
+
+
+def _device_record(memory: DeviceMemory) -> schema.DeviceMemoryRecord:
+    device = memory.device
+    return schema.DeviceMemoryRecord(
+        device_id=device.id,
+        process_index=device.process_index,
+        platform=device.platform,
+        device_kind=device.device_kind,
+        in_use_bytes=memory.in_use_bytes,
+        peak_bytes=memory.peak_bytes,
+        limit_bytes=memory.limit_bytes,
+        basis="measured" if memory.is_measured else "estimate",
+    )
+
+
+def _array_record(
+    live: LiveArray, owners: dict[int, list[str]], holders: dict[int, list[str]]
+) -> schema.LiveArrayRecord:
+    x = live.array
+    frame = source.user_frame(x.traceback)
+    spec = getattr(x.sharding, "spec", None)
+    return schema.LiveArrayRecord(
+        id=id(x),
+        type=live.type,
+        sharding=str(x.sharding if spec is None else spec),
+        device_ids=sorted(device.id for device in x.devices()),
+        bytes_per_device=max(live.device_bytes.values(), default=0),
+        total_bytes=live.n_bytes,
+        owners=owners.get(id(x), [])[:_MOST_OWNERS],
+        holders=holders.get(id(x), [])[:_MOST_OWNERS],
+        source=None if frame is None else source.cell_name(frame.file) or frame.file,
+        line=None if frame is None else frame.line,
+        age_s=None,
+    )
+
+
+def _owners(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
+    """For each array, by identity, the variables that hold it."""
+    found: dict[int, list[str]] = {}
+    for name, value in list(namespace.items()):
+        if not name.startswith("_") and name not in ("In", "Out"):
+            _find(name, value, found)
+    return found
+
+
+def _holders(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
+    """For each array what else holds it: outputs of cells, the frames of the last error."""
+    found: dict[int, list[str]] = {}
+    for count, value in dict(namespace.get("Out") or {}).items():
+        _find(f"Out[{count}]", value, found)
+    for place, traceback in _tracebacks():
+        while traceback is not None:
+            frame = traceback.tb_frame
+            for name, value in frame.f_locals.items() if source.is_user_file(frame.f_code.co_filename) else ():
+                if value is not namespace:
+                    _find(f"{place}: {name} in {frame.f_code.co_name}", value, found)
+            traceback = traceback.tb_next
+    return found
+
+
+def _tracebacks() -> Iterator[tuple[str, Any]]:
+    for name in _HOLDERS:
+        held = getattr(sys, name, None)
+        traceback = getattr(held, "__traceback__", held)
+        if traceback is not None and hasattr(traceback, "tb_frame"):
+            yield f"sys.{name}", traceback
+
+
+def _find(name: str, value: Any, found: dict[int, list[str]]) -> None:
+    if type(value) is ArrayImpl:
+        found.setdefault(id(value), []).append(name)
+    elif not isinstance(value, (str, bytes, int, float, type)) and not callable(value):
+        try:
+            leaves, _ = flatten_with_path(value)
+        except Exception:  # a container that is no tree, or one of the user's whose flattening fails
+            return
+        for path, leaf in leaves:
+            if type(leaf) is ArrayImpl and path:
+                found.setdefault(id(leaf), []).append(name + keystr(tuple(path)))

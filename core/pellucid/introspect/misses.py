@@ -1,0 +1,55 @@
+"""Why functions were traced or compiled again, as records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.base import source
+from pellucid.higher_order.misses import Miss, MissReason, recent
+from pellucid.introspect import schema
+from pellucid.introspect.spans import source_record
+
+_PARTS: dict[str, Any] = {
+    "first call": "first_call",
+    "weak type": "weak_type",
+    "static": "static_argument",
+    "option": "configuration",
+}
+
+
+def misses(n: int | None = None) -> list[schema.MissRecord]:
+    """The latest `n` misses of jitted functions, oldest first; all that are known by default.
+
+    >>> _ = pl.jit(lambda x: x + 1)(2.0)
+    >>> [cause.part for cause in misses(1)[0].causes]
+    ['first_call']
+    """
+    known = list(recent)
+    return [miss_record(miss) for miss in (known if n is None else known[-n:] if n else [])]
+
+
+def miss_record(miss: Miss) -> schema.MissRecord:
+    """The record of one miss."""
+    frame = source.user_frame(miss.source)
+    record = None if frame is None else source_record(frame.file, (frame.line, frame.end_line))
+    steps = (("trace", miss.trace_seconds), ("compile", miss.compile_seconds))
+    return schema.MissRecord(
+        function=miss.name,
+        source=record,
+        line=None if frame is None else frame.line,
+        cell=None if frame is None else source.cell_name(frame.file),
+        entry_count=miss.entry_count,
+        seconds=miss.trace_seconds + miss.compile_seconds,
+        phases=[schema.PhaseRecord(name=name, seconds=seconds) for name, seconds in steps if seconds],
+        causes=[_cause(reason) for reason in miss.reasons],
+    )
+
+
+def _cause(reason: MissReason) -> schema.MissCauseRecord:
+    return schema.MissCauseRecord(
+        part=_PARTS.get(reason.kind, reason.kind),
+        path=reason.path,
+        before=reason.old,
+        after=reason.new,
+        advice=reason.advice,
+    )

@@ -1,0 +1,35 @@
+"""Which primitive has which rule, as a table."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from pellucid.ir.primitive import rule_matrix
+
+_PACKAGES = ("primitives", "higher_order", "refs", "parallel", "callbacks", "ffi", "linalg", "random", "kernels")
+"""Packages whose modules define primitives; those that do not exist yet define none."""
+
+
+def load_all_primitives() -> None:
+    """Import every module that defines primitives."""
+    for name in _PACKAGES:
+        if importlib.util.find_spec(f"pellucid.{name}") is None:
+            continue
+        package = importlib.import_module(f"pellucid.{name}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+
+
+def rule_table() -> str:
+    """All primitives with a `yes` under each rule that they have."""
+    load_all_primitives()
+    matrix = rule_matrix()
+    rules = list(next(iter(matrix.values())))
+    width = max(map(len, matrix)) + 2
+    lines = ["primitive".ljust(width) + "".join(rule.rjust(len(rule) + 2) for rule in rules)]
+    for primitive, has in matrix.items():
+        cells = ("yes" if has[rule] else "-" for rule in rules)
+        marks = (cell.rjust(len(rule) + 2) for cell, rule in zip(cells, rules, strict=True))
+        lines.append(primitive.ljust(width) + "".join(marks))
+    return "\n".join(lines) + "\n"

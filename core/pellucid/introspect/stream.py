@@ -1,0 +1,88 @@
+"""What core does, as it happens: events as a stream of records, for a kernel or a file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from pellucid.base import events
+from pellucid.higher_order.misses import Miss
+from pellucid.introspect.misses import miss_record
+from pellucid.introspect.schema import EventRecord
+
+Sink = Callable[[EventRecord], None]
+Kind = Literal["trace", "pass", "lookup", "compilation", "execution", "transfer", "callback", "leak"]
+
+
+@contextlib.contextmanager
+def stream(sink: Sink, *, hits: bool = False) -> Iterator[None]:
+    """Hand a record of each event to `sink` until the block ends, in the thread in which it happens.
+
+    Look-ups that hit are left out unless `hits`. Equations being staged are too many to be records.
+
+    >>> seen = []
+    >>> with stream(seen.append):
+    ...     _ = pl.jit(lambda x: x - 3)(1.0)
+    >>> [record.event for record in seen if record.event in ("trace", "compilation")]
+    ['trace', 'compilation']
+    """
+    with events.observe(_Recorder(sink, hits=hits)):
+        yield
+
+
+@contextlib.contextmanager
+def stream_to_file(path: str, *, hits: bool = False) -> Iterator[None]:
+    """Append a line of JSON for each event to the file at `path` until the block ends."""
+    with open(path, "a", encoding="utf-8") as file:
+
+        def write(record: EventRecord) -> None:
+            file.write(json.dumps(record.to_dict()) + "\n")
+            file.flush()
+
+        with stream(write, hits=hits):
+            yield
+
+
+class _Recorder(events.Observer):
+    """Turns events into records."""
+
+    def __init__(self, sink: Sink, *, hits: bool) -> None:
+        self.sink = sink
+        self.hits = hits
+
+    def emit(self, kind: Kind, event: events.Event, name: str, **more: Any) -> None:
+        fields = {"seconds": getattr(event, "seconds", None), "bytes": None, "cache": None, "miss": None}
+        self.sink(
+            EventRecord(event=kind, name=name, time_us=event.time_ns // 1000, thread=event.thread, **(fields | more))
+        )
+
+    def trace_finished(self, event: events.TraceFinished, /) -> None:
+        self.emit("trace", event, event.name)
+
+    def pass_finished(self, event: events.PassFinished, /) -> None:
+        self.emit("pass", event, event.name)
+
+    def cache_looked(self, event: events.CacheLooked, /) -> None:
+        if event.hit:
+            if self.hits:
+                self.emit("lookup", event, event.name, cache="hit")
+            return
+        miss = Miss(event.name, event.reasons, event.source)
+        self.emit("lookup", event, event.name, cache="miss", miss=miss_record(miss))
+
+    def compilation_finished(self, event: events.CompilationFinished, /) -> None:
+        self.emit("compilation", event, event.name, cache=event.cache)
+
+    def execution_finished(self, event: events.ExecutionFinished, /) -> None:
+        self.emit("execution", event, event.name)
+
+    def transfer_finished(self, event: events.TransferFinished, /) -> None:
+        self.emit("transfer", event, event.direction, bytes=event.n_bytes)
+
+    def callback_ran(self, event: events.CallbackRan, /) -> None:
+        self.emit("callback", event, getattr(event.function, "__name__", type(event.function).__name__))
+
+    def tracer_leaked(self, event: events.TracerLeaked, /) -> None:
+        self.emit("leak", event, event.tracer.aval.text())

@@ -1,0 +1,86 @@
+"""The logarithm of the gamma function and its derivatives, and the Hurwitz zeta function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import MissingRule
+from pellucid.primitives.arithmetic import add, mul, neg
+from pellucid.primitives.families import FLOATING, Elementwise, constant_like
+from pellucid.tracing.trace import bind1
+
+
+def no_derivative(function: str, argument: str) -> Any:
+    """The tangent rule of an argument by which there is no known derivative: it raises MissingRule."""
+
+    def tangent(*_: Any) -> Any:
+        raise MissingRule(
+            f"{function} can't be differentiated by its argument {argument}.",
+            do=f"Use `lax.stop_gradient({argument})` if it is to count as a constant.",
+        )
+
+    return tangent
+
+
+def lgamma(x: Any) -> Any:
+    """Logarithm of the absolute value of the gamma function of `x`, element by element.
+
+    >>> lgamma(np.float32(1))
+    Array(0., dtype=float32)
+    """
+    return bind1(lgamma_p, x)
+
+
+def digamma(x: Any) -> Any:
+    """Derivative of the logarithm of the gamma function at `x`, element by element.
+
+    >>> digamma(np.float32(2)).round(4)
+    Array(0.4228, dtype=float32)
+    """
+    return bind1(digamma_p, x)
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """Derivative of order `m + 1` of the logarithm of the gamma function at `x`, element by element.
+
+    `m` has the dtype of `x`; there is no derivative by it.
+
+    >>> polygamma(np.float32(0), np.float32(2)).round(4)
+    Array(0.4228, dtype=float32)
+    """
+    return bind1(polygamma_p, m, x)
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """Hurwitz zeta function, the sum of 1 / (q + k)ˣ over k = 0, 1, …, element by element.
+
+    There is no derivative by `x`.
+
+    >>> zeta(np.float32(2), np.float32(1)).round(4)
+    Array(1.6449, dtype=float32)
+    """
+    return bind1(zeta_p, x, q)
+
+
+lgamma_p: Elementwise = Elementwise(
+    "lgamma", accepts=FLOATING, hlo="chlo.lgamma", tangents=(lambda t, y, x: mul(t, digamma(x)),)
+)
+digamma_p: Elementwise = Elementwise(
+    "digamma", accepts=FLOATING, hlo="chlo.digamma",
+    tangents=(lambda t, y, x: mul(t, polygamma(constant_like(x, 1), x)),),
+)  # fmt: skip
+polygamma_p: Elementwise = Elementwise(
+    "polygamma", accepts=FLOATING, hlo="chlo.polygamma",
+    tangents=(no_derivative("polygamma", "m"), lambda t, y, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x))),
+)  # fmt: skip
+zeta_p: Elementwise = Elementwise(
+    "zeta", accepts=FLOATING, hlo="chlo.zeta",
+    tangents=(
+        no_derivative("zeta", "x"),
+        lambda t, y, x, q: mul(t, neg(mul(x, zeta(add(x, constant_like(x, 1)), q)))),
+    ),
+)  # fmt: skip
+
+__all__ = ["digamma", "digamma_p", "lgamma", "lgamma_p", "no_derivative", "polygamma", "polygamma_p", "zeta", "zeta_p"]

@@ -1,0 +1,95 @@
+"""`debug_nans` and `debug_infs`."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid.base.errors import NonFiniteError
+
+jnp = pl.numpy
+SOURCE = Path(__file__).read_text().splitlines()
+LINE = 1 + next(i for i, line in enumerate(SOURCE) if line.endswith("# here"))
+ZERO = np.zeros(2, np.float32)
+
+
+def text(function, *arguments):
+    with pytest.raises(NonFiniteError) as caught:
+        function(*arguments)
+    return str(caught.value).splitlines()
+
+
+def test_a_jitted_function_names_equation_and_line():
+    @pl.jit
+    def function(x):
+        y = x + 1
+        z = jnp.log(x - 1)  # here
+        return y * z
+
+    assert np.isnan(function(ZERO)).all()
+    with pl.debug_nans():
+        assert text(function, ZERO) == [
+            "`function` gave a result with NaN in it.",
+            "  first made by `log`",
+            f"  in test_finite.py, line {LINE}: `z = jnp.log(x - 1)  # here`",
+            "  Turn off the option `debug_nans` to get the value nevertheless.",
+        ]
+        assert function(ZERO + 2).shape == (2,)
+    assert np.isnan(function(ZERO)).all()
+
+
+def test_the_equation_is_found_inside_inner_functions():
+    inner = pl.jit(lambda x: jnp.sqrt(x - 1) * 2)
+    function = pl.jit(lambda x: inner(x) + x)
+    with pl.debug_nans():
+        assert "  first made by `sqrt`" in text(function, ZERO)
+
+
+def test_eager_operations_are_looked_at():
+    x = pl.device_put(ZERO)
+    assert np.isnan(x / x).all()
+    with pl.debug_nans():
+        assert text(lambda: pl.lax.div(x, x))[0] == "`div` gave a result with NaN in it."
+        assert "test_finite.py" in text(lambda: x / x)[-2]
+    assert np.isnan(x / x).all()
+
+
+def test_infinities_are_another_option():
+    function = pl.jit(lambda x: 1 / x)
+    with pl.debug_nans():
+        assert np.isinf(function(ZERO)).all()
+    with pl.debug_infs():
+        lines = text(function, ZERO)
+        assert lines[0] == "`<lambda>` gave a result with infinity in it."
+        assert lines[-1] == "  Turn off the option `debug_infs` to get the value nevertheless."
+        assert np.isnan(pl.jit(lambda x: x * np.float32(np.nan))(ZERO)).all()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64", "float8_e4m3fn"])
+def test_every_inexact_dtype_is_looked_at(dtype):
+    bad = np.array([np.nan]).astype(getattr(ml_dtypes, dtype, None) or dtype)
+    function = pl.jit(lambda x: (x, 1))
+    with pl.debug_nans():
+        assert "NaN" in text(function, bad)[0]
+        assert function(np.ones(1, bad.dtype))[1].tolist() == 1
+
+
+def test_donated_arguments_can_t_be_run_again():
+    function = pl.jit(lambda x: x * np.float32(np.nan), donate_argnums=0)
+    with pl.debug_nans():
+        assert text(function, pl.device_put(ZERO))[1] == (
+            "  its arguments were donated, so it can't be run again to find where"
+        )
+
+
+def test_results_without_dtypes_pass():
+    with pl.debug_nans():
+        assert pl.jit(lambda x: (x > 0, x.astype(np.int32), None))(ZERO)[2] is None
+
+
+def test_intermediate_values_that_come_to_nothing_pass():
+    with pl.debug_nans():
+        function = pl.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))
+        assert function(ZERO).tolist() == [0, 0]

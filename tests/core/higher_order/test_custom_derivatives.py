@@ -1,0 +1,140 @@
+"""custom_jvp, custom_vjp and what is built on them."""
+
+import numpy as np
+import pytest
+from message_checks import check_message
+
+import pellucid
+from pellucid import custom_jvp, custom_vjp, grad, jit, jvp, lax, vmap
+from pellucid.base.errors import DerivativeRuleError
+from pellucid.custom_derivatives import (
+    CustomVJPPrimal,
+    SymbolicZero,
+    custom_vjp_primal_tree_values,
+    zero_from_primal,
+)
+
+
+def forward(rule):
+    f = custom_jvp(lambda x: x)
+    f.defjvp(rule)
+    return f
+
+
+def reverse(fwd, bwd):
+    f = custom_vjp(lambda d: d["a"])
+    f.defvjp(fwd, bwd)
+    return f
+
+
+def test_python_control_flow_works_outside_of_traces():
+    @custom_jvp
+    def f(x):
+        return x if x > 0 else -x
+
+    f.defjvp(lambda p, t: (f(*p), t[0] if p[0] > 0 else -t[0]))
+    assert float(grad(f)(-2.0)) == -1.0
+
+
+def test_rules_see_symbolic_zeros():
+    seen = []
+    f = custom_jvp(lambda x, y: x * y)
+
+    def rule(primals, tangents):
+        seen.append([isinstance(t, SymbolicZero) for t in tangents])
+        return f(*primals), tangents[0] * primals[1]
+
+    f.defjvp(rule, symbolic_zeros=True)
+    for g in (f, jit(f)):
+        assert float(grad(g)(2.0, 3.0)) == 3.0
+    assert vmap(grad(f))(np.ones(2), np.ones(2)).shape == (2,)
+    assert seen == [[False, True]] * 3
+    assert zero_from_primal(np.ones(2, np.float32), symbolic_zeros=True).shape == (2,)
+
+
+def test_forward_and_backward_functions_see_symbolic_zeros():
+    seen = []
+    f = custom_vjp(lambda x, y: (x * y, x))
+
+    def fwd(x, y):
+        seen.append((x.perturbed, y.perturbed))
+        x, y = custom_vjp_primal_tree_values((x, y))
+        return f(x, y), (x, y)
+
+    def bwd(residuals, cts):
+        seen.append(isinstance(cts[1], SymbolicZero))
+        return cts[0] * residuals[1], None
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    assert float(grad(lambda x: f(x, 3.0)[0])(2.0)) == 3.0
+    assert float(grad(lambda x: jit(f)(x, 3.0)[0])(2.0)) == 3.0
+    assert seen == [(True, False), True] * 2
+    assert CustomVJPPrimal(1, True) == CustomVJPPrimal(1, True)
+
+
+def test_defaults_keywords_and_methods():
+    class Layer:
+        @custom_jvp
+        def scale(self, x):
+            return x * 2.0
+
+    f = custom_jvp(lambda x, y=2.0: x * y)
+    f.defjvp(lambda p, t: (f(*p), t[0] * p[1] * 10.0))
+    assert float(grad(f)(1.0)) == 20.0
+    assert float(grad(lambda x: f(x, y=3.0))(1.0)) == 30.0
+    with pytest.raises(DerivativeRuleError):
+        Layer().scale(1.0)
+
+
+def test_arguments_that_are_not_differentiated_by_name():
+    f = custom_vjp(lambda x, mode: x if mode == "same" else -x, nondiff_argnames=("mode",))
+    f.defvjp(lambda x, mode: (x, None), lambda mode, _, g: (g * 5.0,))
+    assert float(grad(lambda x: f(x, "same"))(1.0)) == 5.0
+
+
+def test_rules_may_capture_arrays():
+    w = np.arange(3, dtype=np.float32)
+    f = custom_jvp(lambda x: x * w)
+    f.defjvp(lambda p, t: (f(*p), t[0] * (w + 1.0)))
+    loss = lambda x: lax.reduce_sum(f(x), (0,))
+    for g in (loss, jit(loss), lambda x: lax.scan(lambda c, _: (c + jit(loss)(x), None), 0.0, None, length=1)[0]):
+        np.testing.assert_array_equal(grad(g)(np.ones(3, np.float32)), w + 1.0)
+
+
+def test_batches_are_summed_for_arguments_that_have_none():
+    f = custom_vjp(lambda x, w: x * w)
+    f.defvjp(lambda x, w: (f(x, w), (x, w)), lambda r, g: (g * r[1], g * r[0]))
+    x = np.arange(3, dtype=np.float32)
+    loss = lambda w: lax.reduce_sum(vmap(f, in_axes=(0, None))(x, w), (0,))
+    assert float(grad(loss)(2.0)) == float(jit(grad(jit(loss)))(2.0)) == 3.0
+
+
+ERRORS = [
+    (lambda: custom_jvp(3), ["custom_jvp takes a function"]),
+    (lambda: custom_jvp(lambda x: x)(1.0), ["no derivative was given", "defjvp"]),
+    (lambda: grad(forward(lambda p, t: p[0]))(1.0), ["must return a pair (result, tangent)"]),
+    (lambda: grad(forward(lambda p, t: (p[0], t)))(1.0), ["structure of the result"]),
+    (lambda: grad(forward(lambda p, t: (p[0], np.ones(3))))(1.0), ["tangent: got f32[3], expected f32[]"]),
+    (lambda: grad(jit(forward(lambda p, t: ((p[0],), (t[0],)))))(1.0), ["another type than the function"]),
+    (lambda: custom_vjp(lambda x: x)(1.0), ["no derivative was given", "defvjp"]),
+    (lambda: grad(reverse(lambda d: d["a"], lambda r, g: g))({"a": 1.0}), ["must return a pair (result, residuals)"]),
+    (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: g))({"a": 1.0}), ["a tuple of cotangents", "`(ct,)`"]),
+    (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: (g,)))({"a": 1.0}), ["cotangents[0]", "structure"]),
+    (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: ({"a": np.ones(2)},)))({"a": 1.0}), ['cotangents[0]["a"]: got f32[2], expected f32[]']),
+    (lambda: grad(reverse(lambda d: ("a", None), lambda r, g: (g,)))({"a": 1.0}), ["not an array"]),
+    (lambda: jvp(reverse(lambda d: (d["a"], None), lambda r, g: ({"a": g},)), ({"a": 1.0},), ({"a": 1.0},)), ["forward-mode", "reverse derivative"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "fragments"), ERRORS)
+def test_errors_say_what_where_and_what_to_do(call, fragments):
+    check_message(call, TypeError, *fragments)
+
+
+def test_traced_values_as_settings_are_refused():
+    f = custom_vjp(lambda n, x: x * n, nondiff_argnums=(0,))
+    f.defvjp(lambda n, x: (x * n, None), lambda n, _, g: (g * n,))
+    assert float(grad(lambda x: f(3.0, x))(1.0)) == 3.0
+    check_message(
+        lambda: jit(lambda n: grad(lambda x: f(n, x))(1.0))(2.0), pellucid.base.errors.UnexpectedTracerError, "nondiff_argnums"
+    )

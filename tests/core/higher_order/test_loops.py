@@ -1,0 +1,139 @@
+"""scan, while_loop, fori_loop, map, associative_scan: what their programs look like, caching, messages."""
+
+import numpy as np
+import pytest
+from message_checks import check_message
+
+import pellucid
+from pellucid import grad, jit, lax, make_jaxpr
+
+XS = np.arange(3, dtype=np.float32)
+
+
+def equations(jaxpr, name):
+    return [e for e in jaxpr.jaxpr.equations if e.primitive.name == name]
+
+
+def test_bodies_are_traced_once_for_each_kind_of_arguments():
+    traced = []
+
+    def body(c, x):
+        traced.append(1)
+        return c + x, None
+
+    for _ in range(3):
+        lax.scan(body, np.float32(0), XS)
+    assert len(traced) == 1
+    lax.scan(body, np.float32(0), np.arange(4, dtype=np.float32))
+    assert len(traced) == 1
+    lax.scan(body, np.int32(0), np.arange(4))
+    assert len(traced) == 2
+
+
+def test_bodies_that_capture_traced_values_are_traced_again():
+    def body(c, x):
+        return c * body.w + x, None
+
+    def outer(w):
+        body.w = w
+        return lax.scan(body, w, XS)[0]
+
+    assert float(grad(outer)(2.0)) == 4 * 2.0**3 + 1
+    assert float(jit(outer)(2.0)) == float(outer(2.0)) == 2.0**4 + 2 + 2
+
+
+def test_residuals_that_do_not_change_are_computed_once():
+    f = lambda w: lax.scan(lambda c, x: (c * lax.sin(w) * x, None), w, XS)[0]
+    jaxpr = make_jaxpr(grad(f))(2.0)
+    forward, backward = equations(jaxpr, "scan")
+    assert len(equations(jaxpr, "sin")) == 1
+    inner = {e.primitive.name for scan in (forward, backward) for e in scan.params.jaxpr.equations}
+    assert not inner & {"sin", "cos"}
+
+
+def test_inputs_and_results_are_not_saved_twice():
+    f = lambda w: lax.reduce_sum(lax.scan(lambda c, x: (c * w, c * w), w, XS)[1], (0,))
+    forward, _ = equations(make_jaxpr(grad(f))(2.0), "scan")
+    assert len(forward.results) == 3  # the carry, the outputs, and the carries that the product needs
+
+
+def test_carries_that_nobody_uses_are_dropped():
+    f = jit(lambda x: lax.fori_loop(0, 3, lambda i, c: (c[0] * x, lax.sin(c[1])), (1.0, 2.0))[0])
+    assert "sine" not in f.lower(2.0).as_text()
+
+
+def test_loops_of_known_length_are_scans():
+    body = lambda i, v: v * 2.0
+    assert [e.primitive.name for e in make_jaxpr(lambda x: lax.fori_loop(0, 3, body, x))(1.0).equations] == ["scan"]
+    assert [e.primitive.name for e in make_jaxpr(lambda n: lax.fori_loop(0, n, body, 1.0))(3).equations] == ["while"]
+    assert float(lax.fori_loop(3, 0, body, 5.0)) == 5.0
+
+
+@pytest.mark.parametrize("unroll", [1, 2, 3, 4, 7, True, 0])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unrolling_changes_nothing(unroll, reverse):
+    step = lambda c, x: (c * 0.5 + x, c)
+    xs = np.arange(7, dtype=np.float32)
+    expected = lax.scan(step, 1.0, xs, reverse=reverse)
+    found = lax.scan(step, 1.0, xs, reverse=reverse, unroll=unroll)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-6)
+
+
+def test_trees_without_arrays():
+    assert lax.scan(lambda c, x: (c, None), None, None, length=2) == (None, None)
+    assert lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, None), (0, None))[1] is None
+
+
+def test_python_runs_while_jit_is_off():
+    with pellucid.disable_jit(True):
+        seen = []
+        lax.scan(lambda c, x: (seen.append(float(x)) or c, x), 0.0, XS, reverse=True)
+        assert seen == [2.0, 1.0, 0.0]
+        assert lax.while_loop(lambda x: bool(x < 10), lambda x: x * 2, 3) == 12
+        assert lax.fori_loop(0, 3, lambda i, v: v + i, 0) == 3
+
+
+def test_keys_of_results_follow_the_carry():
+    carry, ys = lax.scan(lambda c, x: ({"b": c["a"], "a": c["b"] + x}, {"y": x}), {"a": 0.0, "b": 1.0}, XS)
+    assert sorted(carry) == ["a", "b"]
+    np.testing.assert_array_equal(ys["y"], XS)
+
+
+ERRORS = [
+    (lambda: lax.scan(3, 0.0, XS), TypeError, ["scan takes a function"]),
+    (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, ["must return a pair (carry, y)"]),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0), ValueError, ["number of steps", "Give length"]),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0, (XS, np.ones(4))), ValueError, ["xs[0]: f32[3]", "xs[1]: f32[4]"]),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0, XS, length=4), ValueError, ["length: 4", "xs: f32[3]"]),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0, 1.0), ValueError, ["leading axis", "xs: f32[]"]),
+    (lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, XS), TypeError, ["carry: returned tuple of 2, taken a leaf"]),
+    (lambda: lax.scan(lambda c, x: ({"a": XS}, x), {"a": 0.0}, XS), TypeError, ["carry['a']: taken f32[], returned f32[3]", "Shapes"]),
+    (lambda: lax.scan(lambda c, x: ({"a": 1j * x}, x), {"a": np.float32(0)}, XS), TypeError, ["taken f32[], returned c64[]", "complex64"]),
+    (lambda: lax.scan(lambda c, x: (c, x), "a", XS), TypeError, ["init: str ('a')"]),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0, XS, unroll=-1), ValueError, ["unroll can't be negative"]),
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0, XS, unroll="a"), TypeError, ["unroll must be an int or a bool"]),
+    (lambda: jit(lambda n: lax.scan(lambda c, x: (c, x), 0.0, None, length=n))(3), TypeError, ["length that is known now", "fori_loop"]),
+    (lambda: lax.while_loop(lambda x: x, lambda x: x, 1.0), TypeError, ["scalar boolean", "returned f32[]"]),
+    (lambda: lax.while_loop(lambda x: (x, x), lambda x: x, 1.0), TypeError, ["scalar boolean"]),
+    (lambda: lax.while_loop(lambda x: x[0] < 3, lambda x: (x[0], XS), (0, 1)), TypeError, ["carry[1]: taken i32[], returned f32[3]"]),
+    (lambda: lax.fori_loop(0, 3.0, lambda i, v: v, 1.0), TypeError, ["scalar integer bounds", "upper: f32[]"]),
+    (lambda: lax.fori_loop(np.int32(0), np.uint8(3), lambda i, v: v, 1.0), TypeError, ["bounds of one dtype"]),
+    (lambda: jit(lambda n: lax.fori_loop(0, n, lambda i, v: v, 1.0, unroll=2))(3), ValueError, ["bounds are known now"]),
+    (lambda: grad(lambda x: jit(lambda n: lax.fori_loop(0, n, lambda i, v: v * x, 1.0))(3))(2.0), NotImplementedError, ["reverse mode", "`scan`"]),
+    (lambda: lax.map(lax.sin, 1.0), ValueError, ["leading axis"]),
+    (lambda: lax.map(lax.sin, XS, batch_size=0), ValueError, ["batch_size of at least 1"]),
+    (lambda: lax.associative_scan(lax.add, (XS, np.ones(4))), ValueError, ["elems[0]: f32[3]", "elems[1]: f32[4]"]),
+    (lambda: lax.associative_scan(lambda a, b: (a, b), XS), TypeError, ["the structure that it takes"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "fragments"), ERRORS)
+def test_errors_say_what_where_and_what_to_do(call, error, fragments):
+    check_message(call, error, *fragments)
+
+
+def test_values_that_escape_a_body_are_refused():
+    kept = []
+    lax.scan(lambda c, x: (kept.append(x) or c, None), 0.0, XS)
+    check_message(lambda: lax.sin(kept[0]), pellucid.base.errors.UnexpectedTracerError, "had ended")

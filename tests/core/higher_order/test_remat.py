@@ -1,0 +1,111 @@
+"""checkpoint: what is kept, what is computed again."""
+
+import numpy as np
+import pytest
+from message_checks import check_message
+
+import pellucid
+from pellucid import checkpoint, checkpoint_policies as policies, grad, jit, lax, make_jaxpr
+from pellucid.ad_checkpoint import checkpoint_name, print_saved_residuals
+from pellucid.transforms.residuals import saved_residuals
+
+W = np.full((2, 2), 0.5, np.float32)
+
+
+def layers(x, w):
+    h = lax.sin(lax.dot(x, w))
+    return lax.sin(lax.dot(checkpoint_name(h, "hidden"), w))
+
+
+def kept(f, *args):
+    return [text for _, text in saved_residuals(f, *args)]
+
+
+def test_only_arguments_are_kept():
+    assert kept(checkpoint(layers), W, W) == ["from the argument x", "from the argument w"]
+    assert len(kept(layers, W, W)) == 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "count", "fragment"),
+    [
+        (policies.dots_saveable, 4, "dot_general"),
+        (policies.dots_with_no_batch_dims_saveable, 4, "dot_general"),
+        (policies.save_only_these_names("hidden"), 3, "named 'hidden'"),
+        (policies.save_only_these_names("other"), 2, "argument"),
+        (policies.save_any_names_but_these("other"), 3, "named 'hidden'"),
+        (policies.save_any_names_but_these("hidden"), 2, "argument"),
+        (policies.nothing_saveable, 2, "argument"),
+        (policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("hidden")), 5, "named 'hidden'"),
+    ],
+)  # fmt: skip
+def test_policies_choose_what_is_kept(policy, count, fragment):
+    found = kept(checkpoint(layers, policy=policy), W, W)
+    assert len(found) == count
+    assert any(fragment in text for text in found)
+
+
+def test_policies_reach_into_calls():
+    f = checkpoint(lambda x, w: lax.sin(jit(layers)(x, w)), policy=policies.dots_saveable)
+    assert sum("dot_general" in text for text in kept(f, W, W)) == 2
+
+
+@pytest.mark.parametrize("policy", [None, *(p for p in vars(policies).values() if p.__class__.__name__ == "DotsSaveable"), policies.everything_saveable])
+def test_gradients_do_not_change(policy):
+    loss = lambda f: lambda x, w: lax.reduce_sum(f(x, w), (0, 1))
+    expected = grad(loss(layers), argnums=(0, 1))(W, W)
+    found = jit(grad(loss(checkpoint(layers, policy=policy)), argnums=(0, 1)))(W, W)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_the_compiler_may_share_only_if_it_is_allowed_to():
+    f = lambda **settings: jit(grad(checkpoint(lambda x: lax.sin(lax.sin(x)), **settings))).lower(2.0).as_text()
+    assert "optimization_barrier" in f()
+    assert "optimization_barrier" not in f(prevent_cse=False)
+
+
+def test_static_arguments():
+    f = checkpoint(lambda x, flag, *, n: x * n if flag else x, static_argnums=(1,), static_argnames=("n",))
+    assert float(grad(f)(2.0, True, n=3)) == 3.0
+    assert float(grad(f)(2.0, False, n=3)) == 1.0
+
+
+def test_residuals_are_printed_with_their_lines(capsys):
+    print_saved_residuals(lambda x: lax.sin(lax.sin(x)), 2.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("f32[] output of cos from") and "test_remat.py" in line for line in lines)
+
+
+def test_bodies_of_loops_keep_only_their_carries():
+    body = checkpoint(lambda c, x: (lax.sin(lax.sin(c * x)), None), prevent_cse=False)
+    jaxpr = make_jaxpr(grad(lambda c: lax.scan(body, c, np.arange(3.0))[0]))(1.0)
+    forward = next(e for e in jaxpr.equations if e.primitive.name == "scan")
+    assert len(forward.results) == 2
+
+
+ERRORS = [
+    (lambda: checkpoint(3), TypeError, ["checkpoint takes a function"]),
+    (lambda: checkpoint(lax.sin, concrete=True), NotImplementedError, ["`concrete`", "static_argnums"]),
+    (lambda: checkpoint(lambda x, y: x if y else -x)(1.0, True), TypeError, ["argument y", "checkpoint of", "static_argnums"]),
+    (lambda: grad(checkpoint(lax.sin, policy=lambda *_, **__: "yes"))(1.0), TypeError, ["a policy", "'yes'"]),
+    (lambda: checkpoint_name(1.0, 3), TypeError, ["takes a string"]),
+    (lambda: policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"], offload_src="device", offload_dst="pinned_host"),
+     ValueError, ["both: a"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "fragments"), ERRORS)
+def test_errors_say_what_where_and_what_to_do(call, error, fragments):
+    check_message(call, error, *fragments)
+
+
+def test_higher_derivatives_compute_again_too():
+    f = lambda x: lax.sin(lax.exp(0.3 * x))
+    plain, remat = f, checkpoint(f)
+    for _ in range(3):
+        plain, remat = grad(plain), grad(remat)
+        np.testing.assert_allclose(remat(0.7), plain(0.7), rtol=1e-5)
+    assert "remat2" in str(pellucid.make_jaxpr(remat)(0.7))

@@ -1,0 +1,84 @@
+"""Estimated costs of equations."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pellucid as pl
+import pytest
+from pellucid import lax
+from pellucid.introspect.costs import CostModel, has_count
+from pellucid.ir.primitive import registry
+
+F = np.float32
+
+
+def cost(function, *args):
+    return CostModel().program(pl.make_jaxpr(function)(*args).jaxpr)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "flops", "transcendentals"),
+    [
+        (lambda x: lax.add(x, x), [np.ones((3, 4), F)], 12, 0),
+        (lambda x: lax.exp(x), [np.ones((3, 4), F)], 0, 12),
+        (lambda x: lax.mul(x, x), [np.ones((3, 4), np.complex64)], 48, 0),
+        (lambda x: lax.integer_pow(x, 8), [np.ones(5, F)], 15, 0),
+        (lambda x: lax.integer_pow(x, 7), [np.ones(5, F)], 20, 0),
+        (lambda x: lax.integer_pow(x, -1), [np.ones(5, F)], 5, 0),
+        (lambda x: lax.reduce_sum(x, axes=(0,)), [np.ones((3, 4), F)], 8, 0),
+        (lambda x, y: lax.dot(x, y), [np.ones((3, 4), F), np.ones((4, 5), F)], 2 * 3 * 4 * 5, 0),
+        (lambda x, y: lax.batch_matmul(x, y), [np.ones((7, 3, 4), F), np.ones((7, 4, 5), F)], 7 * 120, 0),
+        (
+            lambda x, w: lax.conv(x, w, (1, 1), "SAME"),
+            [np.ones((2, 3, 8, 8), F), np.ones((5, 3, 3, 3), F)],
+            2 * (2 * 5 * 8 * 8) * 3 * 9, 0,
+        ),
+        (lambda x: lax.fft(x, "FFT", (8,)), [np.ones((2, 8), np.complex64)], 2 * 5 * 8 * 3, 0),
+        (lambda x: lax.fft(x, "RFFT", (8,)), [np.ones((2, 8), F)], 5 * 8 * 3, 0),
+        (lambda x: lax.sort(x), [np.ones(8, F)], 24, 0),
+        (lambda x: lax.reshape(x, (12,)), [np.ones((3, 4), F)], 0, 0),
+        (lambda x: lax.cumsum(x), [np.ones(8, F)], 16, 0),
+        (lambda x: lax.fori_loop(0, 4, lambda i, c: lax.sin(c), x), [np.ones(8, F)], None, 32),
+    ],
+)  # fmt: skip
+def test_operations_are_counted(function, args, flops, transcendentals):
+    found = cost(function, *args)
+    if flops is not None:
+        assert found.flops == flops
+    assert found.transcendentals == transcendentals
+
+
+def test_bytes_are_read_and_written_once():
+    x = np.ones((100, 4), F)
+    assert cost(lambda x: lax.add(x, x), x).bytes == 3 * 1600
+    assert cost(lambda x: lax.dynamic_slice(x, (0, 0), (2, 4)), x).bytes < 100
+    updated = cost(lambda x: lax.dynamic_update_slice(x, np.ones((2, 4), F), (0, 0)), x)
+    assert updated.bytes < 100
+
+
+def test_a_branch_costs_what_the_dearest_costs():
+    found = cost(lambda x: lax.cond(True, lambda x: lax.sin(x), lambda x: lax.add(x, x), x), np.ones(6, F))
+    assert (found.flops, found.transcendentals) == (6, 6)
+
+
+def test_what_cannot_be_known_is_none():
+    found = cost(lambda x: lax.while_loop(lambda c: lax.lt(c, 9.0), lambda c: lax.add(c, 1.0), x), F(0))
+    assert found == (None, None, None)
+
+
+NOT_COUNTED = {"pure_callback", "io_callback", "debug_callback", "debug_print", "ffi_call", "custom_partitioning"}
+"""Primitives that run what is not a program of arrays."""
+
+
+def test_every_first_order_primitive_is_counted():
+    for package in ("primitives", "linalg", "random", "parallel"):
+        try:
+            module = importlib.import_module(f"pellucid.{package}")
+        except ModuleNotFoundError:
+            continue
+        for entry in pkgutil.iter_modules(module.__path__):
+            importlib.import_module(f"{module.__name__}.{entry.name}")
+    ours = [p for p in registry.values() if type(p).__module__.startswith("pellucid.")]
+    missing = [p.name for p in ours if p.remember_types and not has_count(p.name)]
+    assert sorted(set(missing) - NOT_COUNTED) == []

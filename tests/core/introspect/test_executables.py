@@ -1,0 +1,153 @@
+"""Executables, memory, misses and events as records."""
+
+import json
+import sys
+
+import numpy as np
+import pellucid as pl
+import pytest
+from pellucid import introspect, lax
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.introspect.hlo_text import parse_instruction
+from pellucid.introspect.compiled import category_of
+
+
+def test_a_compiled_function_has_phases_cost_memory_and_kernels():
+    def f(x):
+        return lax.reduce_sum(lax.exp(lax.dot(x, x)), axes=(0, 1))
+
+    record = introspect.compiled(f, np.ones((16, 16), np.float32))
+    assert record.cache in ("miss", "disk")
+    phases = [phase.name for phase in record.phases]
+    assert phases[0] == "trace"
+    assert phases[-1] == "compile with XLA"
+    assert record.cost.flops >= 2 * 16**3
+    assert record.memory.argument_bytes == 1024
+    assert record.memory.output_bytes == 4
+    assert {kernel.category for kernel in record.kernels} <= {"fusion", "library", "copy", "other"}
+    jaxpr = introspect.program(f, np.ones((16, 16), np.float32))
+    covered = {i for kernel in record.kernels for i in kernel.equations}
+    assert len(covered) == len(jaxpr.equations.id)
+    in_program = set(record.program.equations.id)
+    assert all(kernel.hlo_equation in in_program for kernel in record.kernels)
+    assert json.dumps(record.to_dict())
+
+
+def test_a_stage_compiled_earlier_has_no_phases():
+    stage = pl.jit(lambda x: lax.sin(x)).lower(1.0).compile()
+    record = introspect.compiled(stage, with_program=False)
+    assert (record.cache, record.phases, record.program) == ("memory", [], None)
+    assert record.kernels
+
+
+def test_kernels_in_loops_are_found():
+    def f(x):
+        return lax.fori_loop(0, 3, lambda i, c: lax.sin(lax.mul(c, 2.0)), x)
+
+    record = introspect.compiled(f, np.ones(1000, np.float32))
+    assert any(kernel.flops == 1000 for kernel in record.kernels)
+
+
+def test_what_is_no_executable_is_refused():
+    with pytest.raises(ArgumentTypeError, match="compiled takes"):
+        introspect.compiled(3)
+
+
+@pytest.mark.parametrize(
+    ("line", "category"),
+    [
+        ("  %a = f32[] fusion(%b), kind=kLoop, calls=%c", "fusion"),
+        ("  %a = f32[2] all-reduce-start(%b), to_apply=%c", "collective"),
+        ('  %a = f32[2] custom-call(%b), custom_call_target="lapack_sgetrf_ffi"', "library"),
+        ('  %a = f32[2] custom-call(%b), custom_call_target="mine"', "custom"),
+        ("  %a = f32[2] copy(%b)", "copy"),
+        ("  %a = f32[2] dot(%b, %c), lhs_contracting_dims={0}", "library"),
+        ("  %a = f32[2] add(%b, %c)", "other"),
+    ],
+)
+def test_categories(line, category):
+    assert category_of(parse_instruction(line)) == category
+
+
+def test_memory_names_the_variables_that_hold_an_array():
+    x = lax.full((1000,), 1.0)
+    line = sys._getframe().f_lineno - 1
+    record = introspect.memory({"params": {"layer": [x]}, "alias": x, "_hidden": x, "Out": {3: x}})
+    [found] = [each for each in record.arrays if each.id == id(x)]
+    assert found.owners == ["params['layer'][0]", "alias"]
+    assert found.holders == ["Out[3]"]
+    assert (found.total_bytes, found.bytes_per_device, found.type) == (4000, 4000, "f32[1000]")
+    assert (found.source.rpartition("/")[2], found.line) == ("test_executables.py", line)
+    [device] = [d for d in record.devices if d.device_id == found.device_ids[0]]
+    assert device.in_use_bytes >= 4000
+    assert json.dumps(record.to_dict())
+
+
+def test_memory_says_what_the_last_error_holds():
+    def failing():
+        kept = lax.full((77,), 1.0)
+        assert kept is None
+
+    try:
+        failing()
+    except AssertionError as error:
+        sys.last_value = error
+    try:
+        record = introspect.memory({})
+        [found] = [each for each in record.arrays if each.type == "f32[77]"]
+        assert found.holders == ["sys.last_value: kept in failing"]
+    finally:
+        del sys.last_value
+
+
+def test_deleted_arrays_are_no_memory():
+    x = lax.full((123,), 1.0)
+    x.delete()
+    assert all(each.id != id(x) for each in introspect.memory({}).arrays)
+
+
+def test_misses_say_which_part_of_the_call_is_new():
+    @pl.jit
+    def f(x):
+        return lax.neg(x)
+
+    f(np.ones(3, np.float32))
+    f(np.ones(4, np.float32))
+    f(np.ones(4, np.int32))
+    first, second, third = introspect.misses(3)
+    assert [m.causes[0].part for m in (first, second, third)] == ["first_call", "shape", "dtype"]
+    cause = second.causes[0]
+    assert (cause.path, cause.before, cause.after) == ("x", "f32[3]", "f32[4]")
+    assert [m.entry_count for m in (first, second, third)] == [1, 2, 3]
+    assert first.function == "f"
+    assert first.source.lines[first.line - first.source.first_line].strip() == "f(np.ones(3, np.float32))"
+    assert {phase.name for phase in first.phases} == {"trace", "compile"}
+    assert introspect.misses(0) == []
+
+
+def test_events_become_records():
+    seen = []
+    function = pl.jit(lambda x: lax.sin(lax.add(x, 41.0)))
+    with introspect.stream(seen.append, hits=True):
+        function(1.0)
+        function.trace(1.0)
+    function(2.0)
+    kinds = [record.event for record in seen]
+    assert {"trace", "lookup", "pass", "compilation"} <= set(kinds)
+    lookups = [record for record in seen if record.event == "lookup"]
+    assert [record.cache for record in lookups] == ["miss", "hit"]
+    assert lookups[0].miss.causes[0].part == "first_call"
+    times = [record.time_us for record in seen]
+    assert times == sorted(times)
+    count = len(seen)
+    pl.jit(lambda x: lax.cos(lax.add(x, 43.0)))(1.0)
+    assert len(seen) == count
+
+
+def test_a_file_gets_one_line_for_each_event(tmp_path):
+    path = tmp_path / "events.jsonl"
+    with introspect.stream_to_file(str(path)):
+        pl.jit(lambda x: lax.tan(lax.add(x, 47.0)))(1.0)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert all(record["kind"] == "event" for record in records)
+    assert "compilation" in {record["event"] for record in records}
