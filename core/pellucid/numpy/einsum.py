@@ -10,7 +10,7 @@ import numpy as np
 import opt_einsum
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, convert
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
@@ -323,9 +323,9 @@ def einsum(
     Array([3., 3.], dtype=float32)
     """
     if out is not None:
-        raise ArgumentValueError("einsum can't write into `out`: arrays don't change.", do="Use the result.")
+        raise UnsupportedError("jnp.einsum can't write into `out`: arrays don't change.", do="Use the result.")
     if out_sharding is not None:
-        raise ArgumentValueError("einsum doesn't place its result.", do="Place it after the call.")
+        raise UnsupportedError("jnp.einsum doesn't place its result.", do="Place it after the call.")
     text, given = _given(subscripts, operands)
     shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(given)])
     notation, plan = _plan(text, shapes, _hashable(optimize))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.errors import ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, convert, promote_dtypes
@@ -232,7 +232,7 @@ def matmul(
     Array([1., 2.], dtype=float32)
     """
     if out_sharding is not None:
-        raise ArgumentValueError("jnp.matmul doesn't place its result.", do="Use `jnp.dot` or place it after the call.")
+        raise UnsupportedError("jnp.matmul doesn't place its result.", do="Use `jnp.dot` or place it after the call.")
     return _matmul(a, b, *_static("matmul", precision, preferred_element_type))
 
 
@@ -315,7 +315,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     (2, 3)
     """
     if out is not None:
-        raise ArgumentValueError("jnp.outer can't write into `out`: arrays don't change.", do="Use the result.")
+        raise UnsupportedError("jnp.outer can't write into `out`: arrays don't change.", do="Use the result.")
     return _outer(a, b)
 
 

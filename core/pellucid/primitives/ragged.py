@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -414,7 +414,7 @@ def ragged_dot_general(
     Array([1., 9.], dtype=float32)
     """
     if group_offset is not None:
-        raise ArgumentValueError("ragged_dot_general can't offset groups.", do="Pass group_offset=None.")
+        raise UnsupportedError("ragged_dot_general can't offset groups.", do="Pass group_offset=None.")
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise ArgumentTypeError(
             "ragged_dot_general needs RaggedDotDimensionNumbers.",
