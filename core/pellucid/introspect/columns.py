@@ -133,7 +133,7 @@ class ProgramColumns:
 
     def equation(
         self,
-        id: int,  # noqa: A002
+        id: int,
         primitive: str,
         operands: Sequence[int],
         results: Sequence[int],
@@ -152,7 +152,7 @@ class ProgramColumns:
         """
         if id in self._ids:
             origins = (*origins, id)
-            id = self._highest_id + 1  # noqa: A001
+            id = self._highest_id + 1
         self._ids.add(id)
         self._highest_id = max(self._highest_id, id)
         string, columns = self.string, self.equations

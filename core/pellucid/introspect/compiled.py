@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.events import CompilationFinished, Observer, PassFinished, TraceFinished, TraceStarted, observe
+from pellucid.base.events import (
+    CompilationFinished,
+    Observer,
+    PassFinished,
+    TraceFinished,
+    TraceStarted,
+    observe,
+)
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema

@@ -9,7 +9,6 @@ from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.costs import Cost, CostModel, bodies_of, cost_columns
-
 from pellucid.introspect.hlo import hlo_program
 from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
