@@ -26,6 +26,7 @@ from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import donation, platforms
+from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
@@ -36,6 +37,7 @@ from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
@@ -67,8 +69,8 @@ class Program:
 _SHARED_PROGRAMS = 128
 _SHARED_BYTES = 1 << 20
 """Programs that close over more than this aren't shared: they would keep the arrays of dropped functions."""
-_lock = threading.Lock()
-"""Held while what all jitted functions share is looked at or changed."""
+_lock = threading.RLock()
+"""Held while what all jitted functions share is looked at or changed; comparing keys may run user code."""
 _shared: OrderedDict[Any, Program] = OrderedDict()
 """Programs by the content of their functions, latest last: for functions that are defined again."""
 
@@ -365,6 +367,8 @@ def callable_of(jitted: Jitted, fun: Callable[..., Any]) -> Any:
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names:
         call = _with_named_static_arguments(jitted, call)
+    if spec.donated_nums or spec.donated_names:
+        call = _with_donated_arguments_deleted(jitted, call)
     functools.update_wrapper(call, fun)
     call.jitted = jitted
     call.trace = functools.partial(stages.trace, jitted)
@@ -386,3 +390,22 @@ def _with_named_static_arguments(jitted: Jitted, call: Callable[..., Any]) -> An
             raise
 
     return checked
+
+
+def _with_donated_arguments_deleted(jitted: Jitted, call: Callable[..., Any]) -> Any:
+    """`call`, after which donated arrays know that they are gone, and where.
+
+    To C++ they look alive, and a later call that gets one fails in XLA, with XLA's words.
+    """
+    spec = jitted.spec
+
+    def donating(*args: Any, **kwargs: Any) -> Any:
+        results = call(*args, **kwargs)
+        given = [args[n] for n in spec.donated_nums if n < len(args)]
+        given += [kwargs[name] for name in spec.donated_names if name in kwargs]
+        for leaf in flatten(given)[0]:
+            if type(leaf) is ArrayImpl and leaf.is_deleted():
+                note_donated(leaf, spec.name)
+        return results
+
+    return donating

@@ -53,7 +53,7 @@ class Update(NamedTuple):
 
 def updated(x: Any, index: Any, values: Any, update: Update) -> Any:
     """`x` updated at `index` by one compiled call, or by equations under a trace."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     found = parsed(index, aval.shape)
     if values is not None:
         values = values if is_array_like(values) else asarray(values)
@@ -121,7 +121,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
         )
     else:
         result = update.operation(flagged, places.indices, values, numbers, **promises)
-    result = convert(result, type_of(result), original.dtype, original.weak_type)  # type: ignore[arg-type]
+    result = convert(result, type_of(result), original.dtype, original.weak_type)
     return squeeze(result, index.flags) if index.flags else result
 
 
@@ -142,7 +142,7 @@ def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
     shape = list(places.shape)
     for axis in new_axes:
         shape.insert(axis, 1)
-    aval: Any = type_of(values)
+    aval = type_of(values)
     trailing = shape[len(shape) - aval.ndim :] if aval.ndim <= len(shape) else None
     if trailing is None or any(a not in (1, b) for a, b in zip(aval.shape, trailing, strict=True)):
         raise ShapeError(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.primitive import Primitive
@@ -70,7 +69,7 @@ def aligned_at_one_dim(
     aligned = []
     for x, dim in zip(operands, dims, strict=True):
         if dim is None:
-            aval: Any = type_of(x)
+            aval = type_of(x)
             shape = inserted(aval.shape, target, axis.size)
             aligned.append(broadcast_in_dim(x, shape, [i + (i >= target) for i in range(aval.ndim)]))
         else:
@@ -129,7 +128,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     Array([0, 1, 0, 1, 2], dtype=int32)
     """
     arrays = _listed(operands, "concatenate")
-    if len(arrays) == 1 and 0 <= operator.index(dimension) < type_of(arrays[0]).ndim:  # type: ignore[attr-defined]
+    if len(arrays) == 1 and 0 <= operator.index(dimension) < type_of(arrays[0]).ndim:
         return arrays[0]
     return bind1(concatenate_p, *arrays, params=ConcatenateParams(operator.index(dimension)))
 
@@ -190,7 +189,7 @@ def stack(operands: Any, axis: int = 0) -> Any:
     arrays = _listed(operands, "stack")
     if not arrays:
         raise ArgumentValueError("stack needs at least one array.")
-    ndim = type_of(arrays[0]).ndim  # type: ignore[attr-defined]
+    ndim = type_of(arrays[0]).ndim
     return bind1(stack_p, *arrays, params=StackParams(canonical_axis(axis, ndim + 1)))
 
 
@@ -279,7 +278,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     [(2,), (3,)]
     """
     params = SplitParams(
-        canonical_axis(axis, type_of(operand).ndim),  # type: ignore[attr-defined]
+        canonical_axis(axis, type_of(operand).ndim),
         tuple(map(operator.index, sizes)),
     )
     return list(bind(split_p, operand, params=params))
@@ -329,7 +328,7 @@ def unstack(x: Any, axis: int = 0) -> list[Any]:
     >>> [row.tolist() for row in unstack(np.eye(2, dtype=np.int32))]
     [[1, 0], [0, 1]]
     """
-    axis = canonical_axis(axis, type_of(x).ndim)  # type: ignore[attr-defined]
+    axis = canonical_axis(axis, type_of(x).ndim)
     return list(bind(unstack_p, x, params=UnstackParams(axis)))
 
 
@@ -399,7 +398,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     >>> collapse(np.zeros((2, 3, 4)), 1).shape
     (2, 12)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if stop < start:
         raise ArgumentValueError(

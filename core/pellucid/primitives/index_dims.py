@@ -220,7 +220,7 @@ def check_scatter(
 # Batching -----------------------------------------------------------------------------------------
 
 
-def with_batched_windows(numbers: Any, ndim: int, windows_ndim: int, dim: int) -> tuple[Any, int]:
+def with_batched_windows(numbers: Any, ndim: int, windows_ndim: int, dim: Any) -> tuple[Any, int]:
     """`numbers` when the operand has a batch axis at `dim` and the indices none: windows reach over all of it.
 
     `ndim` and `windows_ndim` are those of one element of the batch. Also the batch axis of the windows' array.

@@ -64,10 +64,10 @@ class Slice(Movement):
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
-        limits, starts, strides = params
+        _limits, starts, strides = params
         config = []
         for i, (start, size, taken) in enumerate(
-            zip(starts, aval.shape, type_of(cotangent).shape, strict=True)  # type: ignore[attr-defined]
+            zip(starts, aval.shape, type_of(cotangent).shape, strict=True)
         ):
             step = 1 if strides is None else strides[i]
             span = (taken - 1) * step + 1 if taken else 0
@@ -99,7 +99,7 @@ class Slice(Movement):
 slice_p = Slice()
 
 
-def inserted(values: tuple[Any, ...], position: int, value: Any) -> tuple[Any, ...]:
+def inserted(values: tuple[Any, ...], position: Any, value: Any) -> tuple[Any, ...]:
     """`values` with `value` at `position`."""
     return (*values[:position], value, *values[position:])
 
@@ -174,10 +174,10 @@ class Pad(JointlyLinear):
     def _unpadded(self, cotangent: Any, params: PadParams) -> Any:
         """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
         config = params.padding_config
-        zero = np.zeros((), type_of(cotangent).dtype)  # type: ignore[attr-defined]
+        zero = np.zeros((), type_of(cotangent).dtype)
         cut = pad(cotangent, zero, [(-low, -high, 0) for low, high, _ in config])
         strides = [interior + 1 for _, _, interior in config]
-        shape = type_of(cut).shape  # type: ignore[attr-defined]
+        shape = type_of(cut).shape
         return cut if set(strides) <= {1} else slice(cut, (0,) * len(shape), shape, strides)
 
     def batch(
@@ -186,16 +186,16 @@ class Pad(JointlyLinear):
         (x, value), (x_dim, value_dim) = operands, dims
         config = params.padding_config
         if value_dim is None:
-            return [pad(x, value, inserted(config, x_dim, (0, 0, 0)))], [x_dim]  # type: ignore[arg-type]
-        aval: Any = type_of(x)
+            return [pad(x, value, inserted(config, x_dim, (0, 0, 0)))], [x_dim]
+        aval = type_of(x)
         if x_dim is None:
             x_dim = 0
             x = broadcast_in_dim(x, (axis.size, *aval.shape), range(1, aval.ndim + 1))
             aval = type_of(x)
         config = inserted(config, x_dim, (0, 0, 0))
         padded = pad(x, np.zeros((), aval.dtype), config)
-        shape = type_of(padded).shape  # type: ignore[attr-defined]
-        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)  # noqa: FBT003
+        shape = type_of(padded).shape
+        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)
         values = broadcast_in_dim(value, shape, (x_dim,))
         return [select_n(kept, values, padded)], [x_dim]
 
@@ -214,7 +214,7 @@ pad_p = Pad()
 
 def _total(x: Any) -> Any:
     """The sum of all elements of `x`."""
-    return reduce_sum(x, range(type_of(x).ndim))  # type: ignore[attr-defined]
+    return reduce_sum(x, range(type_of(x).ndim))
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -227,12 +227,12 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     >>> pad(np.arange(1, 4), 0, [(1, 0, 1)])
     Array([0, 1, 0, 2, 0, 3], dtype=int32)
     """
-    config = tuple([tuple(map(operator.index, entry)) for entry in padding_config])
+    config: Any = tuple([tuple(map(operator.index, entry)) for entry in padding_config])
     if any(len(entry) != 3 for entry in config):
         raise ArgumentValueError(
             "pad needs (low, high, interior) for each dimension.", got=f"padding_config: {config}"
         )
-    return bind1(pad_p, operand, padding_value, params=PadParams(config))  # type: ignore[arg-type]
+    return bind1(pad_p, operand, padding_value, params=PadParams(config))
 
 
 __all__ = ["pad", "pad_p", "slice", "slice_p"]

@@ -135,7 +135,7 @@ def device_put(
     *,
     src: Any = None,
     donate: bool | Any = False,
-    may_alias: bool | None | Any = None,
+    may_alias: bool | Any | None = None,
 ) -> Any:
     """`x`, a tree of arrays, on a device, laid out as a sharding, or in a memory space.
 

@@ -15,14 +15,18 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, IndexingError, 
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
-from pellucid.primitives.arithmetic import add
+from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.gather import GatherParams, ScatterParams, gather_p
-from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p
+from pellucid.primitives.index_dims import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis, squeeze
 from pellucid.primitives.padding import inserted, slice
@@ -43,7 +47,7 @@ def slice_in_dim(
     >>> slice_in_dim(np.arange(5), 1, -1)
     Array([1, 2, 3], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     size = shape[axis]
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
@@ -64,7 +68,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     >>> index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     index, size = operator.index(index), shape[axis]
     if not -size <= index < size:
@@ -75,6 +79,32 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     index = _from_front(index, size)
     window = slice_in_dim(operand, index, index + 1, axis=axis)
     return window if keepdims else squeeze(window, (axis,))
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The parts of `src` at indices along several `axes`: part `n` is at `idxs[k][n]` along `axes[k]`.
+
+    `idxs` are vectors of integers, of one length, which becomes the first dimension of the result; indices count
+    around the end of their axis as often as needed.
+
+    >>> index_take(np.arange(6).reshape(2, 3), (np.array([1, 0]), np.array([-1, 4])), (0, 1))
+    Array([5, 1], dtype=int32)
+    """
+    shape = type_of(src).shape
+    places = [canonical_axis(axis, len(shape)) for axis in axes]
+    columns = [
+        broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))
+        for index, axis in zip(idxs, places, strict=True)
+    ]
+    offsets = tuple(range(1, 1 + len(shape) - len(places)))
+    numbers = GatherDimensionNumbers(offsets, tuple(sorted(places)), tuple(places))
+    sizes = [1 if axis in places else size for axis, size in enumerate(shape)]
+    return gather(src, concatenate(columns, 1), numbers, sizes)
+
+
+def _within(index: Any, size: int) -> Any:
+    """`index` modulo `size`."""
+    return wrapped(rem(index, type_of(index).dtype.type(size)), size)
 
 
 # Where a window begins ----------------------------------------------------------------------------
@@ -100,7 +130,7 @@ def start_scalars(
         )
     avals: list[Any] = [type_of(s) for s in starts]
     given = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
-    dtype = given.pop() if given else type_of(0).dtype  # type: ignore[attr-defined]
+    dtype = given.pop() if given else type_of(0).dtype
     if given or kind_of(dtype) not in ("signed", "unsigned") or any(a.shape for a in avals):
         raise DtypeError(
             f"{name} needs integer scalars of one dtype as start indices.",
@@ -117,7 +147,7 @@ def start_scalars(
 def _listed_starts(name: str, start_indices: Any) -> list[Any]:
     if isinstance(start_indices, (list, tuple)):
         return list(start_indices)
-    aval: Any = type_of(start_indices)
+    aval = type_of(start_indices)
     if aval.ndim != 1:
         raise ShapeError(f"{name} needs a sequence of start indices.", got=f"got {aval.text()}")
     return [index_in_dim(start_indices, i, keepdims=False) for i in range(aval.shape[0])]
@@ -139,7 +169,7 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
 
 def wrapped(index: Any, size: int) -> Any:
     """`index`, an array of integers, with `size` added where it is negative."""
-    dtype = type_of(index).dtype  # type: ignore[attr-defined]
+    dtype = type_of(index).dtype
     if kind_of(dtype) == "unsigned":
         return index
     if size > np.iinfo(dtype).max:
@@ -171,7 +201,7 @@ def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchD
 
 def _first(starts: Sequence[Any]) -> Any:
     """The start index 0, of the dtype of `starts`."""
-    return type_of(starts[0]).dtype.type(0)  # type: ignore[attr-defined]
+    return type_of(starts[0]).dtype.type(0)
 
 
 # dynamic_slice ------------------------------------------------------------------------------------
@@ -208,13 +238,13 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         (x, *starts), (dim, *start_dims) = operands, dims
         sizes = params.slice_sizes
         if all(d is None for d in start_dims):
-            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))  # type: ignore[arg-type]
-            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))  # type: ignore[arg-type]
+            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))
+            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))
             return [bind1(self, x, *everywhere, params=batched)], [dim]
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(sizes)))
         windows = GatherDimensionNumbers(offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes)
-        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)  # noqa: FBT003
+        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)
         return gather_p.batch(axis, (x, indices), (dim, indices_dim), gathered)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: DynamicSliceParams) -> Sequence[Any]:
@@ -249,7 +279,7 @@ def dynamic_slice(
     >>> dynamic_slice(np.arange(5), (4,), (2,))
     Array([3, 4], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     starts = start_scalars("dynamic_slice", shape, start_indices, allow_negative_indices)
     params = DynamicSliceParams(tuple(map(operator.index, slice_sizes)))
     return bind1(dynamic_slice_p, operand, *starts, params=params)
@@ -263,7 +293,7 @@ def dynamic_slice_in_dim(
     >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     sizes = list(shape)
     sizes[axis] = operator.index(slice_size)
@@ -336,7 +366,7 @@ class DynamicUpdateSlice(Primitive[NoParams]):
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(starts)))
         windows = ScatterDimensionNumbers(axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes)
-        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)  # noqa: FBT003
+        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)
         return scatter_p.batch(axis, (x, indices, update), (dim, indices_dim, update_dim), scattered)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: NoParams) -> Sequence[Any]:
@@ -359,7 +389,7 @@ def dynamic_update_slice(
     >>> dynamic_update_slice(np.zeros(4, np.int32), np.array([1, 2], np.int32), (3,))
     Array([0, 0, 1, 2], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     starts = start_scalars("dynamic_update_slice", shape, start_indices, allow_negative_indices)
     return bind1(dynamic_update_slice_p, operand, update, *starts)
 
@@ -372,7 +402,7 @@ def dynamic_update_slice_in_dim(
     >>> dynamic_update_slice_in_dim(np.zeros(4, np.int32), np.array([1, 2], np.int32), 1, 0)
     Array([0, 1, 2, 0], dtype=int32)
     """
-    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    ndim = type_of(operand).ndim
     starts, wraps = _along(canonical_axis(axis, ndim), ndim, start_index, allow_negative_indices)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=wraps)
 
@@ -385,9 +415,9 @@ def dynamic_update_index_in_dim(
     >>> dynamic_update_index_in_dim(np.zeros(3, np.int32), np.int32(1), -1, 0)
     Array([0, 0, 1], dtype=int32)
     """
-    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    ndim = type_of(operand).ndim
     axis = canonical_axis(axis, ndim)
-    if type_of(update).ndim != ndim:  # type: ignore[attr-defined]
+    if type_of(update).ndim != ndim:
         update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
@@ -397,5 +427,5 @@ def dynamic_update_index_in_dim(
 __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p",
-    "index_in_dim", "slice_in_dim",
+    "index_in_dim", "index_take", "slice_in_dim",
 ]  # fmt: skip

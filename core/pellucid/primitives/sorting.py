@@ -21,7 +21,17 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.gather import gather
 from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
-from pellucid.primitives.logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
+from pellucid.primitives.logical import (
+    bitwise_and,
+    bitwise_or,
+    eq,
+    eq_to_p,
+    gt,
+    lt,
+    lt_to_p,
+    ne,
+    select_n,
+)
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind, bind1
@@ -33,13 +43,13 @@ _INT32 = np.dtype(np.int32)
 
 def taken_along(x: Any, indices: Any, axis: int) -> Any:
     """The elements of `x` at `indices`, which are positions along `axis`; the other axes go side by side."""
-    ndim = type_of(x).ndim  # type: ignore[attr-defined]
+    ndim = type_of(x).ndim
     others = tuple([i for i in range(ndim) if i != axis])
     numbers = GatherDimensionNumbers(
         offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
         operand_batching_dims=others, start_indices_batching_dims=others,
     )  # fmt: skip
-    sizes = [min(1, size) for size in type_of(x).shape]  # type: ignore[attr-defined]
+    sizes = [min(1, size) for size in type_of(x).shape]
     return gather(
         x, expand_dims(indices, (ndim,)), numbers, sizes, mode=GatherScatterMode.PROMISE_IN_BOUNDS
     )
@@ -67,7 +77,7 @@ class Sort(Primitive[SortParams]):
 
     def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams) -> tuple[Any, Any]:
         dimension = params.dimension
-        positions = broadcasted_iota(np.dtype(np.uint32), type_of(primals[0]).shape, dimension)  # type: ignore[attr-defined]
+        positions = broadcasted_iota(np.dtype(np.uint32), type_of(primals[0]).shape, dimension)
         *results, order = bind(self, *primals, positions, params=params)
         return results, [
             t if type(t) is Zero else taken_along(t, order, dimension) for t in tangents
@@ -100,7 +110,7 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
         keys = [key for x, y in pairs for key in zip(_ordered_parts(x), _ordered_parts(y), strict=True)]
         result: Any = None
         for x, y in reversed(keys):
-            floating = kind_of(type_of(x).dtype) == "floating"  # type: ignore[attr-defined]
+            floating = kind_of(type_of(x).dtype) == "floating"
             less = bind1(lt_to_p, x, y) if floating else lt(x, y)
             if result is not None:
                 equal = bind1(eq_to_p, x, y) if floating else eq(x, y)
@@ -114,7 +124,7 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
 
 def _ordered_parts(x: Any) -> list[Any]:
     """Real numbers, with one zero and one NaN only, by whose total order `x` is ordered."""
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     match kind_of(dtype):
         case "complex":
             return [*_ordered_parts(real(x)), *_ordered_parts(imag(x))]
@@ -144,7 +154,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         raise ArgumentValueError(
             f"sort needs between 1 and {len(operand)} keys, the number of arrays, got num_keys={num_keys}."
         )
-    dimension = canonical_axis(dimension, type_of(operand[0]).ndim)  # type: ignore[attr-defined]
+    dimension = canonical_axis(dimension, type_of(operand[0]).ndim)
     return tuple(bind(sort_p, *operand, params=SortParams(dimension, bool(is_stable), num_keys)))
 
 
@@ -178,7 +188,7 @@ class Greatest(Primitive[Any]):
         return [shaped_array(shape, x.dtype, x.weak_type), shaped_array(shape, _INT32, x.weak_type)]
 
     def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
-        axis = self.axis_of(params, type_of(primals[0]).ndim)  # type: ignore[attr-defined]
+        axis = self.axis_of(params, type_of(primals[0]).ndim)
         values, positions = bind(self, *primals, params=params)
         zero = Zero(type_of(positions).tangent())
         return [values, positions], [taken_along(tangents[0], positions, axis), zero]
@@ -187,7 +197,7 @@ class Greatest(Primitive[Any]):
         self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
-        compared = self.axis_of(params, type_of(operands[0]).ndim - 1)  # type: ignore[attr-defined]
+        compared = self.axis_of(params, type_of(operands[0]).ndim - 1)
         batched = self.with_axis(params, compared + (dim <= compared))
         return bind(self, *operands, params=batched), [dim, dim]
 
@@ -247,7 +257,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     >>> top_k(np.array([1, 3, 2]), 2)
     (Array([3, 2], dtype=int32), Array([1, 2], dtype=int32))
     """
-    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    ndim = type_of(operand).ndim
     params = TopKParams(canonical_axis(axis, ndim), operator.index(k))
     values, positions = bind(top_k_p, operand, params=params)
     return values, positions
@@ -287,7 +297,7 @@ class ApproxTopK(Greatest):
         if params.aggregate_to_topk:
             return self.results(x, axis, k)
         size = approx_top_k_sizes(
-            x.shape[axis], x.ndim, k, params.recall_target, False, params.reduction_input_size_override  # noqa: FBT003
+            x.shape[axis], x.ndim, k, params.recall_target, False, params.reduction_input_size_override
         )[0]
         return self.results(x, axis, size)
 
@@ -349,7 +359,7 @@ def approx_max_k(
     >>> approx_max_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([3., 2.], dtype=float32)
     """
-    return _approx(operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk)  # noqa: FBT003
+    return _approx(operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk)
 
 
 def approx_min_k(
@@ -367,7 +377,7 @@ def approx_min_k(
     >>> approx_min_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([1., 2.], dtype=float32)
     """
-    return _approx(operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk)  # noqa: FBT003
+    return _approx(operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk)
 
 
 def _approx(

@@ -32,6 +32,7 @@ from pellucid.runtime.array import (
     check_not_deleted,
     default_sharding,
     is_exported,
+    note_donated,
     share_memory,
 )
 from pellucid.runtime.failures import runtime_error
@@ -270,7 +271,7 @@ def put_leaf(
         if donate and not is_exported(x):
             donation.note_put(x.aval, capture())
             result.block_until_ready()  # the copy reads what is deleted next
-            x.delete()
+            note_donated(x, "device_put")
     return result
 
 
@@ -346,7 +347,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 
     Each leaf's first dimension numbers the devices.
 
-    >>> device_put_sharded([np.zeros(2, np.float32)], [pl.devices()[0]]).shape
+    >>> device_put_sharded([np.zeros(2, np.float32)], [device_put(0).device]).shape
     (1, 2)
     """
     if not isinstance(shards, Sequence) or isinstance(shards, str):
@@ -376,7 +377,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     """The tree `x` of arrays, copied to each of `devices`; a new first dimension numbers the copies.
 
-    >>> device_put_replicated(np.float32(3.0), [pl.devices()[0]])
+    >>> device_put_replicated(np.float32(3.0), [device_put(0).device])
     Array([3.], dtype=float32)
     """
     if not devices:

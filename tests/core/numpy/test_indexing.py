@@ -11,7 +11,13 @@ from hypothesis import given, settings, strategies as st
 import pellucid
 import pellucid.numpy as jnp
 from pellucid.base.dtypes import ExtendedDType, prng_key
-from pellucid.base.errors import ArgumentTypeError, IndexingError, MissingRule, NonConcreteBooleanIndexError, ShapeError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    IndexingError,
+    MissingRule,
+    NonConcreteBooleanIndexError,
+    ShapeError,
+)
 from pellucid.base.events import CompilationFinished, Observer
 from pellucid.ir.avals import shaped_array
 from pellucid.lowering.module import ModuleOptions, lower_module
@@ -208,6 +214,14 @@ def test_integer_scalars_of_any_kind_are_indices() -> None:
         np.testing.assert_array_equal(np.asarray(x[index]), X[2])
 
 
+def test_integers_that_no_index_dtype_holds_are_out_of_bounds() -> None:
+    x = jnp.asarray(X)
+    np.testing.assert_array_equal(np.asarray(pellucid.jit(lambda x: x[2**40])(x)), X[-1])
+    np.testing.assert_array_equal(np.asarray(pellucid.jit(lambda x: x.at[2**40].set(0))(x)), X)
+    with pytest.raises(OverflowError):
+        x[2**40]
+
+
 def test_arrays_of_keys_are_indexed_and_updated() -> None:
     keys = shaped_array((4, 3), ExtendedDType("key<fry>", prng_key, np.dtype(np.uint32), (2,)))
     row = shaped_array((3,), keys.dtype)
@@ -237,12 +251,12 @@ def test_arrays_of_keys_are_indexed_and_updated() -> None:
         (lambda x: x[[0, 1]], IndexingError, "a list can't be an index"),
         (lambda x: x[0, 0, 0, 0], IndexingError, "the array has 3 dimensions, but 4 were indexed"),
         (lambda x: x[np.zeros(3, bool)], IndexingError, r"a mask needs the shape .* \(5,\)"),
-        (lambda x: pellucid.jit(lambda x: x[x > 0])(x), NonConcreteBooleanIndexError, "jnp.where"),
+        (pellucid.jit(lambda x: x[x > 0]), NonConcreteBooleanIndexError, "jnp.where"),
         (lambda x: pellucid.jit(lambda x, i: x[i:])(x, 1), IndexingError, "lax.dynamic_slice"),
         (lambda x: x.at[0].set(np.ones((2, 2))), ShapeError, r"shape \(2, 2\) don't fit into .* \(4, 3\)"),
         (lambda x: x.__setitem__(0, 1.0), ArgumentTypeError, r"x.at\[index\].set"),
         (lambda x: x[:0][np.array([1])], IndexingError, "no elements along axis 0"),
-        (lambda x: pellucid.grad(lambda x: x.at[np.array([0, 0])].apply(lambda e: e).sum())(x), MissingRule, "unique"),
+        (pellucid.grad(lambda x: x.at[np.array([0, 0])].apply(lambda e: e).sum()), MissingRule, "unique"),
     ],
 )
 def test_messages_say_what_to_do(call, kind, text) -> None:

@@ -10,7 +10,7 @@ KEYS = values([[1, 0, 1, 0], [2, 1, 1, 2], [0, 0, 0, 0]])
 DTYPES = ("bfloat16", "float16", "int8", "uint32", "bool", "float64", "int32")
 
 samples = [
-    Sample("lax.sort(x)", (array((3, 5)),), lambda x: np.sort(x)),
+    Sample("lax.sort(x)", (array((3, 5)),), np.sort),
     Sample("lax.sort(x, 0)", (array((5, 2)),), lambda x: np.sort(x, 0)),
     Sample("lax.sort(x, 1)", (array((2, 4, 1, 2)),)),
     Sample("lax.sort(x)", (array((0,)),)),
