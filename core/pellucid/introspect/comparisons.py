@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.base.errors import ArgumentValueError
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, make_jaxpr
-from pellucid.introspect.lineage import Made
+from pellucid.introspect.lineage import Made, equations_by_id
 from pellucid.introspect.links import link, link_siblings
 from pellucid.introspect.program import jaxpr_record, name_of, program
 from pellucid.introspect.schema import (
@@ -18,7 +18,6 @@ from pellucid.introspect.schema import (
     LinkRecord,
     ProgramRecord,
 )
-from pellucid.introspect.stablehlo import equations_by_id
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.ir.rules import BatchAxis

@@ -19,8 +19,8 @@ from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
 from pellucid.introspect.hlo import HloReading, read_hlo
 from pellucid.introspect.hlo_text import Computation, Instruction
+from pellucid.introspect.lineage import equation_ids
 from pellucid.introspect.op_costs import is_free
-from pellucid.introspect.stablehlo import equation_ids
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 

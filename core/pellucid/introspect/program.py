@@ -92,7 +92,6 @@ class _JaxprWriter:
         self.bodies: dict[Jaxpr, int] = {}
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
-        self.scopes: dict[int, int] = {}
         self.cost_rows: list[Cost] = []
         self.equation_index: dict[Equation, int] = {}
 
@@ -162,21 +161,13 @@ class _JaxprWriter:
             results,
             shown_params(equation),
             [(self.bodies[b.jaxpr], b.role, b.trips) for b in bodies],
-            self.scope(equation.scope),
+            self.columns.scope_of(equation.scope),
             span,
             ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
             transformation_of(equation) or (self.made.by if equation.lineage is not None else ""),
             [e.id for e in origins_of(equation, self.made.base)],
         )
         self.cost_rows.append(self.costs.equation(equation))
-
-    def scope(self, stack: Any) -> int:
-        if stack is None:
-            return -1
-        found = self.scopes.get(id(stack))  # stacks are long; the program keeps them alive
-        if found is None:
-            found = self.scopes[id(stack)] = self.columns.scope(stack.path())
-        return found
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
         """The user's names for results of equations.
