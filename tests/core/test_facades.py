@@ -52,6 +52,7 @@ def test_submodules_load_when_they_are_first_used():
 
 def test_errors_are_caught_by_the_names_of_the_reference():
     import numpy as np
+
     import pellucid as pl
     from pellucid import errors, lax
 

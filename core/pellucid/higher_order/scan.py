@@ -148,7 +148,6 @@ class Scan(Primitive[ScanParams]):
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         consts, carry, xs = params.split(operands)
         const_dims, carry_dims, xs_dims = params.split(dims)
-        xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in zip(xs, xs_dims, strict=True)]
         inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
         n = params.num_carry
         batched = [d is not None for d in carry_dims]
@@ -160,6 +159,7 @@ class Scan(Primitive[ScanParams]):
                 break
             batched = [d is not None for d in out_dims[:n]]
         carry = [brought_to(axis, x, d, 0) if b else x for x, d, b in zip(carry, carry_dims, batched, strict=True)]
+        xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in zip(xs, xs_dims, strict=True)]
         results = bind(
             self, *more, *consts, *carry, *xs,
             params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),

@@ -34,6 +34,7 @@ class ProgramColumns:
         self._type_records: list[schema.TypeRecord] = []
         self._literals: dict[tuple[str, int], int] = {}
         self._scopes: dict[tuple[int, int], int] = {}
+        self._stacks: dict[int, int] = {}
         self._meshes: dict[Any, int] = {}
         self._mesh_records: list[schema.MeshRecord] = []
         self._shardings: dict[Any, int] = {}
@@ -119,6 +120,15 @@ class ProgramColumns:
             index = self._scopes.setdefault((self.string(name), index), len(self._scopes))
         return index
 
+    def scope_of(self, stack: Any) -> int:
+        """The index of the scope of a name stack, which the program keeps alive; -1 for None."""
+        if stack is None:
+            return -1
+        found = self._stacks.get(id(stack))  # stacks are long to hash
+        if found is None:
+            found = self._stacks[id(stack)] = self.scope(stack.path())
+        return found
+
     def value(self, name: str, type_index: int, user_name: str = "") -> int:
         """The index of a new value."""
         values = self.values
@@ -133,7 +143,7 @@ class ProgramColumns:
 
     def equation(
         self,
-        id: int,  # noqa: A002
+        id: int,
         primitive: str,
         operands: Sequence[int],
         results: Sequence[int],
@@ -152,7 +162,7 @@ class ProgramColumns:
         """
         if id in self._ids:
             origins = (*origins, id)
-            id = self._highest_id + 1  # noqa: A001
+            id = self._highest_id + 1
         self._ids.add(id)
         self._highest_id = max(self._highest_id, id)
         string, columns = self.string, self.equations

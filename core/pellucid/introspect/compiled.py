@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.events import CompilationFinished, Observer, PassFinished, TraceFinished, TraceStarted, observe
+from pellucid.base.events import (
+    CompilationFinished,
+    Observer,
+    PassFinished,
+    TraceFinished,
+    TraceStarted,
+    observe,
+)
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
 from pellucid.introspect.hlo import HloReading, read_hlo
 from pellucid.introspect.hlo_text import Computation, Instruction
+from pellucid.introspect.lineage import equation_ids
 from pellucid.introspect.op_costs import is_free
-from pellucid.introspect.stablehlo import equation_ids
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 

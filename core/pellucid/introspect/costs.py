@@ -182,6 +182,7 @@ _COUNTS: dict[str, Rule] = {
     "integer_pow": _integer_pow,
     "random_bits": _bits,
     "threefry2x32": _bits,
+    "random_gamma": _bits,
     "rng_bit_generator": _bits,
     "rng_uniform": _bits,
     "triangular_solve": _triangular_solve,
@@ -230,6 +231,7 @@ _COUNTS |= dict.fromkeys(
      "copy", "copy_p", "device_put", "sharding_constraint", "bitcast_convert_type", "stop_gradient",
      "optimization_barrier", "create_token", "after_all", "random_wrap", "random_unwrap", "broadcast", "full",
      "empty", "real", "imag", "complex", "reshard", "mesh_cast", "layout_constraint", "pvary", "axis_index", "platform_index",
+     "iota_2x32_shape", "get", "swap", "new_ref", "freeze", "empty_ref", "free_ref",
      "name", "tie_in", "with_memory_space_constraint", "to_memory_space"),
     no_operations,
 )  # fmt: skip
@@ -239,13 +241,14 @@ _COUNTS |= dict.fromkeys(
      "convert_element_type", "reduce_precision", "is_finite", "nextafter", "shift_left", "shift_right_logical",
      "shift_right_arithmetic", "population_count", "clz", "conj", "add_any", "add_jaxvals", "copysign", "mulhi",
      "random_seed", "random_fold_in", "random_split", "random_clone", "psum", "psum2", "psum_invariant", "pmax",
-     "pmin", "reduce_scatter"),
+     "pmin", "reduce_scatter", "addupdate"),
     each_element,
 )  # fmt: skip
 _COUNTS |= dict.fromkeys(
-    ("all_gather", "all_to_all", "ppermute", "pbroadcast", "all_gather_invariant"), no_operations
+    ("all_gather", "all_to_all", "ppermute", "pbroadcast", "all_gather_invariant", "ragged_all_to_all", "psend",
+     "precv", "all_gather_reduced", "vary_unreduced", "pcast"),
+    no_operations,
 )
-
 
 
 def has_count(primitive: str) -> bool:

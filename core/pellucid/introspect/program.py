@@ -9,7 +9,6 @@ from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.costs import Cost, CostModel, bodies_of, cost_columns
-
 from pellucid.introspect.hlo import hlo_program
 from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
@@ -93,7 +92,6 @@ class _JaxprWriter:
         self.bodies: dict[Jaxpr, int] = {}
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
-        self.scopes: dict[int, int] = {}
         self.cost_rows: list[Cost] = []
         self.equation_index: dict[Equation, int] = {}
 
@@ -163,21 +161,13 @@ class _JaxprWriter:
             results,
             shown_params(equation),
             [(self.bodies[b.jaxpr], b.role, b.trips) for b in bodies],
-            self.scope(equation.scope),
+            self.columns.scope_of(equation.scope),
             span,
             ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
             transformation_of(equation) or (self.made.by if equation.lineage is not None else ""),
             [e.id for e in origins_of(equation, self.made.base)],
         )
         self.cost_rows.append(self.costs.equation(equation))
-
-    def scope(self, stack: Any) -> int:
-        if stack is None:
-            return -1
-        found = self.scopes.get(id(stack))  # stacks are long; the program keeps them alive
-        if found is None:
-            found = self.scopes[id(stack)] = self.columns.scope(stack.path())
-        return found
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
         """The user's names for results of equations.

@@ -160,7 +160,7 @@ class _Printer:
         used.update(a for a in jaxpr.outvars if type(a) is not Literal)
         equations = [self.equation(e, used) for e in jaxpr.equations]
         results = self.tuple([self.atom(a) for a in jaxpr.outvars])
-        body = Nest(4, concat(Break(), join(Break(), equations)))
+        body = Nest(4, concat(Break(), join(Break("; "), equations)))
         return Group(concat(head, body, Nest(2, concat(Break(), f"in {results} }}"))))
 
     def dropped(self, var: Var) -> str:

@@ -125,11 +125,12 @@ def _lower_mul(ctx: Any, operands: Any, params: MulParams) -> Any:
     return ctx.op1("stablehlo.multiply", result, operands)
 
 
-def _mul_back(cotangent: Any, other: Any, dtype: Any, params: MulParams) -> Any:
-    """The cotangent of an operand of dtype `dtype`, given the other one."""
-    if params.out_dtype is None:
-        return mul(cotangent, other)
-    return converted(mul(cotangent, converted(other, params.out_dtype)), dtype)
+def _mul_back(cotangent: Any, other: Any, dtype: Any, params: MulParams, *, is_second: bool) -> Any:
+    """The cotangent of an operand of dtype `dtype`, given the other one; it takes the operand's place."""
+    if params.out_dtype is not None:
+        other = converted(other, params.out_dtype)
+    product = mul(other, cotangent) if is_second else mul(cotangent, other)
+    return product if params.out_dtype is None else converted(product, dtype)
 
 
 mul_p: Elementwise = Elementwise(
@@ -140,8 +141,8 @@ mul_p: Elementwise = Elementwise(
         lambda t, z, x, y, params: mul(x, t, out_dtype=params.out_dtype),
     ),
     transposes=(
-        lambda c, x, y, params: _mul_back(c, y, x.aval.dtype, params),
-        lambda c, x, y, params: _mul_back(c, x, y.aval.dtype, params),
+        lambda c, x, y, params: _mul_back(c, y, x.aval.dtype, params, is_second=False),
+        lambda c, x, y, params: _mul_back(c, x, y.aval.dtype, params, is_second=True),
     ),
 )  # fmt: skip
 

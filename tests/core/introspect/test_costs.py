@@ -4,8 +4,9 @@ import importlib
 import pkgutil
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import lax
 from pellucid.introspect.costs import CostModel, has_count
 from pellucid.ir.primitive import registry

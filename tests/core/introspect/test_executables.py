@@ -4,12 +4,13 @@ import json
 import sys
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import introspect, lax
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.introspect.hlo_text import parse_instruction
 from pellucid.introspect.compiled import category_of
+from pellucid.introspect.hlo_text import parse_instruction
 
 
 def test_a_compiled_function_has_phases_cost_memory_and_kernels():

@@ -4,8 +4,9 @@ import json
 import time
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import introspect, lax
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.introspect.costs import CostModel

@@ -1,8 +1,9 @@
 """StableHLO and optimized HLO as records, and what links them to equations."""
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import introspect, lax
 from pellucid.base.errors import ArgumentValueError
 from pellucid.introspect import hlo_text
