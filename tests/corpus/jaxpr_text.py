@@ -4,7 +4,6 @@ A function that a program jits is called `user_…`; any other call in the refer
 which it jits and pellucid does not (decisions/0006).
 """
 
-
 import re
 
 import numpy as np
@@ -179,7 +178,11 @@ each(
     K,
     integer_arithmetic=lambda jax, k: k * 2 + 1,
     integer_division=lambda jax, k: jax.lax.div(k, 2),
-    bit_operations=lambda jax, k: (jax.lax.bitwise_and(k, 3), jax.lax.bitwise_xor(k, k), jax.lax.bitwise_not(k)),
+    bit_operations=lambda jax, k: (
+        jax.lax.bitwise_and(k, 3),
+        jax.lax.bitwise_xor(k, k),
+        jax.lax.bitwise_not(k),
+    ),
     shifts=lambda jax, k: (jax.lax.shift_left(k, 1), jax.lax.shift_right_logical(k, 1)),
     count_bits=lambda jax, k: (jax.lax.population_count(k), jax.lax.clz(k)),
     integer_to_float=lambda jax, k: k.astype(np.float32) / 2,
@@ -351,7 +354,9 @@ def convolution(jax, x, kernel):
 
 @program(M, i32(2, 1))
 def gathers(jax, m, indices):
-    numbers = jax.lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    numbers = jax.lax.GatherDimensionNumbers(
+        offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
+    )
     return jax.lax.gather(m, indices, numbers, (1, 4))
 
 
@@ -409,13 +414,17 @@ def _plain(core, jaxpr, known):
                 copies = []
                 for e in body.jaxpr.eqns:
                     ins = [a if isinstance(a, core.Literal) else fresh[a] for a in e.invars]
-                    outs = [v if isinstance(v, core.DropVar) else core.Var(v.aval) for v in e.outvars]
+                    outs = [
+                        v if isinstance(v, core.DropVar) else core.Var(v.aval) for v in e.outvars
+                    ]
                     fresh.update(zip(e.outvars, outs))
                     copies.append(e.replace(invars=ins, outvars=outs))
                 yield from visit(copies)
                 for var, atom in zip(equation.outvars, body.jaxpr.outvars):
                     places[var] = read(atom if isinstance(atom, core.Literal) else fresh[atom])
-            elif equation.primitive.name == "convert_element_type" and isinstance(operands[0], core.Literal):
+            elif equation.primitive.name == "convert_element_type" and isinstance(
+                operands[0], core.Literal
+            ):
                 [var] = equation.outvars
                 places[var] = core.Literal(np.asarray(operands[0].val, var.aval.dtype), var.aval)
             else:
@@ -424,5 +433,3 @@ def _plain(core, jaxpr, known):
 
     equations = list(visit(jaxpr.eqns))
     return jaxpr.replace(eqns=equations, outvars=[read(a) for a in jaxpr.outvars])
-
-

@@ -55,11 +55,15 @@ class ProgramColumns:
             found = self._types[aval] = self._add_type(self._record_of(aval))
         return found
 
-    def array_type(self, text: str, dtype: str, shape: Sequence[int] | None, bits: int | None) -> int:
+    def array_type(
+        self, text: str, dtype: str, shape: Sequence[int] | None, bits: int | None
+    ) -> int:
         """The index of a type that another printer wrote as `text`; `bits` are those of an element."""
         found = self._types.get(text)
         if found is None:
-            n_bytes = None if bits is None or shape is None else math.ceil(math.prod(shape) * bits / 8)
+            n_bytes = (
+                None if bits is None or shape is None else math.ceil(math.prod(shape) * bits / 8)
+            )
             record = schema.TypeRecord(
                 text=text, dtype=dtype, shape=None if shape is None else list(shape), weak_type=False,
                 bytes=n_bytes, sharding=-1, memory_space=None,
@@ -74,7 +78,13 @@ class ProgramColumns:
     def _record_of(self, aval: AbstractValue) -> schema.TypeRecord:
         if not isinstance(aval, ShapedArray):
             return schema.TypeRecord(
-                text=aval.text(), dtype="", shape=None, weak_type=False, bytes=None, sharding=-1, memory_space=None
+                text=aval.text(),
+                dtype="",
+                shape=None,
+                weak_type=False,
+                bytes=None,
+                sharding=-1,
+                memory_space=None,
             )
         shape: list[int | str] = [d if isinstance(d, int) else str(d) for d in aval.shape]
         return schema.TypeRecord(
@@ -197,7 +207,9 @@ class ProgramColumns:
     def equation_count(self) -> int:
         return len(self.equations.id)
 
-    def end_body(self, name: str, first: int, constants: list[int], inputs: list[int], outputs: list[int]) -> None:
+    def end_body(
+        self, name: str, first: int, constants: list[int], inputs: list[int], outputs: list[int]
+    ) -> None:
         """The equations from number `first` on are those of the next body."""
         self.bodies.append(
             schema.BodyRecord(
@@ -231,7 +243,8 @@ class ProgramColumns:
             sources=sources,
             spans=spans,
             scopes=schema.ScopeColumns(
-                name=[name for name, _ in self._scopes], parent=[parent for _, parent in self._scopes]
+                name=[name for name, _ in self._scopes],
+                parent=[parent for _, parent in self._scopes],
             ),
             values=self.values,
             literals=literals,

@@ -44,7 +44,11 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     return LensRecord(
         name=traced.fun_name,
         programs=[before, middle, after],
-        links=[link(before, middle, "lower"), link(middle, after, "compile"), link(before, after, "compile")],
+        links=[
+            link(before, middle, "lower"),
+            link(middle, after, "compile"),
+            link(before, after, "compile"),
+        ],
     )
 
 
@@ -70,7 +74,8 @@ def ladder(
     unknown = set(transformations) - set(TRANSFORMATIONS)
     if unknown:
         raise ArgumentValueError(
-            f"ladder knows no transformation {min(unknown)!r}.", do=f"Use some of {', '.join(TRANSFORMATIONS)}."
+            f"ladder knows no transformation {min(unknown)!r}.",
+            do=f"Use some of {', '.join(TRANSFORMATIONS)}.",
         )
     closed = make_jaxpr(function)(*args)
     jaxpr = constants_as_inputs(closed.jaxpr)
@@ -87,7 +92,9 @@ def ladder(
         if len(programs) > 1:
             links.append(link_siblings(programs[-1], made, transformation))
         programs.append(made)
-    return LadderRecord(name=name, transformations=["", *transformations], programs=programs, links=links)
+    return LadderRecord(
+        name=name, transformations=["", *transformations], programs=programs, links=links
+    )
 
 
 def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:

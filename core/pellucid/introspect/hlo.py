@@ -66,7 +66,9 @@ def shapes_of(type_text: str) -> list[Shape]:
     ]
 
 
-def instruction_cost_counts(instruction: Instruction, operands: Sequence[Shape]) -> tuple[float, float]:
+def instruction_cost_counts(
+    instruction: Instruction, operands: Sequence[Shape]
+) -> tuple[float, float]:
     """How many products one element of the result sums, and how many elements are in a window."""
     attributes = dict(instruction.attributes)
     if instruction.opcode == "dot":
@@ -164,7 +166,9 @@ class _HloWriter:
                 found = self.columns.array_type(text, "", None, None)
             else:
                 [shape] = shapes_of(text)
-                found = self.columns.array_type(text, array.group(1), shape.dims, bits_of(array.group(1)))
+                found = self.columns.array_type(
+                    text, array.group(1), shape.dims, bits_of(array.group(1))
+                )
             self.types[text] = found
         return found
 

@@ -76,7 +76,11 @@ def is_free(opcode: str) -> bool:
 
 
 def op_cost(
-    opcode: str, operands: Sequence[Shape], results: Sequence[Shape], summed: float = 1.0, window: float = 1.0
+    opcode: str,
+    operands: Sequence[Shape],
+    results: Sequence[Shape],
+    summed: float = 1.0,
+    window: float = 1.0,
 ) -> Cost:
     """Cost of one operation.
 
@@ -143,7 +147,9 @@ class OpCosts:
         next_use = 0
         for count in equations.body_counts:
             uses = slice(next_use, next_use + count)
-            self._uses.append(list(zip(equations.bodies[uses], equations.body_trips[uses], strict=True)))
+            self._uses.append(
+                list(zip(equations.bodies[uses], equations.body_trips[uses], strict=True))
+            )
             next_use += count
         return cost_columns([self._row(i) for i in range(len(self._rows))])
 

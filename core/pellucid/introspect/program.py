@@ -138,7 +138,9 @@ class _JaxprWriter:
 
     def bind(self, var: Var, user_name: str = "") -> int:
         name = "_" if type(var) is DropVar else self.names.get(var, "_")
-        index = self.values[var] = self.columns.value(name, self.columns.aval_type(var.aval), user_name)
+        index = self.values[var] = self.columns.value(
+            name, self.columns.aval_type(var.aval), user_name
+        )
         return index
 
     def atom(self, atom: Atom) -> int:
@@ -207,7 +209,11 @@ class _JaxprWriter:
         rows: list[int] = []
         for equation in shown.line_equations:
             # A program that is only shown, because a param implies it, belongs to the equation that shows it.
-            row = -1 if equation is None else self.equation_index.get(equation, rows[-1] if rows else -1)
+            row = (
+                -1
+                if equation is None
+                else self.equation_index.get(equation, rows[-1] if rows else -1)
+            )
             rows.append(row)
         return schema.ListingRecord(text=shown.text, line_equations=rows)
 

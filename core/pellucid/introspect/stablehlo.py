@@ -99,7 +99,9 @@ class _ModuleWriter:
 
     def bind(self, value: Any) -> int:
         type_index, shape = self.type(value.type)
-        index = self.values[value] = self.columns.value(self.printed.names.get(value, "_"), type_index)
+        index = self.values[value] = self.columns.value(
+            self.printed.names.get(value, "_"), type_index
+        )
         self.shapes[index] = shape
         return index
 
@@ -156,7 +158,9 @@ class _ModuleWriter:
             results,
             params,
             bodies,
-            columns.scope(path.split("/")[1:-1]) if equation is None else columns.scope_of(equation.scope),
+            columns.scope(path.split("/")[1:-1])
+            if equation is None
+            else columns.scope_of(equation.scope),
             self.spans.span(equation.source) if equation is not None else -1,
             "",
             "",
@@ -167,7 +171,9 @@ class _ModuleWriter:
             self.costs.add_running(_RUN_BODIES[name])
         else:
             summed, window = _counts(name, operation, shapes)
-            found = op_cost(opcode_of(name), shapes, [self.shape(r) for r in results], summed, window)
+            found = op_cost(
+                opcode_of(name), shapes, [self.shape(r) for r in results], summed, window
+            )
             self.costs.add(found)
 
     def listing(self, text: str) -> schema.ListingRecord:

@@ -121,7 +121,10 @@ def test_misses_say_which_part_of_the_call_is_new():
     assert (cause.path, cause.before, cause.after) == ("x", "f32[3]", "f32[4]")
     assert [m.entry_count for m in (first, second, third)] == [1, 2, 3]
     assert first.function == "f"
-    assert first.source.lines[first.line - first.source.first_line].strip() == "f(np.ones(3, np.float32))"
+    assert (
+        first.source.lines[first.line - first.source.first_line].strip()
+        == "f(np.ones(3, np.float32))"
+    )
     assert {phase.name for phase in first.phases} == {"trace", "compile"}
     assert introspect.misses(0) == []
 
