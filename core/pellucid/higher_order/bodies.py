@@ -87,9 +87,9 @@ def _traced(function: Any, in_tree: Any, avals: Sequence[Any], caller: str, call
     def flat(*leaves: Any) -> list[Any]:
         args = in_tree.unflatten(leaves)
         result = function(*args) if call is None else call(function, *args)
-        leaves, tree = result_leaves(result, caller, function)
+        leaves, tree = result_leaves(result, caller, function)  # pyright: ignore[reportAssignmentType]
         trees.append(tree)
-        return leaves
+        return leaves  # pyright: ignore[reportReturnType]
 
     program, consts = stage_open(flat, avals, DebugInfo(name_of(function)))
     forbidden = [e for e in program.effects if not e.control_flow_allowed]

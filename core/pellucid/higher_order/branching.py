@@ -152,7 +152,7 @@ def _without_forwarded(
     for program in programs:
         inputs = {v: i for i, v in enumerate(program.jaxpr.invars)}
         places.append(
-            [None if type(a) is Literal else inputs.get(a) for a in program.jaxpr.outvars]
+            [None if type(a) is Literal else inputs.get(a) for a in program.jaxpr.outvars]  # pyright: ignore[reportArgumentType]
         )
     forwarded = [column[0] if len({*column}) == 1 else None for column in zip(*places, strict=True)]
     kept = tuple([i for i, f in enumerate(forwarded) if f is None])

@@ -302,7 +302,7 @@ def custom_root(
     >>> custom_root(lambda x: 2.0 * x - 3.0, 0.0, newton, lambda g, y: y / g(1.0))
     Array(1.5, dtype=float32, weak_type=True)
     """
-    for function in (f, solve, tangent_solve):
+    for function in (f, solve, tangent_solve):  # pyright: ignore[reportAssignmentType]
         check_callable(function, "custom_root")
     leaves, tree = flatten(initial_guess)
     leaves = (

@@ -573,7 +573,7 @@ def _transposed_by_parts(
     at_zero = [zeros(x.aval) for x in _linear(operands)]
     _, program, _ = linearize_flat(run, at_zero, [True] * len(at_zero))
     live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-    wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]
+    wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # pyright: ignore[reportArgumentType]
     found = iter(backward_pass(program.jaxpr, program.residuals, wanted, live))
     return [next(found) if m else None for m in linear]
 

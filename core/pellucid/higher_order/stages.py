@@ -214,7 +214,7 @@ class Lowered(Stage):
         """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
         if _dialect(dialect) == "hlo":
             return self.compiler_ir("hlo").as_hlo_text()
-        return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)
+        return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)  # pyright: ignore[reportReturnType]
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module itself: an MLIR module, which stays in memory, or an XLA computation for "hlo"."""

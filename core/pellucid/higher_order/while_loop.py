@@ -303,4 +303,4 @@ def _pruned_loop(
             )
         ]
         found = body.memo[key] = (*programs, [*tested[:n], *needed[:m], *carried], carried)
-    return found
+    return found  # pyright: ignore[reportReturnType]

@@ -62,7 +62,7 @@ def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRe
         )
     with observe(_Phases()) as seen:
         stage = (x if hasattr(x, "jitted") else jit(x)).trace(*args).lower().compile()
-    return compiled_record(stage, seen.cache, seen.phases, with_program=with_program)
+    return compiled_record(stage, seen.cache, seen.phases, with_program=with_program)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class _Phases(Observer):

@@ -200,7 +200,7 @@ class _Printer:
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
         for operand, var in zip(equation.operands, inner.invars, strict=True):
             if type(operand) is not Literal:
-                self.names[operand]
+                self.names[operand]  # pyright: ignore[reportArgumentType]
                 self.names.suggest(var, operand)
         for result, atom in zip(equation.results, inner.outvars, strict=True):
             self.names.suggest(atom, result)

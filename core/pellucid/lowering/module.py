@@ -240,7 +240,7 @@ class ModuleLowering:
 
     def literal(self, literal: Literal) -> ir.Value:
         """A constant for a literal."""
-        return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))
+        return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
 
     def location(self, equation: Any) -> ir.Location:
         """A location that carries the equation's id, scope and source into the compiled program.

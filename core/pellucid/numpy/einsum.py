@@ -181,7 +181,7 @@ def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequenc
     path, _ = opt_einsum.contract_path(
         notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
     )
-    return path
+    return path  # pyright: ignore[reportReturnType]
 
 
 def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ...]:
@@ -376,7 +376,7 @@ def einsum_path(
     text, given = _given(subscripts, operands)
     shapes = tuple([aval_of("einsum_path", x, i).shape for i, x in enumerate(given)])
     notation = parse(text, shapes)
-    return opt_einsum.contract_path(
+    return opt_einsum.contract_path(  # pyright: ignore[reportReturnType]
         notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
     )
 

@@ -46,14 +46,14 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
             if aval.weak_type == weak_type:
                 return operand
             if not hasattr(operand, "aval") and not weak_type:
-                return np.asarray(operand, dtype)  # a literal needs no equation
+                return np.asarray(operand, dtype)  # a literal needs no equation  # pyright: ignore[reportArgumentType, reportCallIssue]
     if kind_of(aval.dtype) == "complex" and kind_of(dtype) not in ("complex", "key"):
         warnings.warn(
             "Casting complex values to real discards the imaginary part.",
             np.exceptions.ComplexWarning,
             stacklevel=2,
         )
-    return converted(operand, dtype, weak_type)
+    return converted(operand, dtype, weak_type)  # pyright: ignore[reportArgumentType]
 
 
 def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:

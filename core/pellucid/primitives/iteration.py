@@ -80,4 +80,4 @@ def inlined(
         return list(results) if isinstance(results, (list, tuple)) else [results]
 
     jaxpr, consts = stage(listed, avals)
-    return ctx.inline(jaxpr, [ctx.constant(c) for c in consts], operands), list(jaxpr.out_avals)
+    return ctx.inline(jaxpr, [ctx.constant(c) for c in consts], operands), list(jaxpr.out_avals)  # pyright: ignore[reportReturnType]

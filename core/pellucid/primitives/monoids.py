@@ -119,7 +119,7 @@ def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> No
     aval = shaped_array((), dtype)
     block = ctx.block(region, [aval, aval])
     with ir.InsertionPoint(block):
-        ctx.op("stablehlo.return", [], [combined(ctx, monoid, *block.arguments, aval)])
+        ctx.op("stablehlo.return", [], [combined(ctx, monoid, *block.arguments, aval)])  # pyright: ignore[reportCallIssue]
 
 
 def lower_reduction(

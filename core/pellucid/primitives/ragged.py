@@ -551,7 +551,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         total: Any = Zero(type_of(result).tangent())
         for i, tangent in enumerate(tangents):  # linear in each of the four
             if type(tangent) is not Zero:
-                term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)
+                term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)  # pyright: ignore[reportCallIssue]
                 total = term if type(total) is Zero else bind1(add_any_p, total, term)
         return [result], [total]
 

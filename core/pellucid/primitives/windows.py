@@ -92,7 +92,7 @@ def window_attributes(ctx: Any, params: WindowParams) -> dict[str, Any]:
 def batched_window(params: WindowParams, dim: int) -> WindowParams:
     """`params` for an operand with one more axis at `dim`, along which windows have length 1."""
     neutral = (1, 1, (0, 0), 1, 1)
-    return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in zip(params, neutral, strict=True)))
+    return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in zip(params, neutral, strict=True)))  # pyright: ignore[reportArgumentType]
 
 
 class ReduceWindow(Primitive[WindowParams]):
@@ -389,7 +389,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
         block = ctx.block(op.regions[0], [value, value])
         with ir.InsertionPoint(block):
             direction = _DIRECTIONS[params.select_prim.name]
-            ctx.op("stablehlo.return", [], [ordered(ctx, *block.arguments, direction, value)])
+            ctx.op("stablehlo.return", [], [ordered(ctx, *block.arguments, direction, value)])  # pyright: ignore[reportCallIssue]
         ctx.scalar_body(op.regions[1], "stablehlo.add", source.dtype)
         if not is_padded:
             return [op.result]

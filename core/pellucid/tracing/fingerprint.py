@@ -70,7 +70,7 @@ class _Walk:
         kind = type(value)
         jitted = getattr(value, "jitted", None)
         if hasattr(jitted, "spec"):
-            return ("jit", self.of(jitted.spec.function), jitted.options_key())
+            return ("jit", self.of(jitted.spec.function), jitted.options_key())  # pyright: ignore[reportOptionalMemberAccess]
         if kind in _SCALARS:
             return (kind.__name__, repr(value) if kind in (slice, float, complex) else value)
         if kind is types.FunctionType:
@@ -111,7 +111,7 @@ class _Walk:
         if kind in (set, frozenset):
             return (kind.__name__, frozenset(map(self.of, value)))
         if kind is dict:
-            return ("dict", tuple((self.of(k), self.of(v)) for k, v in value.items()))
+            return ("dict", tuple((self.of(k), self.of(v)) for k, v in value.items()))  # pyright: ignore[reportAttributeAccessIssue]
         if getattr(kind, "__module__", "").startswith(_VALUE_MODULES) and _hashable(value):
             return ("value", kind, value)
         return self.unknown(value)

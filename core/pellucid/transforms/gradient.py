@@ -302,7 +302,7 @@ class VJP:
 register_pytree_node(
     VJP,
     lambda vjp: ((vjp.args_res, vjp.opaque_residuals), (vjp.name, vjp.program, vjp.facts)),
-    lambda data, children: VJP(*data, *children),
+    lambda data, children: VJP(*data, *children),  # pyright: ignore[reportGeneralTypeIssues]
 )
 
 
@@ -380,7 +380,7 @@ def checked_cotangents(
     for i, (ct, out_aval) in enumerate(zip(leaves, out_avals, strict=True)):
         expected = out_aval.tangent()
         aval = ct.aval if type(ct) is Zero else type_of(ct)
-        fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)
+        fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)  # pyright: ignore[reportAttributeAccessIssue]
         if not fits:
             paths = paths or argument_paths(
                 lambda result: result, (out_tree.unflatten(leaves),), {}
