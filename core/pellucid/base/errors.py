@@ -101,6 +101,10 @@ class UnexpectedTracerError(TracedValueError):
     """A traced value outlived the function whose tracing made it."""
 
 
+class UnsupportedError(PellucidError, NotImplementedError):
+    """An argument that NumPy or the reference knows and that has no meaning, or none yet, here."""
+
+
 class MissingRule(PellucidError, NotImplementedError):
     """A primitive lacks the rule that a transformation needs."""
 

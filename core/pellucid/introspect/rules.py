@@ -7,7 +7,17 @@ import pkgutil
 
 from pellucid.ir.primitive import rule_matrix
 
-_PACKAGES = ("primitives", "higher_order", "refs", "parallel", "callbacks", "ffi", "linalg", "random", "kernels")
+_PACKAGES = (
+    "primitives",
+    "higher_order",
+    "refs",
+    "parallel",
+    "callbacks",
+    "ffi",
+    "linalg",
+    "random",
+    "kernels",
+)
 """Packages whose modules define primitives; those that do not exist yet define none."""
 
 
