@@ -114,16 +114,17 @@ def kept_axes(ndim: int, removed: Iterable[int]) -> list[int]:
     return [i for i in range(ndim) if i not in gone]
 
 
-def window_axes(numbers: GatherDimensionNumbers, ndim: int) -> list[int]:
-    """The axes of the operand that the result's `offset_dims` are, in their order."""
-    return kept_axes(ndim, (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims))
+def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim: int) -> list[int]:
+    """The axes of the operand that are axes of the windows' array, in their order there."""
+    _, collapsed, _, batching, _ = numbers
+    return kept_axes(ndim, (*collapsed, *batching))
 
 
 def window_sizes(numbers: ScatterDimensionNumbers, operand: Shape, updates: Shape) -> Shape:
     """The size of a scatter's windows along each axis of the operand."""
     sizes = [min(1, size) for size in operand]
     for axis, d in zip(
-        window_axes(as_gather(numbers), len(operand)), numbers.update_window_dims, strict=True
+        window_axes(numbers, len(operand)), numbers.update_window_dims, strict=True
     ):
         sizes[axis] = updates[d]
     return tuple(sizes)
@@ -261,12 +262,7 @@ def with_batched_windows(numbers: Any, ndim: int, windows_ndim: int, dim: Any) -
     `ndim` and `windows_ndim` are those of one element of the batch. Also the batch axis of the windows' array.
     """
     windows, collapsed, index_map, batching, indices_batching = numbers
-    before = sum(
-        a < dim
-        for a in window_axes(
-            numbers if type(numbers) is GatherDimensionNumbers else as_gather(numbers), ndim
-        )
-    )
+    before = sum(a < dim for a in window_axes(numbers, ndim))
     position = windows[before] if before < len(windows) else windows_ndim
     return type(numbers)(
         (*(d + (d >= position) for d in windows[:before]), position, *(d + 1 for d in windows[before:])),
