@@ -126,7 +126,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     """Derivative of `igamma(a, x)` by `a`, element by element.
 
     >>> print(f"{float(igamma_grad_a(np.float32(1), np.float32(2))):.4f}")
-    -0.2217
+    -0.2208
     """
     return bind1(igamma_grad_a_p, a, x)
 
@@ -137,7 +137,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     Source: Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018.
 
     >>> print(f"{float(random_gamma_grad(np.float32(1), np.float32(2))):.4f}")
-    1.6384
+    1.6317
     """
     return bind1(random_gamma_grad_p, a, x)
 
@@ -169,8 +169,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     Source: DLMF, section 8.17; the method is told in `beta_functions`.
 
-    >>> betainc(np.float32(1), np.float32(1), np.float32(0.25))
-    Array(0.25, dtype=float32)
+    >>> print(f"{float(betainc(np.float32(1), np.float32(1), np.float32(0.25))):.4f}")
+    0.2500
     """
     return bind1(regularized_incomplete_beta_p, a, b, x)
 
@@ -194,8 +194,8 @@ regularized_incomplete_beta_p = Elementwise(
 def bessel_i0e(x: Any) -> Any:
     """Modified Bessel function of the first kind of order 0, times exp(-|x|), element by element.
 
-    >>> bessel_i0e(np.float32(0))
-    Array(1., dtype=float32)
+    >>> print(f"{float(bessel_i0e(np.float32(0))):.4f}")
+    1.0000
     """
     return bind1(bessel_i0e_p, x)
 
