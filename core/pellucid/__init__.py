@@ -55,7 +55,9 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "flatten_util", "introspect", "lax", "numpy", "sharding", "tree", "tree_util",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "dlpack", "dtypes",
+    "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "monitoring",
+    "numpy", "ops", "sharding", "stages", "tree", "tree_util", "typing",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
 

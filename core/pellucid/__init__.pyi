@@ -1,9 +1,24 @@
 from pellucid import (
+    ad_checkpoint as ad_checkpoint,
+    core as core,
+    custom_batching as custom_batching,
+    custom_derivatives as custom_derivatives,
+    dlpack as dlpack,
     dtypes as dtypes,
+    errors as errors,
+    experimental as experimental,
+    extend as extend,
+    flatten_util as flatten_util,
+    introspect as introspect,
+    lax as lax,
+    monitoring as monitoring,
     numpy as numpy,
+    ops as ops,
     sharding as sharding,
+    stages as stages,
     tree as tree,
     tree_util as tree_util,
+    typing as typing,
 )
 from pellucid.base.caching import clear_caches as clear_caches
 from pellucid.base.config import (

@@ -41,4 +41,38 @@ def test_names_of_a_module_that_is_not_there_are_all_missing():
 
 
 def test_a_missing_name_is_found():
-    assert missing_api.missing_names("pellucid.lax", ["add", "no_such_operation"]) == ["no_such_operation"]
+    assert missing_api.missing_names("pellucid.lax", ["add", "no_such_operation"]) == [
+        "no_such_operation"
+    ]
+
+
+def test_submodules_load_when_they_are_first_used():
+    pellucid = importlib.import_module("pellucid")
+    for name in pellucid._SUBMODULES:
+        assert getattr(pellucid, name).__name__ == f"pellucid.{name}"
+
+
+def test_errors_are_caught_by_the_names_of_the_reference():
+    import numpy as np
+
+    import pellucid as pl
+    from pellucid import errors, lax
+
+    def run(function, x=1.0):
+        pl.jit(function)(x)
+
+    cases = [
+        (errors.TracerBoolConversionError, lambda x: 1 if x else 2),
+        (errors.TracerIntegerConversionError, lambda x: [1, 2][x.astype(int)]),
+        (errors.TracerArrayConversionError, np.asarray),
+    ]
+    for error, function in cases:
+        with pytest.raises(error) as caught:
+            run(function)
+        assert isinstance(caught.value, errors.ConcretizationTypeError)
+        assert isinstance(caught.value, TypeError)
+    leaked = []
+    run(lambda x: leaked.append(x))
+    with pytest.raises(errors.UnexpectedTracerError) as caught:
+        lax.add(leaked[0], 1.0)
+    assert isinstance(caught.value, errors.JAXTypeError)

@@ -73,7 +73,11 @@ class IndexingError(PellucidError, IndexError, TypeError):
     """An index that arrays do not support."""
 
 
-class ConcretizationError(PellucidError, TypeError):
+class TracedValueError(PellucidError, TypeError):
+    """A traced value was used where, or when, only a value can be used."""
+
+
+class ConcretizationError(TracedValueError):
     """A value is needed now, but it is only known when the program runs."""
 
 
@@ -93,8 +97,12 @@ class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
     """A traced boolean mask was used as an index, so the result's shape is unknown."""
 
 
-class UnexpectedTracerError(PellucidError):
+class UnexpectedTracerError(TracedValueError):
     """A traced value outlived the function whose tracing made it."""
+
+
+class UnsupportedError(PellucidError, NotImplementedError):
+    """An argument that NumPy or the reference knows and that has no meaning, or none yet, here."""
 
 
 class MissingRule(PellucidError, NotImplementedError):
@@ -140,7 +148,11 @@ class PlatformError(PellucidError, RuntimeError):
     """A platform could not be started."""
 
 
-class CompilationError(PellucidError, RuntimeError):
+class XlaError(PellucidError, RuntimeError):
+    """XLA refused a program, or a program failed while it ran."""
+
+
+class CompilationError(XlaError):
     """XLA refused a program."""
 
 
@@ -148,7 +160,7 @@ class CompilerOptionError(PellucidError, ValueError, RuntimeError):
     """A compiler option that doesn't exist, or a value that it does not take."""
 
 
-class ExecutionError(PellucidError, RuntimeError):
+class ExecutionError(XlaError):
     """A compiled program failed while it ran."""
 
 

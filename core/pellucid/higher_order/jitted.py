@@ -26,6 +26,7 @@ from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import donation, platforms
+from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
@@ -36,6 +37,7 @@ from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
@@ -44,7 +46,16 @@ from pellucid.xla.pytree import flatten
 class Program:
     """A traced function: its program, what it closes over, its executables by where they run."""
 
-    __slots__ = ("call", "consts", "executables", "lock", "miss", "out_tree", "params", "__weakref__")
+    __slots__ = (
+        "call",
+        "consts",
+        "executables",
+        "lock",
+        "miss",
+        "out_tree",
+        "params",
+        "__weakref__",
+    )
 
     def __init__(self, params: JitParams, consts: list[Any], out_tree: Any, call: Call) -> None:
         self.params = params
@@ -67,8 +78,8 @@ class Program:
 _SHARED_PROGRAMS = 128
 _SHARED_BYTES = 1 << 20
 """Programs that close over more than this aren't shared: they would keep the arrays of dropped functions."""
-_lock = threading.Lock()
-"""Held while what all jitted functions share is looked at or changed."""
+_lock = threading.RLock()
+"""Held while what all jitted functions share is looked at or changed; comparing keys may run user code."""
 _shared: OrderedDict[Any, Program] = OrderedDict()
 """Programs by the content of their functions, latest last: for functions that are defined again."""
 
@@ -230,7 +241,9 @@ class Jitted:
         if config.explain_cache_misses.value:
             misses.logger.warning("%s", misses.explanation(miss))
         if on.cache_looked:
-            event = CacheLooked(self.spec.name, self.spec.function, False, reasons, key, miss.source)
+            event = CacheLooked(
+                self.spec.name, self.spec.function, False, reasons, key, miss.source
+            )
             publish(on.cache_looked, event)
 
     def trace(self, call: Call) -> Program:
@@ -292,8 +305,18 @@ class Jitted:
             program.miss.compile_seconds = seconds
             return
         devices = ", ".join(map(str, place.placement.devices))
-        reason = MissReason("device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place.")
-        misses.recent.append(Miss(self.spec.name, (reason,), capture(), compile_seconds=seconds, entry_count=len(self.programs)))
+        reason = MissReason(
+            "device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place."
+        )
+        misses.recent.append(
+            Miss(
+                self.spec.name,
+                (reason,),
+                capture(),
+                compile_seconds=seconds,
+                entry_count=len(self.programs),
+            )
+        )
 
 
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
@@ -341,7 +364,9 @@ def jit(
     if not callable(fun):
         raise ArgumentTypeError("jit takes a function.", got=f"got {type(fun).__name__}")
     if in_shardings is not None or out_shardings is not None:
-        raise NotImplementedError("jit's in_shardings and out_shardings come with the many-devices work.")
+        raise NotImplementedError(
+            "jit's in_shardings and out_shardings come with the many-devices work."
+        )
     static_nums, static_names = resolve_arguments(fun, static_argnums, static_argnames, "static")
     donated_nums, donated_names = resolve_arguments(fun, donate_argnums, donate_argnames, "donate")
     overlap = set(static_nums) & set(donated_nums)
@@ -351,7 +376,11 @@ def jit(
     if backend is not None:
         device = platforms.client(backend).local_devices()[0]
     jitted = Jitted(
-        spec, inline=inline, keep_unused=keep_unused, device=device, compiler_options=frozen(compiler_options)
+        spec,
+        inline=inline,
+        keep_unused=keep_unused,
+        device=device,
+        compiler_options=frozen(compiler_options),
     )
     return callable_of(jitted, fun)
 
@@ -360,11 +389,19 @@ def callable_of(jitted: Jitted, fun: Callable[..., Any]) -> Any:
     """The C++ callable of a jitted function, with its stages as attributes."""
     spec = jitted.spec
     call = make_call(
-        spec.name, fun, jitted.cache_miss, spec.static_nums, spec.static_names, jitted.options_key(), shard_argument
+        spec.name,
+        fun,
+        jitted.cache_miss,
+        spec.static_nums,
+        spec.static_names,
+        jitted.options_key(),
+        shard_argument,
     )
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names:
         call = _with_named_static_arguments(jitted, call)
+    if spec.donated_nums or spec.donated_names:
+        call = _with_donated_arguments_deleted(jitted, call)
     functools.update_wrapper(call, fun)
     call.jitted = jitted
     call.trace = functools.partial(stages.trace, jitted)
@@ -386,3 +423,22 @@ def _with_named_static_arguments(jitted: Jitted, call: Callable[..., Any]) -> An
             raise
 
     return checked
+
+
+def _with_donated_arguments_deleted(jitted: Jitted, call: Callable[..., Any]) -> Any:
+    """`call`, after which donated arrays know that they are gone, and where.
+
+    To C++ they look alive, and a later call that gets one fails in XLA, with XLA's words.
+    """
+    spec = jitted.spec
+
+    def donating(*args: Any, **kwargs: Any) -> Any:
+        results = call(*args, **kwargs)
+        given = [args[n] for n in spec.donated_nums if n < len(args)]
+        given += [kwargs[name] for name in spec.donated_names if name in kwargs]
+        for leaf in flatten(given)[0]:
+            if type(leaf) is ArrayImpl and leaf.is_deleted():
+                note_donated(leaf, spec.name)
+        return results
+
+    return donating

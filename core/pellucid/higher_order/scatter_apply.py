@@ -61,13 +61,21 @@ class ScatterApply(Scatter):
                 "scatter_apply has no derivative where it may apply its function to one element several times.",
                 do="Pass `unique_indices=True` if it does not.",
             )
-        aval: Any = type_of(updates)
-        there, moved = (gathered_updates(value, indices, aval, params) for value in (x, tx))  # type: ignore[arg-type]
+        aval = type_of(updates)
+        there, moved = (gathered_updates(value, indices, aval, params) for value in (x, tx))
         _, [slope], _ = jvp_flat(
             lambda elements: ([_applied(params.update_jaxpr, elements)], []), [there], [moved]
         )
         replaced = ScatterParams(*params[:4])
-        return [result], [bind1(scatter_p, tx, indices, zeros(aval) if type(slope) is Zero else slope, params=replaced)]
+        return [result], [
+            bind1(
+                scatter_p,
+                tx,
+                indices,
+                zeros(aval) if type(slope) is Zero else slope,
+                params=replaced,
+            )
+        ]
 
     def printed_name(self, equation: Any) -> str:
         return "scatter"
@@ -82,7 +90,7 @@ scatter_apply_p = ScatterApply()
 
 def _applied(program: ClosedJaxpr, elements: Any) -> Any:
     """The results of a program of scalars on each of `elements`."""
-    shape = type_of(elements).shape  # type: ignore[attr-defined]
+    shape = type_of(elements).shape
     size = math.prod(shape)
     [results], [dim] = batch_flat(
         lambda element: replay(program.jaxpr, program.consts, element, element),
@@ -115,11 +123,13 @@ def scatter_apply(
     [0.0, -1.0, 2.0, -3.0]
     """
     if not callable(func):
-        raise ArgumentTypeError("scatter_apply takes a function of a scalar.", got=f"got {type(func).__name__}")
-    dtype = type_of(operand).dtype  # type: ignore[attr-defined]
+        raise ArgumentTypeError(
+            "scatter_apply takes a function of a scalar.", got=f"got {type(func).__name__}"
+        )
+    dtype = type_of(operand).dtype
     scalar = shaped_array((), dtype)
     jaxpr, consts = stage(lambda element, _: [func(element)], [scalar, scalar])
-    [result] = jaxpr.out_avals
+    result: Any = jaxpr.out_avals[0]
     if result.dtype != dtype or result.shape != ():
         raise ArgumentTypeError(
             f"scatter_apply needs a function that keeps the type of its argument, but {name_of(func)} does not.",

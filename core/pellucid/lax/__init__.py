@@ -7,6 +7,7 @@ from pellucid.higher_order.linear_solve import custom_linear_solve, custom_root,
 from pellucid.higher_order.loops import fori_loop, map, scan, while_loop
 from pellucid.higher_order.reduce import reduce, reduce_p, reduce_window, reduce_window_p
 from pellucid.higher_order.scan import scan_p
+from pellucid.higher_order.scatter_apply import scatter_apply
 from pellucid.higher_order.while_loop import while_p
 from pellucid.primitives.accuracy import AccuracyMode, Tolerance
 from pellucid.primitives.arithmetic import (
@@ -149,6 +150,16 @@ from pellucid.primitives.cumulative import (
     cumsum_p,
 )
 from pellucid.primitives.fourier import FftType, fft, fft_p
+from pellucid.primitives.gamma import (
+    digamma,
+    digamma_p,
+    lgamma,
+    lgamma_p,
+    polygamma,
+    polygamma_p,
+    zeta,
+    zeta_p,
+)
 from pellucid.primitives.gather import gather, gather_p, scatter_add, scatter_add_p
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
@@ -210,6 +221,19 @@ from pellucid.primitives.movement import (
 from pellucid.primitives.padding import pad, pad_p, slice, slice_p
 from pellucid.primitives.placement import device_put_p
 from pellucid.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike
+from pellucid.primitives.ragged import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+    scaled_dot,
+)
+from pellucid.primitives.random_bits import (
+    RandomAlgorithm,
+    rng_bit_generator,
+    rng_bit_generator_p,
+    rng_uniform,
+    rng_uniform_p,
+)
 from pellucid.primitives.reduction import (
     argmax,
     argmax_p,
@@ -250,6 +274,7 @@ from pellucid.primitives.slicing import (
     dynamic_update_slice_in_dim,
     dynamic_update_slice_p,
     index_in_dim,
+    index_take,
     slice_in_dim,
 )
 from pellucid.primitives.sorting import (
@@ -261,6 +286,27 @@ from pellucid.primitives.sorting import (
     sort_p,
     top_k,
     top_k_p,
+)
+from pellucid.primitives.special import (
+    bessel_i0e,
+    bessel_i0e_p,
+    bessel_i1e,
+    bessel_i1e_p,
+    betainc,
+    erf,
+    erf_inv,
+    erf_inv_p,
+    erf_p,
+    erfc,
+    erfc_p,
+    igamma,
+    igamma_grad_a,
+    igamma_grad_a_p,
+    igamma_p,
+    igammac,
+    igammac_p,
+    random_gamma_grad,
+    regularized_incomplete_beta_p,
 )
 from pellucid.primitives.transcendental import (
     acos,
@@ -313,12 +359,13 @@ __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",
     "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "FftType",
     "GatherDimensionNumbers", "GatherScatterMode", "Precision", "PrecisionLike",
-    "RoundingMethod", "ScatterDimensionNumbers", "Tolerance", "abs", "abs_p", "acos", "acos_p",
-    "acosh", "acosh_p", "add", "add_p", "and_p", "approx_max_k", "approx_min_k",
-    "approx_top_k_p", "argmax", "argmax_p", "argmin", "argmin_p", "asin", "asin_p", "asinh",
-    "asinh_p", "associative_scan", "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p",
-    "batch_matmul", "bitcast_convert_type", "bitcast_convert_type_p", "bitwise_and",
-    "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
+    "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod", "ScatterDimensionNumbers",
+    "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "add", "add_p", "and_p",
+    "approx_max_k", "approx_min_k", "approx_top_k_p", "argmax", "argmax_p", "argmin",
+    "argmin_p", "asin", "asin_p", "asinh", "asinh_p", "associative_scan", "atan", "atan2",
+    "atan2_p", "atan_p", "atanh", "atanh_p", "batch_matmul", "bessel_i0e", "bessel_i0e_p",
+    "bessel_i1e", "bessel_i1e_p", "betainc", "bitcast_convert_type", "bitcast_convert_type_p",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
     "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes", "broadcast_to_rank",
     "broadcasted_iota", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz", "clz_p",
     "collapse", "complex", "complex_p", "concatenate", "concatenate_p", "cond", "cond_p",
@@ -329,33 +376,39 @@ __all__ = [
     "convert_element_type", "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh",
     "cosh_p", "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p",
     "cumprod", "cumprod_p", "cumsum", "cumsum_p", "custom_linear_solve", "custom_root",
-    "device_put_p", "div", "div_p", "dot", "dot_general", "dot_general_p", "dtype",
-    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
-    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
-    "dynamic_update_slice_p", "empty", "eq", "eq_p", "eq_to_p", "exp", "exp2", "exp2_p",
-    "exp_p", "expand_dims", "expm1", "expm1_p", "fft", "fft_p", "floor", "floor_p", "fori_loop",
-    "full", "full_like", "gather", "gather_p", "ge", "ge_p", "gt", "gt_p", "imag", "imag_p",
-    "index_in_dim", "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite",
-    "is_finite_p", "le", "le_p", "le_to_p", "linear_solve_p", "log", "log1p", "log1p_p",
+    "device_put_p", "digamma", "digamma_p", "div", "div_p", "dot", "dot_general",
+    "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
+    "dynamic_slice_p", "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "dynamic_update_slice_p", "empty", "eq", "eq_p", "eq_to_p",
+    "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p",
+    "expand_dims", "expm1", "expm1_p", "fft", "fft_p", "floor", "floor_p", "fori_loop", "full",
+    "full_like", "gather", "gather_p", "ge", "ge_p", "gt", "gt_p", "igamma", "igamma_grad_a",
+    "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p", "index_in_dim",
+    "index_take", "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite", "is_finite_p",
+    "le", "le_p", "le_to_p", "lgamma", "lgamma_p", "linear_solve_p", "log", "log1p", "log1p_p",
     "log_p", "logistic", "logistic_p", "lt", "lt_p", "lt_to_p", "map", "max", "max_p", "min",
     "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne", "ne_p", "neg", "neg_p", "nextafter",
     "nextafter_p", "not_p", "optimization_barrier", "optimization_barrier_p", "or_p", "pad",
-    "pad_p", "padtype_to_pads", "platform_dependent", "population_count", "population_count_p",
-    "pow", "pow_p", "real", "real_p", "reciprocal", "reduce", "reduce_and", "reduce_and_p",
-    "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p",
-    "reduce_p", "reduce_precision", "reduce_precision_p", "reduce_prod", "reduce_prod_p",
-    "reduce_sum", "reduce_sum_p", "reduce_window", "reduce_window_max_p", "reduce_window_min_p",
-    "reduce_window_p", "reduce_window_shape_tuple", "reduce_window_sum_p", "reduce_xor",
-    "reduce_xor_p", "rem", "rem_p", "reshape", "reshape_p", "rev", "rev_p", "round", "round_p",
-    "rsqrt", "rsqrt_p", "scan", "scan_p", "scatter", "scatter_add", "scatter_add_p",
-    "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul",
-    "scatter_mul_p", "scatter_p", "scatter_sub", "scatter_sub_p", "select",
-    "select_and_gather_add_p", "select_and_scatter_add_p", "select_n", "select_n_p",
-    "shape_as_value", "shift_left", "shift_left_p", "shift_right_arithmetic",
-    "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "sign",
-    "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice", "slice_in_dim", "slice_p", "sort",
-    "sort_key_val", "sort_p", "split", "split_p", "sqrt", "sqrt_p", "square", "square_p",
-    "squeeze", "squeeze_p", "stack", "stack_p", "stop_gradient", "stop_gradient_p", "sub",
-    "sub_p", "switch", "tan", "tan_p", "tanh", "tanh_p", "tile", "tile_p", "top_k", "top_k_p",
-    "transpose", "transpose_p", "unstack", "unstack_p", "while_loop", "while_p", "xor_p",
+    "pad_p", "padtype_to_pads", "platform_dependent", "polygamma", "polygamma_p",
+    "population_count", "population_count_p", "pow", "pow_p", "ragged_dot",
+    "ragged_dot_general", "random_gamma_grad", "real", "real_p", "reciprocal", "reduce",
+    "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p",
+    "reduce_or", "reduce_or_p", "reduce_p", "reduce_precision", "reduce_precision_p",
+    "reduce_prod", "reduce_prod_p", "reduce_sum", "reduce_sum_p", "reduce_window",
+    "reduce_window_max_p", "reduce_window_min_p", "reduce_window_p",
+    "reduce_window_shape_tuple", "reduce_window_sum_p", "reduce_xor", "reduce_xor_p",
+    "regularized_incomplete_beta_p", "rem", "rem_p", "reshape", "reshape_p", "rev", "rev_p",
+    "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p", "round",
+    "round_p", "rsqrt", "rsqrt_p", "scaled_dot", "scan", "scan_p", "scatter", "scatter_add",
+    "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min",
+    "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub",
+    "scatter_sub_p", "select", "select_and_gather_add_p", "select_and_scatter_add_p",
+    "select_n", "select_n_p", "shape_as_value", "shift_left", "shift_left_p",
+    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
+    "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice",
+    "slice_in_dim", "slice_p", "sort", "sort_key_val", "sort_p", "split", "split_p", "sqrt",
+    "sqrt_p", "square", "square_p", "squeeze", "squeeze_p", "stack", "stack_p", "stop_gradient",
+    "stop_gradient_p", "sub", "sub_p", "switch", "tan", "tan_p", "tanh", "tanh_p", "tile",
+    "tile_p", "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "unstack_p",
+    "while_loop", "while_p", "xor_p", "zeta", "zeta_p",
 ]  # fmt: skip

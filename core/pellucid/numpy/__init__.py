@@ -18,9 +18,11 @@ from pellucid.numpy.creation import *  # noqa: F403
 from pellucid.numpy.einsum import *  # noqa: F403
 from pellucid.numpy.elementwise import *  # noqa: F403
 from pellucid.numpy.manipulation import *  # noqa: F403
+from pellucid.numpy.nan_reductions import *  # noqa: F403
 from pellucid.numpy.products import *  # noqa: F403
 from pellucid.numpy.reductions import *  # noqa: F403
 from pellucid.numpy.sorting import *  # noqa: F403
+from pellucid.numpy.statistics import *  # noqa: F403
 from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
 from pellucid.xla.arrays import Array as ndarray  # noqa: F401, N813
 

@@ -53,7 +53,7 @@ class Update(NamedTuple):
 
 def updated(x: Any, index: Any, values: Any, update: Update) -> Any:
     """`x` updated at `index` by one compiled call, or by equations under a trace."""
-    aval: Any = type_of(x)
+    aval = type_of(x)
     found = parsed(index, aval.shape)
     if values is not None:
         values = values if is_array_like(values) else asarray(values)
@@ -121,7 +121,7 @@ def scattered(x: Any, index: Index, values: Any, update: Update) -> Any:
         )
     else:
         result = update.operation(flagged, places.indices, values, numbers, **promises)
-    result = convert(result, type_of(result), original.dtype, original.weak_type)  # type: ignore[arg-type]
+    result = convert(result, type_of(result), original.dtype, original.weak_type)
     return squeeze(result, index.flags) if index.flags else result
 
 
@@ -142,7 +142,7 @@ def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
     shape = list(places.shape)
     for axis in new_axes:
         shape.insert(axis, 1)
-    aval: Any = type_of(values)
+    aval = type_of(values)
     trailing = shape[len(shape) - aval.ndim :] if aval.ndim <= len(shape) else None
     if trailing is None or any(a not in (1, b) for a, b in zip(aval.shape, trailing, strict=True)):
         raise ShapeError(
@@ -169,7 +169,7 @@ def setitem(x: Any, index: Any, values: Any) -> None:
 class IndexUpdateHelper:
     """The property `at` of arrays: `x.at[index]` can be updated functionally.
 
-    >>> asarray([1, 2, 3]).at[0].set(5)
+    >>> jnp.asarray([1, 2, 3]).at[0].set(5)
     Array([5, 2, 3], dtype=int32)
     """
 
@@ -255,7 +255,7 @@ class IndexUpdateRef:
     ) -> Any:
         """`x[index]`; in mode "fill", `fill_value` (by default NaN, or an extreme integer) out of bounds.
 
-        >>> asarray([1, 2, 3]).at[7].get(mode="fill", fill_value=0)
+        >>> jnp.asarray([1, 2, 3]).at[7].get(mode="fill", fill_value=0)
         Array(0, dtype=int32)
         """
         _check_no_sharding(out_sharding)
@@ -282,7 +282,7 @@ class IndexUpdateRef:
     ) -> Any:
         """`x` with `func`, a function of scalars, applied to the elements at `index`.
 
-        >>> asarray([1, 2, 3]).at[1:].apply(lambda e: -e)
+        >>> jnp.asarray([1, 2, 3]).at[1:].apply(lambda e: -e)
         Array([ 1, -2, -3], dtype=int32)
         """
         update = Update(
@@ -295,7 +295,7 @@ class IndexUpdateRef:
         "set", scatter,
         """`x` with the elements at `index` replaced by `values`.
 
-        >>> asarray([1, 2, 3]).at[1].set(9)
+        >>> jnp.asarray([1, 2, 3]).at[1].set(9)
         Array([1, 9, 3], dtype=int32)
         """,
     )  # fmt: skip
@@ -303,7 +303,7 @@ class IndexUpdateRef:
         "add", scatter_add,
         """`x` with `values` added at `index`.
 
-        >>> asarray([1, 2, 3]).at[asarray([0, 0])].add(1)
+        >>> jnp.asarray([1, 2, 3]).at[jnp.asarray([0, 0])].add(1)
         Array([3, 2, 3], dtype=int32)
         """,
     )  # fmt: skip

@@ -134,7 +134,7 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
 def take(x: Any, index: Index, lookup: Lookup) -> Any:
     """The part of `x` that `index` names, by the cheapest primitive."""
     x = with_flags(x, index)
-    aval: Any = type_of(x)
+    aval = type_of(x)
     arranged = arrangement(index.entries)
     window = None if arranged.vectors else _window(index.entries, aval.shape, lookup)
     if window is not None:
@@ -184,19 +184,19 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
     fills = lookup.mode in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     dtype = index_dtype(shape)
     for entry in entries:
-        if type(entry) is NewAxis:
+        if isinstance(entry, NewAxis):
             continue
         axis = len(cut.starts)
         size = shape[axis]
-        if type(entry) is Window:
-            start: Any = entry.lowest
+        if isinstance(entry, Window):
+            start = entry.lowest
             if type(start) is not int:
                 start = normalized(start, size, dtype, wrap=False)
             cut.spans.append(entry.span)
             cut.strides.append(abs(entry.step))
             cut.reversed.extend([axis] * (entry.step < 0))
         else:
-            [start] = entry
+            start = entry.index
             if type(start) is int:
                 start += size if start < 0 and lookup.wrap_negative_indices else 0
                 if not 0 <= start < size:
@@ -307,11 +307,11 @@ class Places(NamedTuple):
 
 def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     """The windows that an index names in an array of `shape`."""
-    batch: list[int] = []  # sizes of the axes of the result that are no axes of windows
+    # The axes of the indices, which are those of the result that are no axes of windows: their sizes, which of
+    # them are the block's, and which one goes over the elements of each window with gaps.
+    batch: list[int] = []
     block: range = range(0)
-    strided: list[
-        int
-    ] = []  # for each window with gaps, the axis of the indices that goes over its elements
+    strided: list[int] = []
     offset_dims: list[int] = []
     result: list[int] = []
     backwards: list[int] = []
@@ -377,11 +377,14 @@ def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
 
     What is known now is computed now.
     """
-    if isinstance(index, (int, np.ndarray)):
-        limits = np.iinfo(dtype)
-        index = np.clip(np.asarray(index), limits.min, limits.max)
-        index = np.where((index < 0) & wrap, index + size, index).astype(dtype)
-        return index if index.ndim else dtype.type(index)
+    limits = np.iinfo(dtype)
+    if isinstance(index, int):
+        index += size if wrap and index < 0 else 0
+        return dtype.type(min(max(index, limits.min), limits.max))
+    if isinstance(index, np.ndarray):
+        wide = index.astype(np.int64)
+        return np.clip(
+            np.where((wide < 0) & wrap, wide + size, wide), limits.min, limits.max
+        ).astype(dtype)
     index = wrapped(index, size) if wrap else index
-    aval: Any = type_of(index)
-    return index if aval.dtype == dtype else convert_element_type(index, dtype)
+    return index if type_of(index).dtype == dtype else convert_element_type(index, dtype)

@@ -17,6 +17,7 @@ from pellucid.numpy import (
     products,
     reductions,
     sorting,
+    statistics,
 )
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import convert
@@ -185,9 +186,9 @@ METHODS: dict[str, Any] = {
     "__setitem__": index_update.setitem, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
     "argsort": sorting.argsort, "cumprod": reductions.cumprod, "cumsum": reductions.cumsum, "dot": products.dot,
-    "max": reductions.max, "mean": reductions.mean, "min": reductions.min, "prod": reductions.prod,
-    "ptp": reductions.ptp, "sort": sorting.sort, "std": reductions.std, "sum": reductions.sum,
-    "trace": reductions.trace, "var": reductions.var,
+    "max": reductions.max, "mean": statistics.mean, "min": reductions.min, "prod": reductions.prod,
+    "ptp": reductions.ptp, "sort": sorting.sort, "std": statistics.std, "sum": reductions.sum,
+    "trace": reductions.trace, "var": statistics.var,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
@@ -218,6 +219,6 @@ def install() -> None:
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
         setattr(ArrayImpl, f"__{name}__", function)
     for cls in (Tracer, ArrayImpl):
-        cls.__pow__ = _power
+        cls.__pow__ = _power  # pyright: ignore[reportAttributeAccessIssue]
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)

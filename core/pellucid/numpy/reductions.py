@@ -1,101 +1,175 @@
-"""Reductions along axes: sums, products, extrema, means, truth, counts; cumulative ones too."""
+"""Reductions along axes: sums, products, extrema, truth, positions of extrema; cumulative ones too."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.numpy import elementwise
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes, diagonal
-from pellucid.numpy.promotion import aval_of, broadcast_arrays, convert
-from pellucid.primitives import (
-    arithmetic,
-    broadcasting,
-    complex_parts,
-    cumulative,
-    logical,
-    movement,
-    reduction,
+from pellucid.numpy.promotion import aval_of, convert
+from pellucid.primitives import arithmetic, cumulative, logical
+from pellucid.primitives.broadcasting import (
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcast_to,
+    expand_dims,
+    reduce_sum,
 )
-from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.filled import filled
+from pellucid.primitives.monoids import MONOIDS
+from pellucid.primitives.movement import canonical_axis, reshape
+from pellucid.primitives.reduction import (
+    argmax as lax_argmax,
+    argmin as lax_argmin,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+)
 from pellucid.tracing.values import type_of
 
 Axis = int | tuple[int, ...] | None
-
-
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    return canonical_axes(axis, ndim)
-
-
-def _static_axis(axis: Any) -> Any:
-    """`axis` as something hashable, for the cache of compiled calls."""
-    if axis is None or isinstance(axis, int):
-        return axis
-    return operator.index(axis) if np.ndim(axis) == 0 else tuple(operator.index(a) for a in axis)
-
-
-def _static_dtype(dtype: Any, name: str) -> Any:
-    if dtype is None:
-        return None
-    return dtypes.canonicalize(np.dtype(dtypes.check_user_dtype(dtype, name)))
-
-
-def _finished(result: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """`result` with its reduced axes kept with size 1, on request."""
-    return broadcasting.expand_dims(result, axes) if keepdims else result
-
-
-def _masked(a: Any, where: Any, neutral: Any) -> Any:
-    """`a` with `neutral` where `where` is false; `neutral` has the dtype of `a`."""
-    if where is None:
-        return a
-    where, a = broadcast_arrays("where", where, a)
-    filler = broadcasting.broadcast_in_dim(neutral, type_of(a).shape, ())
-    return logical.select_n(where, filler, a)
-
-
-def _scalar(value: Any, dtype: Any) -> Any:
-    return np.asarray(value, dtype)[()]
-
-
-# Sums, products, bits ---------------------------------------------------------------------------------
-
-
-def _widened(dtype: Any) -> Any:
-    """The dtype in which integers are summed: at least the default integer of their sign."""
-    if dtype == np.bool_:
-        return dtypes.default_int_dtype()
-    if dtypes.is_inexact(dtype) or "int" not in dtype.name:
-        return dtype
-    wide = dtypes.default_uint_dtype() if dtype.name.startswith("u") else dtypes.default_int_dtype()
-    return wide if dtypes.item_bytes(dtype) < dtypes.item_bytes(wide) else dtype
-
-
+_BOOL = np.dtype(bool)
 _HALF = frozenset({"float16", "bfloat16"})
 
 
-@numpy_function(static=("axis", "dtype", "keepdims", "promote_integers"))
-def _sum(
-    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote_integers: bool
+# What all reductions share ------------------------------------------------------------------------
+
+
+def static_axis(axis: Any) -> Any:
+    """`axis` as something hashable, for the cache of compiled calls."""
+    if axis is None or isinstance(axis, int):
+        return axis
+    return operator.index(axis) if np.ndim(axis) == 0 else tuple([operator.index(a) for a in axis])
+
+
+def static_dtype(name: str, dtype: Any) -> Any:
+    """A user's `dtype` as an array has it; None stays."""
+    return None if dtype is None else dtypes.check_user_dtype(dtype, f"jnp.{name}")
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Raise UnsupportedError if there is an array to write into: arrays don't change."""
+    if out is not None:
+        raise UnsupportedError(
+            f"jnp.{name} can't write into `out`: arrays don't change.", do="Use the result."
+        )
+
+
+def wide(dtype: Any) -> Any:
+    """The dtype to compute in: sums of half precision in float32, as each step would be rounded."""
+    return np.dtype(np.float32) if dtype.name in _HALF else dtype
+
+
+def masked(name: str, a: Any, where: Any, neutral: Any) -> Any:
+    """`a` with the scalar `neutral` where `where` is false; both broadcast."""
+    if where is None:
+        return a
+    mask, aval = aval_of(name, where), type_of(a)
+    if mask.dtype != _BOOL:
+        raise ArgumentValueError(
+            f"jnp.{name} needs bools as `where`.",
+            got=f"where: {mask.text()}",
+            do="Compare with something.",
+        )
+    shape = broadcast_shapes(mask.shape, aval.shape)  # type: ignore[attr-defined]
+    where = where if mask.ndim == 0 else broadcast_to(where, shape)
+    return logical.select(where, broadcast_to(a, shape), broadcast_in_dim(neutral, shape, ()))
+
+
+class Kind(NamedTuple):
+    """A reduction: how elements along axes and two elements are combined, and the element that changes nothing."""
+
+    reduce: Callable[..., Any]
+    combine: Callable[..., Any]
+    identity: Callable[[Any], Any]
+
+
+AND = Kind(reduce_and, logical.bitwise_and, MONOIDS["and"].identity)
+OR = Kind(reduce_or, logical.bitwise_or, MONOIDS["or"].identity)
+SUM = Kind(reduce_sum, arithmetic.add, MONOIDS["sum"].identity)
+PROD = Kind(reduce_prod, arithmetic.mul, MONOIDS["prod"].identity)
+MAX = Kind(reduce_max, arithmetic.max, MONOIDS["max"].identity)
+MIN = Kind(reduce_min, arithmetic.min, MONOIDS["min"].identity)
+_OF_BOOLS = {SUM: OR, PROD: AND}
+
+
+def reduced(
+    name: str,
+    kind: Kind,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any = None,
+    where: Any = None,
 ) -> Any:
-    aval = aval_of("sum", a)
-    result = dtype or (_widened(aval.dtype) if promote_integers else aval.dtype)
-    # Half precision is summed in float32, as XLA's own sums would round at each step.
-    wide = np.dtype(np.float32) if result.name in _HALF else result
-    a = convert(a, aval, wide, aval.weak_type and dtype is None and wide == aval.dtype)
-    axes = _axes(axis, aval.ndim)
-    a = _masked(a, where, _scalar(0, wide))
-    total = broadcasting.reduce_sum(a, axes)
+    """`a`, converted to `dtype`, reduced along `axis`. Results are never weakly typed."""
+    aval = aval_of(name, a)
+    axes = canonical_axes(axis, aval.ndim)
+    if dtype == _BOOL:
+        kind = _OF_BOOLS.get(kind, kind)
+    a = masked(name, convert(a, aval, dtype), where, kind.identity(dtype))
+    result = kind.reduce(a, axes)
     if initial is not None:
-        total = arithmetic.add(total, convert(initial, type_of(initial), wide))
-    total = convert(total, type_of(total), result, type_of(total).weak_type)
-    return _finished(total, axes, keepdims)
+        start = aval_of(name, initial)
+        if start.ndim:
+            raise ArgumentValueError(
+                f"jnp.{name} needs a scalar as `initial`.", got=f"initial: {start.text()}"
+            )
+        result = kind.combine(convert(initial, start, dtype), result)
+    return expand_dims(result, axes) if keepdims else result
+
+
+# Sums and products --------------------------------------------------------------------------------
+
+
+def promoted(dtype: Any) -> Any:
+    """The dtype in which integers are summed: at least the default integer of their sign."""
+    if dtypes.is_inexact(dtype):
+        return dtype
+    unsigned = dtype.name.startswith("uint")
+    default = dtypes.default_uint_dtype() if unsigned else dtypes.default_int_dtype()
+    return (
+        default
+        if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) or dtype == _BOOL
+        else dtype
+    )
+
+
+def _accumulated(
+    name: str,
+    kind: Kind,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    promote: bool,
+) -> Any:
+    """Sum or product; without a `dtype`, small integers are widened and half precision is computed in float32."""
+    own = aval_of(name, a).dtype
+    result = dtype or (promoted(own) if promote or own == _BOOL else own)
+    computed = wide(result) if dtype is None else result
+    total = reduced(name, kind, a, axis, computed, keepdims, initial, where)
+    return convert(total, type_of(total), result)  # type: ignore[arg-type]
+
+
+@numpy_function(static=("axis", "dtype", "keepdims", "promote"))
+def _sum(
+    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool
+) -> Any:
+    return _accumulated("sum", SUM, a, axis, dtype, keepdims, initial, where, promote)
 
 
 def sum(
@@ -113,29 +187,23 @@ def sum(
     >>> sum(np.arange(4))
     Array(6, dtype=int32)
     """
+    refuse_out("sum", out)
     return _sum(
         a,
-        _static_axis(axis),
-        _static_dtype(dtype, "sum"),
-        keepdims,
+        static_axis(axis),
+        static_dtype("sum", dtype),
+        bool(keepdims),
         initial,
         where,
         promote_integers,
     )
 
 
-@numpy_function(static=("axis", "dtype", "keepdims", "promote_integers"))
+@numpy_function(static=("axis", "dtype", "keepdims", "promote"))
 def _prod(
-    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote_integers: bool
+    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool
 ) -> Any:
-    aval = aval_of("prod", a)
-    result = dtype or (_widened(aval.dtype) if promote_integers else aval.dtype)
-    a = convert(a, aval, result, aval.weak_type and dtype is None and result == aval.dtype)
-    axes = _axes(axis, aval.ndim)
-    product = reduction.reduce_prod(_masked(a, where, _scalar(1, result)), axes)
-    if initial is not None:
-        product = arithmetic.mul(product, convert(initial, type_of(initial), result))
-    return _finished(product, axes, keepdims)
+    return _accumulated("prod", PROD, a, axis, dtype, keepdims, initial, where, promote)
 
 
 def prod(
@@ -148,27 +216,29 @@ def prod(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    """Product of the elements of `a` along `axis` (all axes by default).
+    """Product of the elements of `a` along `axis` (all axes by default); small integers are widened first.
 
     >>> prod(np.arange(1, 4))
     Array(6, dtype=int32)
     """
+    refuse_out("prod", out)
     return _prod(
         a,
-        _static_axis(axis),
-        _static_dtype(dtype, "prod"),
-        keepdims,
+        static_axis(axis),
+        static_dtype("prod", dtype),
+        bool(keepdims),
         initial,
         where,
         promote_integers,
     )
 
 
+# Truth --------------------------------------------------------------------------------------------
+
+
 @numpy_function(static=("axis", "keepdims"))
 def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
-    a = _as_bool("all", a)
-    axes = _axes(axis, type_of(a).ndim)
-    return _finished(reduction.reduce_and(_masked(a, where, np.True_), axes), axes, keepdims)
+    return reduced("all", AND, a, axis, _BOOL, keepdims, where=where)
 
 
 def all(
@@ -179,14 +249,13 @@ def all(
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    return _all(a, _static_axis(axis), keepdims, where)
+    refuse_out("all", out)
+    return _all(a, static_axis(axis), bool(keepdims), where)
 
 
 @numpy_function(static=("axis", "keepdims"))
 def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
-    a = _as_bool("any", a)
-    axes = _axes(axis, type_of(a).ndim)
-    return _finished(reduction.reduce_or(_masked(a, where, np.False_), axes), axes, keepdims)
+    return reduced("any", OR, a, axis, _BOOL, keepdims, where=where)
 
 
 def any(
@@ -197,68 +266,51 @@ def any(
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    return _any(a, _static_axis(axis), keepdims, where)
+    refuse_out("any", out)
+    return _any(a, static_axis(axis), bool(keepdims), where)
 
 
-def _as_bool(name: str, a: Any) -> Any:
-    aval = aval_of(name, a)
-    return a if aval.dtype == np.bool_ else logical.ne(a, _scalar(0, aval.dtype))
+@numpy_function(static=("axis", "keepdims"))
+def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
+    aval = aval_of("count_nonzero", a)
+    chosen = logical.ne(a, aval.dtype.type(0))
+    return reduced("count_nonzero", SUM, chosen, axis, dtypes.default_int_dtype(), keepdims)
 
 
-# Extrema ------------------------------------------------------------------------------------------------
+def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """How many elements of `a` along `axis` are nonzero.
+
+    >>> count_nonzero(np.array([1, 0, 2]))
+    Array(2, dtype=int32)
+    """
+    return _count_nonzero(a, static_axis(axis), bool(keepdims))
 
 
-def _lowest(dtype: Any) -> Any:
-    """The value below which no value of `dtype` lies."""
-    if dtype == np.bool_:
-        return np.False_
-    if dtypes.is_inexact(dtype):
-        return _scalar(-np.inf, dtype) if dtypes.supports_inf(dtype) else dtypes.finfo(dtype).min
-    return _scalar(dtypes.iinfo(dtype).min, dtype)
+# Extrema ------------------------------------------------------------------------------------------
 
 
-def _highest(dtype: Any) -> Any:
-    """The value above which no value of `dtype` lies."""
-    if dtype == np.bool_:
-        return np.True_
-    if dtypes.is_inexact(dtype):
-        return _scalar(np.inf, dtype) if dtypes.supports_inf(dtype) else dtypes.finfo(dtype).max
-    return _scalar(dtypes.iinfo(dtype).max, dtype)
-
-
-def _extremum(
-    name: str,
-    reduce: Callable[..., Any],
-    combine: Callable[..., Any],
-    neutral: Callable[[Any], Any],
+def extreme(
+    name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any = None, where: Any = None
 ) -> Any:
-    @numpy_function(static=("axis", "keepdims"))
-    def apply(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-        aval = aval_of(name, a)
-        if where is not None and initial is None:
+    """Maximum or minimum; raises unless there is an element, or `initial`, to give."""
+    aval = aval_of(name, a)
+    if initial is None:
+        if where is not None:
             raise ArgumentValueError(
-                f"jnp.{name} with `where` needs `initial`: its result if nothing is chosen."
+                f"jnp.{name} with `where` needs `initial`, its result where nothing is chosen."
             )
-        axes = _axes(axis, aval.ndim)
-        if initial is None and 0 in [aval.shape[i] for i in axes]:
+        if 0 in [aval.shape[i] for i in canonical_axes(axis, aval.ndim)]:
             raise ShapeError(
                 f"jnp.{name} of no elements is not defined.",
-                got=f"a: {aval.text()}",
+                got=f"a: {aval.text()}, axis {axis}",
                 do="Pass `initial`.",
             )
-        a = convert(a, aval, aval.dtype, aval.weak_type)
-        if where is not None:
-            a = _masked(a, where, neutral(aval.dtype))
-        result = reduce(a, axes)
-        if initial is not None:
-            result = combine(result, convert(initial, type_of(initial), aval.dtype))
-        return _finished(result, axes, keepdims)
-
-    return apply
+    return reduced(name, kind, a, axis, aval.dtype, keepdims, initial, where)
 
 
-_max = _extremum("max", reduction.reduce_max, arithmetic.max, _lowest)
-_min = _extremum("min", reduction.reduce_min, arithmetic.min, _highest)
+@numpy_function(static=("axis", "keepdims"))
+def _max(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    return extreme("max", MAX, a, axis, keepdims, initial, where)
 
 
 def max(
@@ -269,12 +321,20 @@ def max(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """The largest element of `a` along `axis`; NaN if one is NaN.
+    """The greatest element of `a` along `axis`; NaN if one is NaN.
+
+    Raises ShapeError for no elements without `initial`.
 
     >>> max(np.array([1, 3, 2]))
     Array(3, dtype=int32)
     """
-    return _max(a, _static_axis(axis), keepdims, initial, where)
+    refuse_out("max", out)
+    return _max(a, static_axis(axis), bool(keepdims), initial, where)
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _min(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    return extreme("min", MIN, a, axis, keepdims, initial, where)
 
 
 def min(
@@ -285,356 +345,121 @@ def min(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """The smallest element of `a` along `axis`; NaN if one is NaN.
+    """The least element of `a` along `axis`; NaN if one is NaN.
+
+    Raises ShapeError for no elements without `initial`.
 
     >>> min(np.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
-    return _min(a, _static_axis(axis), keepdims, initial, where)
+    refuse_out("min", out)
+    return _min(a, static_axis(axis), bool(keepdims), initial, where)
 
 
 amax, amin = max, min
 
 
+@numpy_function(static=("axis", "keepdims"))
+def _ptp(a: Any, axis: Any, keepdims: bool) -> Any:
+    greatest, least = (extreme("ptp", kind, a, axis, keepdims) for kind in (MAX, MIN))
+    return arithmetic.sub(greatest, least)
+
+
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
-    """The largest minus the smallest element of `a` along `axis`."""
-    return elementwise.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    """The greatest minus the least element of `a` along `axis`.
+
+    >>> ptp(np.array([1, 3, 2]))
+    Array(2, dtype=int32)
+    """
+    refuse_out("ptp", out)
+    return _ptp(a, static_axis(axis), bool(keepdims))
 
 
-def _position(name: str, find: Callable[..., Any]) -> Any:
-    @numpy_function(static=("axis", "keepdims"))
-    def apply(a: Any, axis: int | None, keepdims: bool) -> Any:
-        aval = aval_of(name, a)
-        if axis is None:
-            flat = movement.reshape(a, (aval.size,))
-            dims, along, axis = tuple(range(aval.ndim)), flat, 0
-        else:
-            axis = canonical_axis(axis, aval.ndim)
-            dims, along = (axis,), a
-        if type_of(along).shape[axis] == 0:
-            raise ShapeError(f"jnp.{name} of no elements is not defined.", got=f"a: {aval.text()}")
-        found = find(along, axis, dtypes.default_int_dtype())
-        return _finished(found, dims, keepdims)
-
-    return apply
+# Positions ----------------------------------------------------------------------------------------
 
 
-_argmax = _position("argmax", reduction.argmax)
-_argmin = _position("argmin", reduction.argmin)
+def position(name: str, find: Callable[..., Any], a: Any, axis: int | None, keepdims: bool) -> Any:
+    """Index of an extreme element along `axis`, or in the raveled array."""
+    aval = aval_of(name, a)
+    if axis is None:
+        a, along, kept = reshape(a, (aval.size,)), 0, tuple(range(aval.ndim))
+    else:
+        along = canonical_axis(axis, aval.ndim)
+        kept = (along,)
+    if type_of(a).shape[along] == 0:  # type: ignore[attr-defined]
+        raise ShapeError(
+            f"jnp.{name} of no elements is not defined.", got=f"a: {aval.text()}, axis {axis}"
+        )
+    found = find(a, along, dtypes.default_int_dtype())
+    return expand_dims(found, kept) if keepdims else found
+
+
+def single_axis(name: str, axis: Any) -> int | None:
+    """`axis`, which must be None or one integer."""
+    try:
+        return None if axis is None else operator.index(axis)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"jnp.{name} works along one axis.", got=f"axis: {axis!r}"
+        ) from None
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _argmax(a: Any, axis: int | None, keepdims: bool) -> Any:
+    return position("argmax", lax_argmax, a, axis, keepdims)
 
 
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the first largest element of `a` along `axis`, or in the raveled array.
+    """Index of the first greatest element of `a` along `axis` (or the first NaN), or in the raveled array.
 
     >>> argmax(np.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
-    return _argmax(a, _static_axis(axis), bool(keepdims))
+    refuse_out("argmax", out)
+    return _argmax(a, single_axis("argmax", axis), bool(keepdims))
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _argmin(a: Any, axis: int | None, keepdims: bool) -> Any:
+    return position("argmin", lax_argmin, a, axis, keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the first smallest element of `a` along `axis`, or in the raveled array.
+    """Index of the first least element of `a` along `axis` (or the first NaN), or in the raveled array.
 
     >>> argmin(np.array([3, 1, 2]))
     Array(1, dtype=int32)
     """
-    return _argmin(a, _static_axis(axis), bool(keepdims))
+    refuse_out("argmin", out)
+    return _argmin(a, single_axis("argmin", axis), bool(keepdims))
 
 
-# Means --------------------------------------------------------------------------------------------------
+# Cumulative ---------------------------------------------------------------------------------------
 
 
-def _count(a: Any, axes: tuple[int, ...], where: Any, dtype: Any) -> Any:
-    """How many elements are reduced: a number known when tracing, or counts where `where` chooses."""
-    shape = type_of(a).shape
-    if where is None:
-        return _scalar(int(np.prod([shape[i] for i in axes], dtype=np.int64)), dtype)
-    chosen = broadcasting.broadcast_in_dim(
-        where, shape, range(len(shape) - type_of(where).ndim, len(shape))
-    )
-    return broadcasting.reduce_sum(convert(chosen, type_of(chosen), dtype), axes)
-
-
-def _floating(dtype: Any) -> Any:
-    return dtype if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(dtype)
-
-
-@numpy_function(static=("axis", "dtype", "keepdims"))
-def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
-    aval = aval_of("mean", a)
-    result = dtype or _floating(aval.dtype)
-    wide = np.dtype(np.float32) if result.name in _HALF else result
-    axes = _axes(axis, aval.ndim)
-    a = convert(a, aval, wide, aval.weak_type and dtype is None and wide == aval.dtype)
-    total = broadcasting.reduce_sum(_masked(a, where, _scalar(0, wide)), axes)
-    average = arithmetic.div(total, _count(a, axes, where, wide))
-    return _finished(
-        convert(average, type_of(average), result, type_of(average).weak_type), axes, keepdims
-    )
-
-
-def mean(
+def accumulated(
+    name: str,
+    apply: Callable[..., Any],
     a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
+    axis: int | None,
+    dtype: Any,
+    promote: bool = False,
 ) -> Any:
-    """Mean of the elements of `a` along `axis`, floating or complex.
-
-    >>> mean(np.arange(4))
-    Array(1.5, dtype=float32)
-    """
-    return _mean(a, _static_axis(axis), _static_dtype(dtype, "mean"), keepdims, where)
-
-
-@numpy_function(static=("axis", "dtype", "correction", "keepdims"))
-def _var(a: Any, axis: Any, dtype: Any, correction: float, keepdims: bool, where: Any) -> Any:
-    aval = aval_of("var", a)
-    computed = _floating(aval.dtype)
-    if dtype is not None:
-        if computed.kind == "c" != dtype.kind:
-            raise DtypeError(
-                "jnp.var of complex numbers needs a complex dtype.", got=f"dtype {dtype.name}"
-            )
-        computed = dtypes.promote(((computed, False), (dtype, False)))[0]
-    wide = np.dtype(np.float32) if computed.name in _HALF else computed
-    axes = _axes(axis, aval.ndim)
-    a = convert(a, aval, wide)
-    count = _count(a, axes, where, np.dtype(wide.type(0).real.dtype) if wide.kind == "c" else wide)
-    total = broadcasting.reduce_sum(_masked(a, where, _scalar(0, wide)), axes)
-    centre = arithmetic.div(total, convert(count, type_of(count), wide))
-    centred = arithmetic.sub(a, broadcasting.expand_dims(centre, axes))
-    if wide.kind == "c":
-        parts = complex_parts.real(centred), complex_parts.imag(centred)
-        squares = arithmetic.add(*map(arithmetic.square, parts))
-    else:
-        squares = arithmetic.square(centred)
-    squares = _masked(squares, where, _scalar(0, type_of(squares).dtype))
-    real = type_of(squares).dtype
-    divisor = (
-        arithmetic.sub(count, _scalar(correction, real))
-        if where is not None
-        else _scalar(count - correction, real)
-    )
-    if where is None:
-        divisor = _scalar(np.nan, real) if divisor < 0 or (divisor == 0 and correction) else divisor
-    result = arithmetic.div(broadcasting.reduce_sum(squares, axes), divisor)
-    kept = (
-        real
-        if dtype is None and computed.name not in _HALF
-        else (dtype if dtype is not None else computed)
-    )
-    kept = real if kept.kind == "c" else kept
-    return _finished(convert(result, type_of(result), kept), axes, keepdims)
+    """A cumulative reduction along `axis`, or of the raveled array; bools are counted."""
+    aval = aval_of(name, a)
+    if axis is None:
+        a, axis = reshape(a, (aval.size,)), 0
+    own = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
+    computed = dtype or own
+    along = canonical_axis(axis, type_of(a).ndim)  # type: ignore[attr-defined]
+    a = convert(a, type_of(a), dtypes.default_int_dtype() if computed == _BOOL else computed)  # type: ignore[arg-type]
+    result = apply(a, along)
+    return convert(result, type_of(result), computed)  # type: ignore[arg-type]
 
 
-def var(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: None = None,
-    correction: float | None = None,
-) -> Any:
-    """Variance of the elements of `a` along `axis`: the mean square of their distance from their mean.
-
-    The sum is divided by the number of elements less `ddof` (or `correction`).
-
-    >>> var(np.arange(4))
-    Array(1.25, dtype=float32)
-    """
-    chosen = ddof if correction is None else correction
-    return _var(a, _static_axis(axis), _static_dtype(dtype, "var"), chosen, keepdims, where)
-
-
-def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: None = None,
-    correction: float | None = None,
-) -> Any:
-    """Standard deviation of the elements of `a` along `axis`: the root of their variance."""
-    return elementwise.sqrt(
-        var(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction)
-    )
-
-
-def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
-) -> Any:
-    """Mean of `a` along `axis`, weighted by `weights`; with `returned`, also the sum of the weights."""
-    if weights is None:
-        result = mean(a, axis, keepdims=keepdims)
-        aval = aval_of("average", a)
-        count = int(np.prod([aval.shape[i] for i in _axes(axis, aval.ndim)], dtype=np.int64))
-        total = broadcasting.broadcast_in_dim(
-            _scalar(count, type_of(result).dtype), type_of(result).shape, ()
-        )
-    else:
-        a_aval, w_aval = aval_of("average", a), aval_of("average", weights, 1)
-        if a_aval.shape != w_aval.shape:
-            axes = _axes(axis, a_aval.ndim)
-            if w_aval.shape != tuple(a_aval.shape[i] for i in axes):
-                raise ShapeError(
-                    "jnp.average needs weights for the axes that it reduces.",
-                    got=[f"a: {a_aval.text()}", f"weights: {w_aval.text()}"],
-                )
-            weights = broadcasting.broadcast_in_dim(weights, a_aval.shape, sorted(axes))
-        total = sum(weights, axis, keepdims=keepdims)
-        result = elementwise.divide(
-            sum(elementwise.multiply(a, weights), axis, keepdims=keepdims), total
-        )
-    return (result, total) if returned else result
-
-
-# Counting and NaN -----------------------------------------------------------------------------------------
-
-
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """How many elements of `a` along `axis` are nonzero.
-
-    >>> count_nonzero(np.array([1, 0, 2]))
-    Array(2, dtype=int32)
-    """
-    return _count_nonzero(a, _static_axis(axis), keepdims)
-
-
-@numpy_function(static=("axis", "keepdims"))
-def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
-    chosen = _as_bool("count_nonzero", a)
-    axes = _axes(axis, type_of(chosen).ndim)
-    wide = convert(chosen, type_of(chosen), dtypes.default_int_dtype())
-    return _finished(broadcasting.reduce_sum(wide, axes), axes, keepdims)
-
-
-def _without_nan(a: Any, neutral: Callable[[Any], Any]) -> Any:
-    aval = aval_of("nan functions", a)
-    if not dtypes.is_inexact(aval.dtype):
-        return a
-    return _masked(a, elementwise.logical_not(elementwise.isnan(a)), neutral(aval.dtype))
-
-
-def nansum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """Sum of the elements of `a` along `axis`, NaN counting as 0."""
-    return sum(
-        _without_nan(a, lambda d: _scalar(0, d)), axis, dtype, None, keepdims, initial, where
-    )
-
-
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """Product of the elements of `a` along `axis`, NaN counting as 1."""
-    return prod(
-        _without_nan(a, lambda d: _scalar(1, d)), axis, dtype, None, keepdims, initial, where
-    )
-
-
-def nanmax(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The largest element of `a` along `axis` that is not NaN; NaN if all are."""
-    found = max(_without_nan(a, _lowest), axis, None, keepdims, initial, where)
-    return _nan_where_all_are(a, found, axis, keepdims) if initial is None else found
-
-
-def nanmin(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The smallest element of `a` along `axis` that is not NaN; NaN if all are."""
-    found = min(_without_nan(a, _highest), axis, None, keepdims, initial, where)
-    return _nan_where_all_are(a, found, axis, keepdims) if initial is None else found
-
-
-def _nan_where_all_are(a: Any, found: Any, axis: Axis, keepdims: bool) -> Any:
-    dtype = type_of(found).dtype
-    if not dtypes.is_inexact(dtype):
-        return found
-    none = all(elementwise.isnan(a), axis, keepdims=keepdims)
-    return _masked(found, elementwise.logical_not(none), _scalar(np.nan, dtype))
-
-
-def nanmean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    where: Any = None,
-) -> Any:
-    """Mean of the elements of `a` along `axis` that are not NaN; NaN if all are."""
-    aval = aval_of("nanmean", a)
-    if not dtypes.is_inexact(aval.dtype):
-        return mean(a, axis, dtype, None, keepdims, where=where)
-    present = elementwise.logical_not(elementwise.isnan(a))
-    if where is not None:
-        present = elementwise.logical_and(present, where)
-    return mean(
-        _without_nan(a, lambda d: _scalar(0, d)), axis, dtype, None, keepdims, where=present
-    )
-
-
-# Cumulative -----------------------------------------------------------------------------------------------
-
-
-def _cumulative(name: str, apply: Callable[..., Any]) -> Any:
-    @numpy_function(static=("axis", "dtype"))
-    def run(a: Any, axis: int | None, dtype: Any) -> Any:
-        aval = aval_of(name, a)
-        if axis is None:
-            a, axis = movement.reshape(a, (aval.size,)), 0
-        else:
-            axis = canonical_axis(axis, aval.ndim)
-        wanted = dtype or (dtypes.default_int_dtype() if aval.dtype == np.bool_ else aval.dtype)
-        return apply(
-            convert(
-                a, type_of(a), wanted, aval.weak_type and dtype is None and wanted == aval.dtype
-            ),
-            axis,
-        )
-
-    return run
-
-
-_cumsum = _cumulative("cumsum", cumulative.cumsum)
-_cumprod = _cumulative("cumprod", cumulative.cumprod)
+@numpy_function(static=("axis", "dtype"))
+def _cumsum(a: Any, axis: int | None, dtype: Any) -> Any:
+    return accumulated("cumsum", cumulative.cumsum, a, axis, dtype)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -643,7 +468,13 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     >>> cumsum(np.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
     """
-    return _cumsum(a, _static_axis(axis), _static_dtype(dtype, "cumsum"))
+    refuse_out("cumsum", out)
+    return _cumsum(a, single_axis("cumsum", axis), static_dtype("cumsum", dtype))
+
+
+@numpy_function(static=("axis", "dtype"))
+def _cumprod(a: Any, axis: int | None, dtype: Any) -> Any:
+    return accumulated("cumprod", cumulative.cumprod, a, axis, dtype)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -652,26 +483,110 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     >>> cumprod(np.arange(1, 5))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
-    return _cumprod(a, _static_axis(axis), _static_dtype(dtype, "cumprod"))
+    refuse_out("cumprod", out)
+    return _cumprod(a, single_axis("cumprod", axis), static_dtype("cumprod", dtype))
+
+
+def _cumulative(
+    name: str, apply: Callable[..., Any], x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int,
+    promote: bool,
+) -> Any:  # fmt: skip
+    """The array API's form: along one axis, named unless there is only one, with the identity in front on request."""
+    aval = aval_of(name, x)
+    if aval.ndim == 0 or (axis is None and aval.ndim != 1):
+        raise ArgumentValueError(
+            f"jnp.{name} needs an axis, and an array of at least one dimension.",
+            got=f"x: {aval.text()}",
+        )
+    along = 0 if axis is None else canonical_axis(axis, aval.ndim)
+    result = accumulated(name, apply, x, along, dtype, promote)
+    if not include_initial:
+        return result
+    found: Any = type_of(result)
+    first = filled(found.update(shape=(*aval.shape[:along], 1, *aval.shape[along + 1 :])), initial)
+    return concatenate([first, result], along)
+
+
+@numpy_function(static=("axis", "dtype", "include_initial"))
+def _cumulative_sum(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+    return _cumulative(
+        "cumulative_sum", cumulative.cumsum, x, axis, dtype, include_initial, 0, True
+    )
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Sums of the elements of `x` up to each one along `axis`; small integers are widened.
+
+    >>> cumulative_sum(np.arange(1, 4), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    name = "cumulative_sum"
+    return _cumulative_sum(
+        x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial)
+    )
+
+
+@numpy_function(static=("axis", "dtype", "include_initial"))
+def _cumulative_prod(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+    return _cumulative(
+        "cumulative_prod", cumulative.cumprod, x, axis, dtype, include_initial, 1, False
+    )
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Products of the elements of `x` up to each one along `axis`.
+
+    >>> cumulative_prod(np.arange(1, 4), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)
+    """
+    name = "cumulative_prod"
+    return _cumulative_prod(
+        x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial)
+    )
+
+
+# Diagonals and comparisons ------------------------------------------------------------------------
 
 
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """Sum of the diagonal number `offset` of the matrices of `a` over two axes."""
+    """Sum of the diagonal number `offset` of the matrices of `a` over two axes.
+
+    >>> trace(np.eye(3))
+    Array(3., dtype=float32)
+    """
+    refuse_out("trace", out)
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements of `a` and `b` are close, as `isclose` says."""
+    """Whether all elements of `a` and `b` are close, as `isclose` says.
+
+    >>> allclose(np.ones(2), np.ones(2))
+    Array(True, dtype=bool)
+    """
     return all(elementwise.isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether `a1` and `a2` have one shape and equal elements."""
+    """Whether `a1` and `a2` have one shape and equal elements, NaN being equal to NaN on request.
+
+    >>> array_equal(np.ones(2), np.ones(3))
+    Array(False, dtype=bool)
+    """
+    return _array_equal(a1, a2, bool(equal_nan))
+
+
+@numpy_function(static=("equal_nan",))
+def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
     first, second = aval_of("array_equal", a1), aval_of("array_equal", a2, 1)
     if first.shape != second.shape:
-        return broadcasting.broadcast_in_dim(np.False_, (), ())
+        return broadcast_in_dim(np.False_, (), ())
     same = elementwise.equal(a1, a2)
     if equal_nan:
         same = elementwise.logical_or(
@@ -680,8 +595,21 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return all(same)
 
 
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether `a1` and `a2` can be broadcast together and have equal elements.
+
+    >>> array_equiv(np.ones((2, 3)), np.ones(3))
+    Array(True, dtype=bool)
+    """
+    first, second = aval_of("array_equiv", a1), aval_of("array_equiv", a2, 1)
+    try:
+        broadcast_shapes(first.shape, second.shape)
+    except ShapeError:
+        return broadcast_in_dim(np.False_, (), ())
+    return all(elementwise.equal(a1, a2))
+
+
 __all__ = [
-    "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "array_equal", "average", "count_nonzero", "cumprod",
-    "cumsum", "max", "mean", "min", "nanmax", "nanmean", "nanmin", "nanprod", "nansum", "prod", "ptp", "std", "sum",
-    "trace", "var",
+    "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "array_equal", "array_equiv", "count_nonzero",
+    "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "max", "min", "prod", "ptp", "sum", "trace",
 ]  # fmt: skip

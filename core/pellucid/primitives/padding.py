@@ -42,9 +42,14 @@ class Slice(Movement):
         if not len(starts) == len(limits) == len(steps) == x.ndim:
             raise ShapeError(
                 f"slice needs one start, limit and stride for each of the {x.ndim} dimensions.",
-                got=[f"operand: {x.text()}", f"start_indices {starts}, limit_indices {limits}, strides {strides}"],
+                got=[
+                    f"operand: {x.text()}",
+                    f"start_indices {starts}, limit_indices {limits}, strides {strides}",
+                ],
             )
-        for i, (start, limit, step, size) in enumerate(zip(starts, limits, steps, x.shape, strict=True)):
+        for i, (start, limit, step, size) in enumerate(
+            zip(starts, limits, steps, x.shape, strict=True)
+        ):
             if not 0 <= start <= limit <= size:
                 raise ShapeError(
                     f"slice needs 0 <= start <= limit <= size; dimension {i} has start {start}, limit {limit}, "
@@ -58,16 +63,19 @@ class Slice(Movement):
                     got=f"operand: {x.text()}",
                     do="To go backwards, slice and then `lax.rev`.",
                 )
-        shape = tuple([
-            -((start - limit) // step) for start, limit, step in zip(starts, limits, steps, strict=True)
-        ])
+        shape = tuple(
+            [
+                -((start - limit) // step)
+                for start, limit, step in zip(starts, limits, steps, strict=True)
+            ]
+        )
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
-        limits, starts, strides = params
+        _limits, starts, strides = params
         config = []
         for i, (start, size, taken) in enumerate(
-            zip(starts, aval.shape, type_of(cotangent).shape, strict=True)  # type: ignore[attr-defined]
+            zip(starts, aval.shape, type_of(cotangent).shape, strict=True)
         ):
             step = 1 if strides is None else strides[i]
             span = (taken - 1) * step + 1 if taken else 0
@@ -75,7 +83,11 @@ class Slice(Movement):
         return pad(cotangent, np.zeros((), aval.dtype), config)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SliceParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: SliceParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         limits, starts, strides = params
         dim: Any = dims[0]
@@ -99,13 +111,16 @@ class Slice(Movement):
 slice_p = Slice()
 
 
-def inserted(values: tuple[Any, ...], position: int, value: Any) -> tuple[Any, ...]:
+def inserted(values: tuple[Any, ...], position: Any, value: Any) -> tuple[Any, ...]:
     """`values` with `value` at `position`."""
     return (*values[:position], value, *values[position:])
 
 
 def slice(
-    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
 ) -> Any:
     """The part of `operand` from `start_indices` up to (not including) `limit_indices`, in steps of `strides`.
 
@@ -136,7 +151,11 @@ class Pad(JointlyLinear):
     def abstract_eval(self, avals: tuple[Any, ...], params: PadParams) -> Sequence[ShapedArray]:
         x, value = avals
         config = params.padding_config
-        got = [f"operand: {x.text()}", f"padding_value: {value.text()}", f"padding_config: {config}"]
+        got = [
+            f"operand: {x.text()}",
+            f"padding_value: {value.text()}",
+            f"padding_config: {config}",
+        ]
         if isinstance(x.dtype, dtypes.ExtendedDType):
             raise DtypeError("pad needs numbers or bools.", got=got)
         if x.dtype != value.dtype:
@@ -148,15 +167,22 @@ class Pad(JointlyLinear):
         if value.shape != ():
             raise ShapeError("pad needs a scalar padding value.", got=got)
         if len(config) != x.ndim:
-            raise ShapeError(f"pad needs (low, high, interior) for each of the {x.ndim} dimensions.", got=got)
+            raise ShapeError(
+                f"pad needs (low, high, interior) for each of the {x.ndim} dimensions.", got=got
+            )
         if any(interior < 0 for _, _, interior in config):
             raise ShapeError("pad needs interior padding that is not negative.", got=got)
-        shape = tuple([
-            low + size + max(size - 1, 0) * interior + high
-            for size, (low, high, interior) in zip(x.shape, config, strict=True)
-        ])
+        shape = tuple(
+            [
+                low + size + max(size - 1, 0) * interior + high
+                for size, (low, high, interior) in zip(x.shape, config, strict=True)
+            ]
+        )
         if any(size < 0 for size in shape):
-            raise ShapeError(f"pad can't remove more than there is: the result would have shape {shape}.", got=got)
+            raise ShapeError(
+                f"pad can't remove more than there is: the result would have shape {shape}.",
+                got=got,
+            )
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
     def transpose(
@@ -174,28 +200,32 @@ class Pad(JointlyLinear):
     def _unpadded(self, cotangent: Any, params: PadParams) -> Any:
         """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
         config = params.padding_config
-        zero = np.zeros((), type_of(cotangent).dtype)  # type: ignore[attr-defined]
+        zero = np.zeros((), type_of(cotangent).dtype)
         cut = pad(cotangent, zero, [(-low, -high, 0) for low, high, _ in config])
         strides = [interior + 1 for _, _, interior in config]
-        shape = type_of(cut).shape  # type: ignore[attr-defined]
+        shape = type_of(cut).shape
         return cut if set(strides) <= {1} else slice(cut, (0,) * len(shape), shape, strides)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: PadParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PadParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, value), (x_dim, value_dim) = operands, dims
         config = params.padding_config
         if value_dim is None:
-            return [pad(x, value, inserted(config, x_dim, (0, 0, 0)))], [x_dim]  # type: ignore[arg-type]
-        aval: Any = type_of(x)
+            return [pad(x, value, inserted(config, x_dim, (0, 0, 0)))], [x_dim]
+        aval = type_of(x)
         if x_dim is None:
             x_dim = 0
             x = broadcast_in_dim(x, (axis.size, *aval.shape), range(1, aval.ndim + 1))
             aval = type_of(x)
         config = inserted(config, x_dim, (0, 0, 0))
         padded = pad(x, np.zeros((), aval.dtype), config)
-        shape = type_of(padded).shape  # type: ignore[attr-defined]
-        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)  # noqa: FBT003
+        shape = type_of(padded).shape
+        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)
         values = broadcast_in_dim(value, shape, (x_dim,))
         return [select_n(kept, values, padded)], [x_dim]
 
@@ -214,7 +244,7 @@ pad_p = Pad()
 
 def _total(x: Any) -> Any:
     """The sum of all elements of `x`."""
-    return reduce_sum(x, range(type_of(x).ndim))  # type: ignore[attr-defined]
+    return reduce_sum(x, range(type_of(x).ndim))
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -227,12 +257,12 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     >>> pad(np.arange(1, 4), 0, [(1, 0, 1)])
     Array([0, 1, 0, 2, 0, 3], dtype=int32)
     """
-    config = tuple([tuple(map(operator.index, entry)) for entry in padding_config])
+    config: Any = tuple([tuple(map(operator.index, entry)) for entry in padding_config])
     if any(len(entry) != 3 for entry in config):
         raise ArgumentValueError(
             "pad needs (low, high, interior) for each dimension.", got=f"padding_config: {config}"
         )
-    return bind1(pad_p, operand, padding_value, params=PadParams(config))  # type: ignore[arg-type]
+    return bind1(pad_p, operand, padding_value, params=PadParams(config))
 
 
 __all__ = ["pad", "pad_p", "slice", "slice_p"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import add_any_p
+from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.gather import (
     LinearScatter,
     Scatter,
@@ -23,7 +24,6 @@ from pellucid.primitives.gather import (
     scattered,
 )
 from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers, kept_axes
-from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
 from pellucid.primitives.movement import reshape
 from pellucid.tracing.trace import bind1
@@ -37,7 +37,9 @@ _IDS = np.dtype(np.uint32)
 class ScatterReplace(Scatter):
     name = "scatter"
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
+    ) -> tuple[Any, Any]:
         x, indices, updates = primals
         tx, tu = instantiate(tangents[0]), instantiate(tangents[2])
         if params.unique_indices:
@@ -48,12 +50,14 @@ class ScatterReplace(Scatter):
         # Which one of several updates for one place remains is up to the platform, so values and tangents are
         # taken by one and the same choice: each update has a number, and those whose number remains are added
         # to the operand, emptied where some number was written.
-        aval: Any = type_of(updates)
+        aval = type_of(updates)
         numbers = _numbered(aval.shape, params.dimension_numbers)
         blank = np.zeros((), _IDS)
-        written = bind1(self, broadcast_in_dim(blank, type_of(x).shape, ()), indices, numbers, params=params)  # type: ignore[attr-defined]
+        written = bind1(
+            self, broadcast_in_dim(blank, type_of(x).shape, ()), indices, numbers, params=params
+        )
         remains = eq(numbers, gathered_updates(written, indices, aval, params))
-        untouched = eq(written, broadcast_in_dim(blank, type_of(x).shape, ()))  # type: ignore[attr-defined]
+        untouched = eq(written, blank)
 
         def chosen(old: Any, new: Any) -> Any:
             return bind1(
@@ -118,7 +122,14 @@ def scatter(
     [7.0, 0.0, 5.0]
     """
     return scattered(
-        scatter_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -146,9 +157,21 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with windows of `updates` subtracted where `scatter_indices` say; otherwise as `scatter_add`."""
+    """`operand` with windows of `updates` subtracted where `scatter_indices` say; otherwise as `scatter_add`.
+
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter_sub(np.zeros(3), np.array([[2], [2]]), np.array([1.0, 2.0]), places).tolist()
+    [0.0, 0.0, -3.0]
+    """
     return scattered(
-        scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_sub_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -158,7 +181,9 @@ class ScatterMul(Scatter):
     name = "scatter-mul"
     combine = staticmethod(mul)
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
+    ) -> tuple[Any, Any]:
         x, indices, updates = primals
         tx, _, tu = tangents
         total = None if type(tx) is Zero else bind1(self, tx, indices, updates, params=params)
@@ -168,7 +193,7 @@ class ScatterMul(Scatter):
                     "scatter_mul has no derivative with respect to updates of which several may go to one place.",
                     do="Pass `unique_indices=True` if none do.",
                 )
-            weighted = mul(gathered_updates(x, indices, type_of(updates), params), tu)  # type: ignore[arg-type]
+            weighted = mul(gathered_updates(x, indices, type_of(updates), params), tu)
             term = bind1(scatter_add_p, zeros(type_of(x)), indices, weighted, params=params)
             total = term if total is None else bind1(add_any_p, total, term)
         return [bind1(self, *primals, params=params)], [total]
@@ -179,7 +204,11 @@ class ScatterMul(Scatter):
         [ct], (x, indices, updates) = cotangents, operands
         if is_linear(updates):
             raise MissingRule("scatter_mul can be transposed only with respect to its operand.")
-        return [Zero(x.aval) if type(ct) is Zero else bind1(self, ct, indices, updates, params=params), None, None]
+        return [
+            Zero(x.aval) if type(ct) is Zero else bind1(self, ct, indices, updates, params=params),
+            None,
+            None,
+        ]
 
 
 scatter_mul_p = ScatterMul()
@@ -198,9 +227,20 @@ def scatter_mul(
     """`operand` with windows multiplied by `updates` where `scatter_indices` say; otherwise as `scatter_add`.
 
     Its derivative with respect to the updates needs `unique_indices=True`.
+
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter_mul(np.ones(3), np.array([[2], [2]]), np.array([3.0, 2.0]), places).tolist()
+    [1.0, 1.0, 6.0]
     """
     return scattered(
-        scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_mul_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -217,15 +257,17 @@ class ScatterExtremum(Scatter):
         self.combine = combine  # type: ignore[misc]
         super().__init__(name)
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
+    ) -> tuple[Any, Any]:
         x, indices, updates = primals
         tx, _, tu = tangents
         result = bind1(self, *primals, params=params)
         aval, updates_aval = type_of(x), type_of(updates)
-        dtype = aval.dtype  # type: ignore[attr-defined]
+        dtype = aval.dtype
 
         def gathered(values: Any) -> Any:
-            return gathered_updates(values, indices, updates_aval, params)  # type: ignore[arg-type]
+            return gathered_updates(values, indices, updates_aval, params)
 
         wins = convert_element_type(eq(updates, gathered(result)), dtype)
         stays = convert_element_type(bitwise_or(eq(x, result), ne(x, x)), dtype)
@@ -252,9 +294,21 @@ def scatter_min(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with the lesser of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`."""
+    """`operand` with the lesser of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`.
+
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter_min(np.zeros(3), np.array([[2], [2]]), np.array([1.0, -2.0]), places).tolist()
+    [0.0, 0.0, -2.0]
+    """
     return scattered(
-        scatter_min_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_min_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -271,9 +325,21 @@ def scatter_max(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with the greater of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`."""
+    """`operand` with the greater of it and `updates` where `scatter_indices` say; otherwise as `scatter_add`.
+
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter_max(np.zeros(3), np.array([[2], [2]]), np.array([1.0, -2.0]), places).tolist()
+    [0.0, 0.0, 1.0]
+    """
     return scattered(
-        scatter_max_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_max_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 

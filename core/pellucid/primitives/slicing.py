@@ -15,14 +15,18 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, IndexingError, 
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
-from pellucid.primitives.arithmetic import add
+from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.gather import GatherParams, ScatterParams, gather_p
-from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p
+from pellucid.primitives.index_dims import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis, squeeze
 from pellucid.primitives.padding import inserted, slice
@@ -43,7 +47,7 @@ def slice_in_dim(
     >>> slice_in_dim(np.arange(5), 1, -1)
     Array([1, 2, 3], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     size = shape[axis]
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
@@ -64,7 +68,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     >>> index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     index, size = operator.index(index), shape[axis]
     if not -size <= index < size:
@@ -75,6 +79,32 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     index = _from_front(index, size)
     window = slice_in_dim(operand, index, index + 1, axis=axis)
     return window if keepdims else squeeze(window, (axis,))
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The parts of `src` at indices along several `axes`: part `n` is at `idxs[k][n]` along `axes[k]`.
+
+    `idxs` are vectors of integers, of one length, which becomes the first dimension of the result; indices count
+    around the end of their axis as often as needed.
+
+    >>> index_take(np.arange(6).reshape(2, 3), (np.array([1, 0]), np.array([-1, 4])), (0, 1))
+    Array([5, 1], dtype=int32)
+    """
+    shape = type_of(src).shape
+    places = [canonical_axis(axis, len(shape)) for axis in axes]
+    columns = [
+        broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))
+        for index, axis in zip(idxs, places, strict=True)
+    ]
+    offsets = tuple(range(1, 1 + len(shape) - len(places)))
+    numbers = GatherDimensionNumbers(offsets, tuple(sorted(places)), tuple(places))
+    sizes = [1 if axis in places else size for axis, size in enumerate(shape)]
+    return gather(src, concatenate(columns, 1), numbers, sizes)
+
+
+def _within(index: Any, size: int) -> Any:
+    """`index` modulo `size`."""
+    return wrapped(rem(index, type_of(index).dtype.type(size)), size)
 
 
 # Where a window begins ----------------------------------------------------------------------------
@@ -96,11 +126,14 @@ def start_scalars(
     if not len(starts) == len(wraps) == len(shape):
         raise ShapeError(
             f"{name} needs a start index for each of the {len(shape)} dimensions of its operand.",
-            got=[f"{len(starts)} start indices", f"allow_negative_indices={allow_negative_indices}"],
+            got=[
+                f"{len(starts)} start indices",
+                f"allow_negative_indices={allow_negative_indices}",
+            ],
         )
     avals: list[Any] = [type_of(s) for s in starts]
     given = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
-    dtype = given.pop() if given else type_of(0).dtype  # type: ignore[attr-defined]
+    dtype = given.pop() if given else type_of(0).dtype
     if given or kind_of(dtype) not in ("signed", "unsigned") or any(a.shape for a in avals):
         raise DtypeError(
             f"{name} needs integer scalars of one dtype as start indices.",
@@ -110,14 +143,15 @@ def start_scalars(
         dtype = np.dtype(np.int32)
         starts = [s if type(s) is int else convert_element_type(s, dtype) for s in starts]
     return [
-        start_scalar(s, size, dtype, wrap) for s, size, wrap in zip(starts, shape, wraps, strict=True)
+        start_scalar(s, size, dtype, wrap)
+        for s, size, wrap in zip(starts, shape, wraps, strict=True)
     ]
 
 
 def _listed_starts(name: str, start_indices: Any) -> list[Any]:
     if isinstance(start_indices, (list, tuple)):
         return list(start_indices)
-    aval: Any = type_of(start_indices)
+    aval = type_of(start_indices)
     if aval.ndim != 1:
         raise ShapeError(f"{name} needs a sequence of start indices.", got=f"got {aval.text()}")
     return [index_in_dim(start_indices, i, keepdims=False) for i in range(aval.shape[0])]
@@ -139,7 +173,7 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
 
 def wrapped(index: Any, size: int) -> Any:
     """`index`, an array of integers, with `size` added where it is negative."""
-    dtype = type_of(index).dtype  # type: ignore[attr-defined]
+    dtype = type_of(index).dtype
     if kind_of(dtype) == "unsigned":
         return index
     if size > np.iinfo(dtype).max:
@@ -150,28 +184,39 @@ def wrapped(index: Any, size: int) -> Any:
 
 def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window: Shape) -> None:
     """Raise ShapeError or DtypeError unless `starts` and `window` make a window of `operand`."""
-    got = [f"operand: {operand.text()}", f"window: {window}", *(f"start {i}: {s.text()}" for i, s in enumerate(starts))]
+    got = [
+        f"operand: {operand.text()}",
+        f"window: {window}",
+        *(f"start {i}: {s.text()}" for i, s in enumerate(starts)),
+    ]
     if len(starts) != operand.ndim or any(s.shape != () for s in starts):
-        raise ShapeError(f"{name} needs one scalar start index for each dimension of its operand.", got=got)
+        raise ShapeError(
+            f"{name} needs one scalar start index for each dimension of its operand.", got=got
+        )
     if len(window) != operand.ndim:
         raise ShapeError(f"{name} needs a window with as many dimensions as its operand.", got=got)
     if not all(0 <= w <= size for w, size in zip(window, operand.shape, strict=True)):
         raise ShapeError(f"{name} needs a window that fits into its operand.", got=got)
-    if any(kind_of(s.dtype) not in ("signed", "unsigned") or s.dtype != starts[0].dtype for s in starts):
+    if any(
+        kind_of(s.dtype) not in ("signed", "unsigned") or s.dtype != starts[0].dtype for s in starts
+    ):
         raise DtypeError(f"{name} needs integer start indices of one dtype.", got=got)
 
 
-def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[Any, BatchDim]:
+def _index_vectors(
+    axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchDim]
+) -> tuple[Any, BatchDim]:
     """The start indices as one array, whose last axis goes over them, and its batch axis."""
     columns = [
-        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,)) for s, d in zip(starts, dims, strict=True)
+        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
+        for s, d in zip(starts, dims, strict=True)
     ]
     return concatenate(columns, 1), 0
 
 
 def _first(starts: Sequence[Any]) -> Any:
     """The start index 0, of the dtype of `starts`."""
-    return type_of(starts[0]).dtype.type(0)  # type: ignore[attr-defined]
+    return type_of(starts[0]).dtype.type(0)
 
 
 # dynamic_slice ------------------------------------------------------------------------------------
@@ -184,7 +229,9 @@ class DynamicSliceParams(NamedTuple):
 class DynamicSlice(Primitive[DynamicSliceParams]):
     name = "dynamic_slice"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: DynamicSliceParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: DynamicSliceParams
+    ) -> Sequence[ShapedArray]:
         x, *starts = avals
         _check_window(self.name, x, starts, params.slice_sizes)
         return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
@@ -193,35 +240,52 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DynamicSliceParams
     ) -> tuple[Any, Any]:
         starts = primals[1:]
-        return [bind1(self, *primals, params=params)], [bind1(self, tangents[0], *starts, params=params)]
+        return [bind1(self, *primals, params=params)], [
+            bind1(self, tangents[0], *starts, params=params)
+        ]
 
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: DynamicSliceParams
     ) -> Sequence[Any]:
         [ct], (x, *starts) = cotangents, operands
-        placed = ct if type(ct) is Zero else bind1(dynamic_update_slice_p, zeros(x.aval), ct, *starts)
+        placed = (
+            ct if type(ct) is Zero else bind1(dynamic_update_slice_p, zeros(x.aval), ct, *starts)
+        )
         return [Zero(x.aval) if type(ct) is Zero else placed, *(None for _ in starts)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: DynamicSliceParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: DynamicSliceParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, *starts), (dim, *start_dims) = operands, dims
         sizes = params.slice_sizes
         if all(d is None for d in start_dims):
-            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))  # type: ignore[arg-type]
-            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))  # type: ignore[arg-type]
+            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))
+            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))
             return [bind1(self, x, *everywhere, params=batched)], [dim]
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(sizes)))
-        windows = GatherDimensionNumbers(offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes)
-        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)  # noqa: FBT003
+        windows = GatherDimensionNumbers(
+            offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes
+        )
+        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)
         return gather_p.batch(axis, (x, indices), (dim, indices_dim), gathered)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: DynamicSliceParams) -> Sequence[Any]:
         x, *starts = operands
         inner = element_shape(ctx.avals_in[0])
         sizes = {"slice_sizes": ctx.ints((*params.slice_sizes, *inner))}
-        return [ctx.op1("stablehlo.dynamic_slice", ctx.avals_out[0], [x, *starts, *_zeros(ctx, 1, inner)], sizes)]
+        return [
+            ctx.op1(
+                "stablehlo.dynamic_slice",
+                ctx.avals_out[0],
+                [x, *starts, *_zeros(ctx, 1, inner)],
+                sizes,
+            )
+        ]
 
 
 dynamic_slice_p = DynamicSlice()
@@ -249,21 +313,26 @@ def dynamic_slice(
     >>> dynamic_slice(np.arange(5), (4,), (2,))
     Array([3, 4], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     starts = start_scalars("dynamic_slice", shape, start_indices, allow_negative_indices)
     params = DynamicSliceParams(tuple(map(operator.index, slice_sizes)))
     return bind1(dynamic_slice_p, operand, *starts, params=params)
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Any:
     """The window of `operand` along `axis` with static `slice_size` that begins at `start_index`.
 
     >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     sizes = list(shape)
     sizes[axis] = operator.index(slice_size)
@@ -272,14 +341,21 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Any:
     """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
 
     >>> dynamic_index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
     """
-    window = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    window = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
     return window if keepdims else squeeze(window, (axis,))
 
 
@@ -307,7 +383,9 @@ class DynamicUpdateSlice(Primitive[NoParams]):
         _check_window(self.name, x, starts, update.shape)
         return [shaped_array(x.shape, x.dtype)]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams
+    ) -> tuple[Any, Any]:
         starts = primals[2:]
         given = [instantiate(t) for t in tangents[:2]]
         return [bind1(self, *primals)], [bind1(self, *given, *starts)]
@@ -322,11 +400,19 @@ class DynamicUpdateSlice(Primitive[NoParams]):
             found[0] = Zero(x.aval) if type(ct) is Zero else bind1(self, ct, zeros(aval), *starts)
         if is_linear(update):
             window = DynamicSliceParams(aval.shape)
-            found[1] = Zero(aval) if type(ct) is Zero else bind1(dynamic_slice_p, ct, *starts, params=window)
+            found[1] = (
+                Zero(aval)
+                if type(ct) is Zero
+                else bind1(dynamic_slice_p, ct, *starts, params=window)
+            )
         return [*found, *(None for _ in starts)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: NoParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: NoParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, update, *starts), (dim, update_dim, *start_dims) = operands, dims
         if all(d is None for d in start_dims):
@@ -335,9 +421,13 @@ class DynamicUpdateSlice(Primitive[NoParams]):
             return [bind1(self, x, update, *everywhere)], [out_dim]
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(starts)))
-        windows = ScatterDimensionNumbers(axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes)
-        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)  # noqa: FBT003
-        return scatter_p.batch(axis, (x, indices, update), (dim, indices_dim, update_dim), scattered)
+        windows = ScatterDimensionNumbers(
+            axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes
+        )
+        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)
+        return scatter_p.batch(
+            axis, (x, indices, update), (dim, indices_dim, update_dim), scattered
+        )
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: NoParams) -> Sequence[Any]:
         inner = element_shape(ctx.avals_in[0])
@@ -349,7 +439,11 @@ dynamic_update_slice_p = DynamicUpdateSlice()
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
     """`operand` with the window that begins at `start_indices` replaced by `update`, of the same rank.
 
@@ -359,7 +453,7 @@ def dynamic_update_slice(
     >>> dynamic_update_slice(np.zeros(4, np.int32), np.array([1, 2], np.int32), (3,))
     Array([0, 0, 1, 2], dtype=int32)
     """
-    shape = type_of(operand).shape  # type: ignore[attr-defined]
+    shape = type_of(operand).shape
     starts = start_scalars("dynamic_update_slice", shape, start_indices, allow_negative_indices)
     return bind1(dynamic_update_slice_p, operand, update, *starts)
 
@@ -372,7 +466,7 @@ def dynamic_update_slice_in_dim(
     >>> dynamic_update_slice_in_dim(np.zeros(4, np.int32), np.array([1, 2], np.int32), 1, 0)
     Array([0, 1, 2, 0], dtype=int32)
     """
-    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    ndim = type_of(operand).ndim
     starts, wraps = _along(canonical_axis(axis, ndim), ndim, start_index, allow_negative_indices)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=wraps)
 
@@ -385,9 +479,9 @@ def dynamic_update_index_in_dim(
     >>> dynamic_update_index_in_dim(np.zeros(3, np.int32), np.int32(1), -1, 0)
     Array([0, 0, 1], dtype=int32)
     """
-    ndim = type_of(operand).ndim  # type: ignore[attr-defined]
+    ndim = type_of(operand).ndim
     axis = canonical_axis(axis, ndim)
-    if type_of(update).ndim != ndim:  # type: ignore[attr-defined]
+    if type_of(update).ndim != ndim:
         update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
@@ -397,5 +491,5 @@ def dynamic_update_index_in_dim(
 __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p",
-    "index_in_dim", "slice_in_dim",
+    "index_in_dim", "index_take", "slice_in_dim",
 ]  # fmt: skip

@@ -9,11 +9,32 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.primitives.arithmetic import abs as absolute
-from pellucid.primitives.arithmetic import add, div, integer_pow, log, mul, neg, sign, sqrt, square, sub
+from pellucid.primitives.arithmetic import (
+    abs as absolute,
+    add,
+    div,
+    integer_pow,
+    log,
+    mul,
+    neg,
+    sign,
+    sqrt,
+    square,
+    sub,
+)
 from pellucid.primitives.beta_functions import lower_regularized_incomplete_beta
 from pellucid.primitives.families import FLOATING, Elementwise, constant_like, full_as
-from pellucid.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p, no_derivative, polygamma, polygamma_p, zeta, zeta_p
+from pellucid.primitives.gamma import (
+    digamma,
+    digamma_p,
+    lgamma,
+    lgamma_p,
+    no_derivative,
+    polygamma,
+    polygamma_p,
+    zeta,
+    zeta_p,
+)
 from pellucid.primitives.gamma_functions import (
     lower_igamma,
     lower_igamma_grad_a,
@@ -61,10 +82,16 @@ def _gaussian(t: Any, x: Any, factor: float) -> Any:
 
 
 erf_p: Elementwise = Elementwise(
-    "erf", accepts=FLOATING, hlo="chlo.erf", tangents=(lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi)),)
+    "erf",
+    accepts=FLOATING,
+    hlo="chlo.erf",
+    tangents=(lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi)),),
 )
 erfc_p: Elementwise = Elementwise(
-    "erfc", accepts=FLOATING, hlo="chlo.erfc", tangents=(lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi)),)
+    "erfc",
+    accepts=FLOATING,
+    hlo="chlo.erfc",
+    tangents=(lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi)),),
 )
 erf_inv_p: Elementwise = Elementwise(
     "erf_inv", accepts=FLOATING, hlo="chlo.erf_inv",
@@ -80,8 +107,8 @@ def igamma(a: Any, x: Any) -> Any:
 
     Source: DLMF, section 8.2; the method is told in `gamma_functions`.
 
-    >>> igamma(np.float32(1), np.float32(2)).round(4)
-    Array(0.8647, dtype=float32)
+    >>> print(f"{float(igamma(np.float32(1), np.float32(2))):.4f}")
+    0.8647
     """
     return bind1(igamma_p, a, x)
 
@@ -89,8 +116,8 @@ def igamma(a: Any, x: Any) -> Any:
 def igammac(a: Any, x: Any) -> Any:
     """Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), element by element.
 
-    >>> igammac(np.float32(1), np.float32(2)).round(4)
-    Array(0.1353, dtype=float32)
+    >>> print(f"{float(igammac(np.float32(1), np.float32(2))):.4f}")
+    0.1353
     """
     return bind1(igammac_p, a, x)
 
@@ -98,8 +125,8 @@ def igammac(a: Any, x: Any) -> Any:
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """Derivative of `igamma(a, x)` by `a`, element by element.
 
-    >>> igamma_grad_a(np.float32(1), np.float32(2)).round(4)
-    Array(-0.2217, dtype=float32)
+    >>> print(f"{float(igamma_grad_a(np.float32(1), np.float32(2))):.4f}")
+    -0.2208
     """
     return bind1(igamma_grad_a_p, a, x)
 
@@ -109,8 +136,8 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
     Source: Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018.
 
-    >>> random_gamma_grad(np.float32(1), np.float32(2)).round(4)
-    Array(1.6384, dtype=float32)
+    >>> print(f"{float(random_gamma_grad(np.float32(1), np.float32(2))):.4f}")
+    1.6317
     """
     return bind1(random_gamma_grad_p, a, x)
 
@@ -129,7 +156,9 @@ igammac_p: Elementwise = Elementwise(
     tangents=(lambda t, y, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, y, a, x: neg(mul(t, _density(a, x)))),
 )  # fmt: skip
 igamma_grad_a_p = Elementwise("igamma_grad_a", accepts=FLOATING, hlo=lower_igamma_grad_a)
-random_gamma_grad_p = Elementwise("random_gamma_grad", accepts=FLOATING, hlo=lower_random_gamma_grad)
+random_gamma_grad_p = Elementwise(
+    "random_gamma_grad", accepts=FLOATING, hlo=lower_random_gamma_grad
+)
 
 
 # Incomplete beta function -------------------------------------------------------------------------
@@ -140,8 +169,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     Source: DLMF, section 8.17; the method is told in `beta_functions`.
 
-    >>> betainc(np.float32(1), np.float32(1), np.float32(0.25))
-    Array(0.25, dtype=float32)
+    >>> print(f"{float(betainc(np.float32(1), np.float32(1), np.float32(0.25))):.4f}")
+    0.2500
     """
     return bind1(regularized_incomplete_beta_p, a, b, x)
 
@@ -165,8 +194,8 @@ regularized_incomplete_beta_p = Elementwise(
 def bessel_i0e(x: Any) -> Any:
     """Modified Bessel function of the first kind of order 0, times exp(-|x|), element by element.
 
-    >>> bessel_i0e(np.float32(0))
-    Array(1., dtype=float32)
+    >>> print(f"{float(bessel_i0e(np.float32(0))):.4f}")
+    1.0000
     """
     return bind1(bessel_i0e_p, x)
 

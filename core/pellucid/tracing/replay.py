@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.ir.jaxpr import Atom, Equation, Jaxpr, Lineage, Literal, Var
+from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Lineage, Literal, Var
 from pellucid.tracing.context import context
 
 
@@ -41,6 +41,23 @@ def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
     finally:
         context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+
+def eval_jaxpr(
+    jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
+) -> list[Any]:
+    """Results of a program with the constants `consts` on `args`, as a list; traced if the arguments are.
+
+    >>> program = pl.make_jaxpr(lambda x: x * 2.0)(1.0)
+    >>> eval_jaxpr(program.jaxpr, program.consts, 4.0)
+    [Array(8., dtype=float32, weak_type=True)]
+    """
+    return replay(jaxpr, consts, *args)
+
+
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
+    """Results of a program with its constants on `args`, as a list."""
+    return replay(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
 def steps(

@@ -55,7 +55,7 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
 
 
 def type_of(x: Any) -> Any:
-    """The aval of `x`; raises ArgumentTypeError for values that are no arrays."""
+    """The aval of `x`, for arrays a `ShapedArray`; raises ArgumentTypeError for values that are no arrays."""
     try:
         return x.aval
     except AttributeError:

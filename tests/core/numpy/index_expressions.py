@@ -34,7 +34,8 @@ SAME_VALUES = (
     "x.at[w].set(1.0)", "x.at[w].add(1.0)", "x.at[w].set(1.0, mode='clip')", "x.at[-9].set(1.0)",
     "x.at[w].get(mode='fill', wrap_negative_indices=False)", "x.at[w].add(1.0, wrap_negative_indices=False)",
     "x.at[0].get(mode='fill')", "x.at[1:2].get(mode='fill', fill_value=3)", "x.astype(int).at[w].get(mode='fill')",
-    "x.astype('uint8').at[w].get(mode='fill')", "(x > 3).at[w].get(mode='fill')", "x[np.zeros((0,), int)]",
+    "x.astype('uint8').at[w].get(mode='fill')", "(x > 3).at[w].get(mode='fill')", "x[np.zeros((0,), int)]", "x[np.array([1, 2], 'uint8')]",
+    "x[np.array([-1, 2], 'int8')]", "x[np.array([1, 200], 'uint64')]",
     "x[np.zeros((0, 2), int), v]", "x.at[1:1].set(3.0)", "x.at[np.zeros((0,), int)].add(1.0)", "x.at[m].set(0)",
     "x.at[m].add(np.ones((3, 1, 1)))", "x.at[m, 0].set(1.0)", "x.at[True].set(2.0)", "x.at[False].set(2.0)",
     "x.at[::-1].set(x[0])", "x.at[v, ::-1].add(np.arange(12.0).reshape(4, 3))", "x.at[...].set(0)", "x.at[:].add(1)",
@@ -63,11 +64,20 @@ OUTSIDE_PROGRAMS = (
 def functions(expressions: tuple[str, ...]) -> list[Any]:
     """The expressions as functions of an array of shape (5, 4, 3), a scalar and a vector of indices."""
     m = np.array([True, False, True, True, False])
-    given = {"np": np, "m": m, "m2": np.arange(20).reshape(5, 4) % 3 == 0, "w": np.array([-1, 5, -7, 2], np.int32)}
+    given = {
+        "np": np,
+        "m": m,
+        "m2": np.arange(20).reshape(5, 4) % 3 == 0,
+        "w": np.array([-1, 5, -7, 2], np.int32),
+    }
     return [eval(f"lambda x, i, v: {expression}", given) for expression in expressions]
 
 
-OPERANDS = (np.arange(60, dtype=np.float32).reshape(5, 4, 3), np.int32(1), np.array([0, 2], np.int32))
+OPERANDS = (
+    np.arange(60, dtype=np.float32).reshape(5, 4, 3),
+    np.int32(1),
+    np.array([0, 2], np.int32),
+)
 
 
 def texts(library: Any, expressions: tuple[str, ...]) -> list[str]:
@@ -79,7 +89,10 @@ def texts(library: Any, expressions: tuple[str, ...]) -> list[str]:
 def results(library: Any, expressions: tuple[str, ...]) -> list[np.ndarray]:
     """The value of each expression, all by one compiled program."""
     every = functions(expressions)
-    return [np.asarray(y) for y in library.jit(lambda *operands: [f(*operands) for f in every])(*OPERANDS)]
+    return [
+        np.asarray(y)
+        for y in library.jit(lambda *operands: [f(*operands) for f in every])(*OPERANDS)
+    ]
 
 
 def errors(library: Any, expressions: tuple[str, ...]) -> list[list[str] | None]:

@@ -27,6 +27,9 @@ samples = [
     # The reference calls a function of its own here, which only its program shows.
     Sample("lax.dynamic_index_in_dim(x, y, 1, False)", (array((2, 4)), index(-1)), same_text=False),
     Sample("lax.dynamic_index_in_dim(x, y)", (array((2, 4)), index(1)), same_text=False),
+    Sample("lax.index_take(x, (y, z), (0, 1))",
+           (array((3, 4, 2)), values([0, -1, 7], "int32"), values([1, 2, -6], "int32")), same_text=False),
+    Sample("lax.index_take(x, (y,), (1,))", (array((3, 4)), values([3, -3], "int32")), same_text=False),
     *(Sample("lax.dynamic_update_slice(x, y, (z,))", (array((6,)), array((2,)), index(i))) for i in (-9, -2, 1, 5)),
     Sample("lax.dynamic_update_slice(x, y, (z, w))", (array((3, 4)), array((2, 3)), index(1), index(0))),
     Sample("lax.dynamic_update_slice(x, y, (z,))", (array((3,)), array((0,)), index(1))),

@@ -1,0 +1,5 @@
+"""Arrangements of devices under the names of `jax.experimental.mesh_utils`."""
+
+from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
+
+__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]

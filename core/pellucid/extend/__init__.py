@@ -1,0 +1,1 @@
+"""Parts of the core that libraries build on, under the names of `jax.extend`."""

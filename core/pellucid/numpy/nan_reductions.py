@@ -1,0 +1,386 @@
+"""Reductions that leave NaN out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import aval_of, convert, promote_shapes
+from pellucid.numpy.reductions import (
+    AND,
+    MAX,
+    MIN,
+    PROD,
+    SUM,
+    Axis,
+    Kind,
+    accumulated,
+    extreme,
+    masked,
+    position,
+    promoted,
+    reduced,
+    refuse_out,
+    single_axis,
+    static_axis,
+    static_dtype,
+    wide,
+)
+from pellucid.numpy.statistics import mean_of, real_dtype, squared, variance_dtypes
+from pellucid.primitives import arithmetic, cumulative, logical
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
+from pellucid.tracing.values import type_of
+
+_BOOL = np.dtype(bool)
+
+
+def _has_nan(aval: Any) -> bool:
+    """Whether elements of this type can be NaN."""
+    return dtypes.is_inexact(aval.dtype)
+
+
+def _without_nan(name: str, a: Any, identity: Callable[[Any], Any]) -> Any:
+    """`a` with an element that changes nothing in place of each NaN."""
+    aval = aval_of(name, a)
+    if not _has_nan(aval):
+        return a
+    is_nan = logical.ne(a, a)
+    return logical.select(is_nan, broadcast_in_dim(identity(aval.dtype), aval.shape, ()), a)
+
+
+def _present(a: Any) -> Any:
+    """Which elements are not NaN."""
+    return logical.bitwise_not(logical.ne(a, a))
+
+
+# Sums and products --------------------------------------------------------------------------------
+
+
+def _accumulated(
+    name: str, kind: Kind, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    own = aval_of(name, a).dtype
+    result = dtype or promoted(own)
+    computed = wide(result) if dtype is None else result
+    total = reduced(
+        name, kind, _without_nan(name, a, kind.identity), axis, computed, keepdims, initial, where
+    )
+    return convert(total, type_of(total), result)  # type: ignore[arg-type]
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _nansum(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    return _accumulated("nansum", SUM, a, axis, dtype, keepdims, initial, where)
+
+
+def nansum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Sum of the elements of `a` along `axis`, NaN counting as 0.
+
+    >>> nansum(np.array([1.0, np.nan]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nansum", out)
+    return _nansum(
+        a, static_axis(axis), static_dtype("nansum", dtype), bool(keepdims), initial, where
+    )
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _nanprod(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    return _accumulated("nanprod", PROD, a, axis, dtype, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Product of the elements of `a` along `axis`, NaN counting as 1.
+
+    >>> nanprod(np.array([2.0, np.nan]))
+    Array(2., dtype=float32)
+    """
+    refuse_out("nanprod", out)
+    return _nanprod(
+        a, static_axis(axis), static_dtype("nanprod", dtype), bool(keepdims), initial, where
+    )
+
+
+# Extrema and their positions ----------------------------------------------------------------------
+
+
+def _extreme(
+    name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """An extreme element that is not NaN; NaN if all are and there is no `initial`."""
+    found = extreme(
+        name, kind, _without_nan(name, a, kind.identity), axis, keepdims, initial, where
+    )
+    aval: Any = type_of(found)
+    if initial is not None or not _has_nan(aval):
+        return found
+    none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
+    return logical.select(
+        none, broadcast_in_dim(np.asarray(np.nan, aval.dtype)[()], aval.shape, ()), found
+    )
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _nanmax(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    return _extreme("nanmax", MAX, a, axis, keepdims, initial, where)
+
+
+def nanmax(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The greatest element of `a` along `axis` that is not NaN; NaN if all are.
+
+    >>> nanmax(np.array([1.0, np.nan]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nanmax", out)
+    return _nanmax(a, static_axis(axis), bool(keepdims), initial, where)
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _nanmin(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    return _extreme("nanmin", MIN, a, axis, keepdims, initial, where)
+
+
+def nanmin(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The least element of `a` along `axis` that is not NaN; NaN if all are.
+
+    >>> nanmin(np.array([1.0, np.nan]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nanmin", out)
+    return _nanmin(a, static_axis(axis), bool(keepdims), initial, where)
+
+
+def _position(
+    name: str, find: Callable[..., Any], kind: Kind, a: Any, axis: int | None, keepdims: bool
+) -> Any:
+    """Index of an extreme element that is not NaN; -1 if all are."""
+    aval = aval_of(name, a)
+    found = position(name, find, _without_nan(name, a, kind.identity), axis, keepdims)
+    if not _has_nan(aval):
+        return found
+    none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
+    result: Any = type_of(found)
+    return logical.select(none, broadcast_in_dim(result.dtype.type(-1), result.shape, ()), found)
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _nanargmax(a: Any, axis: int | None, keepdims: bool) -> Any:
+    return _position("nanargmax", lax_argmax, MAX, a, axis, keepdims)
+
+
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """Index of the first greatest element of `a` along `axis` that is not NaN; -1 if all are.
+
+    >>> nanargmax(np.array([1.0, np.nan, 3.0]))
+    Array(2, dtype=int32)
+    """
+    refuse_out("nanargmax", out)
+    return _nanargmax(a, single_axis("nanargmax", axis), bool(keepdims))
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _nanargmin(a: Any, axis: int | None, keepdims: bool) -> Any:
+    return _position("nanargmin", lax_argmin, MIN, a, axis, keepdims)
+
+
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """Index of the first least element of `a` along `axis` that is not NaN; -1 if all are.
+
+    >>> nanargmin(np.array([4.0, np.nan, 3.0]))
+    Array(2, dtype=int32)
+    """
+    refuse_out("nanargmin", out)
+    return _nanargmin(a, single_axis("nanargmin", axis), bool(keepdims))
+
+
+# Means and variances ------------------------------------------------------------------------------
+
+
+def _mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    aval = aval_of(name, a)
+    if not _has_nan(aval):
+        return mean_of(name, a, axis, dtype, keepdims, where)
+    result = dtype or aval.dtype
+    computed = wide(result) if dtype is None else result
+    count = reduced(name, SUM, _present(a), axis, computed, keepdims, where=where)
+    total = reduced(
+        name, SUM, _without_nan(name, a, SUM.identity), axis, computed, keepdims, where=where
+    )
+    average = arithmetic.div(total, count)
+    return convert(average, type_of(average), result)  # type: ignore[arg-type]
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _nanmean(a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    return _mean_of("nanmean", a, axis, dtype, keepdims, where)
+
+
+def nanmean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """Mean of the elements of `a` along `axis` that are not NaN; NaN if all are.
+
+    >>> nanmean(np.array([1.0, np.nan, 3.0]))
+    Array(2., dtype=float32)
+    """
+    refuse_out("nanmean", out)
+    return _nanmean(a, static_axis(axis), static_dtype("nanmean", dtype), bool(keepdims), where)
+
+
+def _variance(
+    name: str, a: Any, ddof: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+) -> Any:
+    aval = aval_of(name, a)
+    computed, result = variance_dtypes(name, aval.dtype, dtype)
+    a = convert(a, aval, computed)
+    if mean is None:
+        mean = _mean_of(name, a, axis, computed, True, where)
+    else:
+        mean = convert(mean, aval_of(name, mean), computed)
+    centred = arithmetic.sub(*promote_shapes(name, a, mean))
+    squares = squared(masked(name, centred, _present(a), computed.type(0)))
+    part = real_dtype(computed)
+    count = reduced(name, SUM, _present(a), axis, part, keepdims, where=where)
+    divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))  # type: ignore[arg-type]
+    total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
+    found = arithmetic.div(total, divisor)
+    found = convert(found, type_of(found), result)  # type: ignore[arg-type]
+    return masked(name, found, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _nanvar(a: Any, ddof: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    return _variance("nanvar", a, ddof, mean, axis, dtype, keepdims, where)
+
+
+def nanvar(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """Variance of the elements of `a` along `axis` that are not NaN; NaN if there are not more than `ddof`.
+
+    >>> nanvar(np.array([1.0, np.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nanvar", out)
+    return _nanvar(
+        a, ddof, mean, static_axis(axis), static_dtype("nanvar", dtype), bool(keepdims), where
+    )
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _nanstd(a: Any, ddof: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    return arithmetic.sqrt(_variance("nanstd", a, ddof, mean, axis, dtype, keepdims, where))
+
+
+def nanstd(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """Standard deviation of the elements of `a` along `axis` that are not NaN.
+
+    >>> nanstd(np.array([1.0, np.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nanstd", out)
+    return _nanstd(
+        a, ddof, mean, static_axis(axis), static_dtype("nanstd", dtype), bool(keepdims), where
+    )
+
+
+# Cumulative ---------------------------------------------------------------------------------------
+
+
+@numpy_function(static=("axis", "dtype"))
+def _nancumsum(a: Any, axis: int | None, dtype: Any) -> Any:
+    name = "nancumsum"
+    return accumulated(name, cumulative.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Sums of the elements of `a` up to each one along `axis`, NaN counting as 0.
+
+    >>> nancumsum(np.array([1.0, np.nan, 3.0]))
+    Array([1., 1., 4.], dtype=float32)
+    """
+    refuse_out("nancumsum", out)
+    return _nancumsum(a, single_axis("nancumsum", axis), static_dtype("nancumsum", dtype))
+
+
+@numpy_function(static=("axis", "dtype"))
+def _nancumprod(a: Any, axis: int | None, dtype: Any) -> Any:
+    name = "nancumprod"
+    return accumulated(name, cumulative.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Products of the elements of `a` up to each one along `axis`, NaN counting as 1.
+
+    >>> nancumprod(np.array([2.0, np.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
+    refuse_out("nancumprod", out)
+    return _nancumprod(a, single_axis("nancumprod", axis), static_dtype("nancumprod", dtype))
+
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]  # fmt: skip

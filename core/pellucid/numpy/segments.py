@@ -1,0 +1,152 @@
+"""Reductions over segments: elements with the same number are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentValueError, ConcretizationError
+from pellucid.numpy.creation import asarray, full
+from pellucid.numpy.manipulation import stack
+from pellucid.numpy.reductions import max as max_of, min as min_of, prod as prod_of, sum as sum_of
+from pellucid.primitives.monoids import highest, lowest
+from pellucid.tracing.tracer import Tracer
+
+
+def segment_sum(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Sums of the rows of `data` with the same number in `segment_ids`; 0 where there are none.
+
+    Result: shape `(num_segments, *data.shape[1:])`, by default one more than the largest number. Rows with a
+    number outside are left out; a negative one counts from the end. With `bucket_size`, buckets of that many
+    rows are summed first and the sums then added, which is more exact.
+    Raises: ConcretizationError where `num_segments` must be given because `segment_ids` is traced.
+
+    >>> segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]))
+    Array([3, 0, 3], dtype=int32)
+    """
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    return _segments("segment_sum", data, segment_ids, options, "add", 0, sum_of)
+
+
+def segment_prod(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Products of the rows of `data` with the same number in `segment_ids`; 1 where there are none.
+
+    Shapes, options and errors are those of `segment_sum`.
+
+    >>> segment_prod(jnp.array([1, 2, 3]), jnp.array([1, 1, 0]))
+    Array([3, 2], dtype=int32)
+    """
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    return _segments("segment_prod", data, segment_ids, options, "mul", 1, prod_of)
+
+
+def segment_max(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Largest of the rows of `data` with the same number; the dtype's lowest value where there are none.
+
+    Shapes, options and errors are those of `segment_sum`.
+
+    >>> segment_max(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
+    Array([5., 3.], dtype=float32)
+    """
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    return _segments("segment_max", data, segment_ids, options, "max", lowest, max_of)
+
+
+def segment_min(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Smallest of the rows of `data` with the same number; the dtype's highest value where there are none.
+
+    Shapes, options and errors are those of `segment_sum`.
+
+    >>> segment_min(jnp.array([1.0, 5.0, 3.0]), jnp.array([0, 0, 1]))
+    Array([1., 3.], dtype=float32)
+    """
+    options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+    return _segments("segment_min", data, segment_ids, options, "min", highest, min_of)
+
+
+def _segments(
+    caller: str,
+    data: Any,
+    segment_ids: Any,
+    options: Any,
+    update: str,
+    initial: Any,
+    reduce: Callable[..., Any],
+) -> Any:
+    count, indices_are_sorted, unique_indices, bucket_size, mode = options
+    data, segment_ids = asarray(data), asarray(segment_ids)
+    if count is None:
+        count = _count(caller, segment_ids)
+    if count < 0:
+        raise ArgumentValueError(f"{caller}: num_segments can't be negative.", got=f"got {count}")
+    start = initial(data.dtype) if callable(initial) else initial
+
+    def combined(rows: Any, numbers: Any) -> Any:
+        zeros = full((count, *data.shape[numbers.ndim :]), start, data.dtype)
+        place = zeros.at[numbers]
+        return getattr(place, update)(
+            rows, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
+        )
+
+    if bucket_size is None:
+        return combined(data, segment_ids)
+    n_buckets = max(1, -(-segment_ids.size // bucket_size))
+    buckets = [
+        combined(
+            data[i * bucket_size : (i + 1) * bucket_size],
+            segment_ids[i * bucket_size : (i + 1) * bucket_size],
+        )
+        for i in range(n_buckets)
+    ]
+    return reduce(stack(buckets), axis=0)
+
+
+def _count(caller: str, segment_ids: Any) -> int:
+    if isinstance(segment_ids, Tracer):
+        raise ConcretizationError(
+            f"{caller} needs num_segments: the result's shape depends on it, and `segment_ids` is traced.",
+            got=f"segment_ids: {segment_ids.aval.text()}",
+            do="Pass num_segments, a number that is large enough.",
+        )
+    return int(np.asarray(max_of(segment_ids))) + 1 if segment_ids.size else 1
+
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

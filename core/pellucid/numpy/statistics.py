@@ -1,0 +1,238 @@
+"""Means, variances and averages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.manipulation import canonical_axes
+from pellucid.numpy.promotion import aval_of, convert, promote_dtypes_inexact, promote_shapes
+from pellucid.numpy.reductions import (
+    SUM,
+    Axis,
+    masked,
+    reduced,
+    refuse_out,
+    static_axis,
+    static_dtype,
+    wide,
+)
+from pellucid.primitives import arithmetic, logical
+from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
+from pellucid.primitives.complex_parts import conj, real
+from pellucid.primitives.movement import transpose
+from pellucid.tracing.values import type_of
+
+
+def _count(name: str, aval: Any, axis: Any, where: Any, dtype: Any, keepdims: bool) -> Any:
+    """How many elements are reduced: known when tracing, or, with `where`, counted."""
+    if where is None:
+        sizes = [aval.shape[i] for i in canonical_axes(axis, aval.ndim)]
+        return np.asarray(math.prod(sizes), dtype)[()]
+    chosen = broadcast_to(where, aval.shape)
+    return reduced(name, SUM, chosen, axis, dtype, keepdims)
+
+
+def mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    """Mean, under a trace."""
+    aval = aval_of(name, a)
+    result = dtype or dtypes.to_inexact_dtype(aval.dtype)
+    computed = wide(result) if dtype is None else result
+    total = reduced(name, SUM, a, axis, computed, keepdims, where=where)
+    average = arithmetic.div(total, _count(name, aval, axis, where, computed, keepdims))
+    return convert(average, type_of(average), result)  # type: ignore[arg-type]
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    return mean_of("mean", a, axis, dtype, keepdims, where)
+
+
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    """Mean of the elements of `a` along `axis`, floating or complex; half precision is summed in float32.
+
+    >>> mean(np.arange(4))
+    Array(1.5, dtype=float32)
+    """
+    refuse_out("mean", out)
+    return _mean(a, static_axis(axis), static_dtype("mean", dtype), bool(keepdims), where)
+
+
+def variance_dtypes(name: str, own: Any, dtype: Any) -> tuple[Any, Any]:
+    """(dtype to compute in, dtype of the result) of a variance of elements of dtype `own`."""
+    if dtype is None:
+        computed = dtypes.to_inexact_dtype(own)
+        return wide(computed), real_dtype(computed)
+    if not dtypes.is_inexact(dtype) or (own.kind == "c" != dtype.kind):
+        raise ArgumentValueError(
+            f"jnp.{name} needs a floating dtype, for complex elements a complex one.",
+            got=f"dtype {dtype.name} for elements of {own.name}",
+        )
+    return wide(dtype), dtype
+
+
+def real_dtype(dtype: Any) -> Any:
+    """The dtype of the parts of a complex dtype; other dtypes as they are."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def squared(x: Any) -> Any:
+    """Squares of absolute values."""
+    is_complex = type_of(x).dtype.kind == "c"  # type: ignore[attr-defined]
+    return real(arithmetic.mul(x, conj(x))) if is_complex else arithmetic.square(x)
+
+
+def _variance(
+    name: str, a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+) -> Any:
+    """Variance, under a trace; NaN where there are no more elements than `correction`."""
+    aval = aval_of(name, a)
+    computed, result = variance_dtypes(name, aval.dtype, dtype)
+    a = convert(a, aval, computed)
+    if mean is None:
+        mean = mean_of(name, a, axis, computed, True, where)
+    else:
+        mean = convert(mean, aval_of(name, mean), computed)
+    squares = squared(arithmetic.sub(*promote_shapes(name, a, mean)))
+    part = real_dtype(computed)
+    count = _count(name, aval, axis, where, part, keepdims)
+    divisor = arithmetic.sub(count, convert(correction, type_of(correction), part))  # type: ignore[arg-type]
+    total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
+    found = arithmetic.div(total, divisor)
+    found = convert(found, type_of(found), result)  # type: ignore[arg-type]
+    return masked(name, found, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
+
+
+def _correction(name: str, ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if isinstance(ddof, (int, float)) and ddof == 0:
+        return correction
+    raise ArgumentValueError(f"jnp.{name} takes `ddof` or `correction`, not both.")
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _var(
+    a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+) -> Any:
+    return _variance("var", a, correction, mean, axis, dtype, keepdims, where)
+
+
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Variance of the elements of `a` along `axis`: the mean square of their distance from their mean.
+
+    The sum is divided by the number of elements less `ddof` (or `correction`); NaN if that is not positive. `mean`
+    may be given if it is known, with reduced axes of size 1.
+
+    >>> var(np.arange(4))
+    Array(1.25, dtype=float32)
+    """
+    refuse_out("var", out)
+    correction = _correction("var", ddof, correction)
+    return _var(
+        a, correction, mean, static_axis(axis), static_dtype("var", dtype), bool(keepdims), where
+    )
+
+
+@numpy_function(static=("axis", "dtype", "keepdims"))
+def _std(
+    a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+) -> Any:
+    return arithmetic.sqrt(_variance("std", a, correction, mean, axis, dtype, keepdims, where))
+
+
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Standard deviation of the elements of `a` along `axis`: the root of their variance.
+
+    >>> std(np.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("std", out)
+    correction = _correction("std", ddof, correction)
+    return _std(
+        a, correction, mean, static_axis(axis), static_dtype("std", dtype), bool(keepdims), where
+    )
+
+
+# Weighted averages --------------------------------------------------------------------------------
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+    aval = aval_of("average", a)
+    if weights is None:
+        average = mean_of("average", a, axis, None, keepdims, None)
+        found: Any = type_of(average)
+        count = _count("average", aval, axis, None, found.dtype, keepdims)
+        return average, broadcast_in_dim(count, found.shape, ())
+    a, weights = promote_dtypes_inexact("average", a, weights)
+    weights = _spread_weights(aval, weights, axis)
+    dtype = type_of(a).dtype  # type: ignore[attr-defined]
+    total = reduced("average", SUM, weights, axis, dtype, keepdims)
+    weighted = reduced("average", SUM, arithmetic.mul(a, weights), axis, dtype, keepdims)
+    return arithmetic.div(weighted, total), total
+
+
+def _spread_weights(aval: Any, weights: Any, axis: Any) -> Any:
+    """`weights` of the shape of the array, given so or for the reduced axes only."""
+    shape = type_of(weights).shape  # type: ignore[attr-defined]
+    if shape == aval.shape:
+        return weights
+    axes = canonical_axes(axis, aval.ndim) if axis is not None else ()
+    if shape != tuple([aval.shape[i] for i in axes]) or not axes:
+        raise ShapeError(
+            "jnp.average needs weights of the array's shape, or for the axes that it reduces.",
+            got=[f"a: {aval.text()}, axis {axis}", f"weights: shape {shape}"],
+        )
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    return broadcast_in_dim(transpose(weights, order), aval.shape, tuple(sorted(axes)))
+
+
+def average(
+    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """Mean of `a` along `axis`, weighted by `weights`; with `returned`, also the sums of the weights.
+
+    >>> average(np.array([1.0, 4.0]), weights=np.array([3.0, 1.0]))
+    Array(1.75, dtype=float32)
+    """
+    found, total = _average(a, weights, static_axis(axis), bool(keepdims))
+    return (found, total) if returned else found
+
+
+__all__ = ["average", "mean", "std", "var"]

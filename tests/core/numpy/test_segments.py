@@ -1,0 +1,52 @@
+"""Reductions over segments."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import ops
+from pellucid.base.errors import ArgumentValueError, ConcretizationError
+
+DATA = np.array([[1.0, 2.0], [3.0, -4.0], [5.0, 6.0], [-7.0, 8.0]], np.float32)
+IDS = np.array([2, 0, 2, 5])
+REDUCTIONS = {
+    ops.segment_sum: (np.add, 0.0),
+    ops.segment_prod: (np.multiply, 1.0),
+    ops.segment_max: (np.maximum, -np.inf),
+    ops.segment_min: (np.minimum, np.inf),
+}
+
+
+def expected(function, count):
+    ufunc, start = REDUCTIONS[function]
+    result = np.full((count, 2), start, np.float32)
+    for row, number in zip(DATA, IDS):
+        if number < count:
+            result[number] = ufunc(result[number], row)
+    return result
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+@pytest.mark.parametrize("bucket_size", [None, 1, 3, 100])
+@pytest.mark.parametrize("count", [None, 3, 9])
+def test_segments_are_reduced(function, bucket_size, count):
+    found = function(DATA, IDS, count, bucket_size=bucket_size)
+    np.testing.assert_array_equal(np.asarray(found), expected(function, count or 6))
+
+
+def test_a_traced_call_needs_the_number_of_segments():
+    jitted = pl.jit(ops.segment_sum, static_argnums=2)
+    np.testing.assert_array_equal(np.asarray(jitted(DATA, IDS, 6)), expected(ops.segment_sum, 6))
+    with pytest.raises(ConcretizationError, match="needs num_segments"):
+        pl.jit(ops.segment_sum)(DATA, IDS)
+
+
+def test_the_gradient_of_a_sum_goes_back_to_each_row():
+    gradient = pl.grad(lambda data: (ops.segment_sum(data, IDS, 6) ** 2).sum())(DATA)
+    sums = expected(ops.segment_sum, 6)
+    np.testing.assert_allclose(np.asarray(gradient), 2 * sums[IDS])
+
+
+def test_negative_counts_are_refused():
+    with pytest.raises(ArgumentValueError, match="can't be negative"):
+        ops.segment_sum(DATA, IDS, -1)
