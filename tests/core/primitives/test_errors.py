@@ -5,7 +5,13 @@ import pytest
 
 import pellucid
 from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, MissingRule, ShapeError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DtypeError,
+    MissingRule,
+    ShapeError,
+)
 
 F = np.ones(3, np.float32)
 I = np.ones(3, np.int32)

@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from tests.laws.sample import COMPLEXES, FLOATS, INTEGERS, Sample, array, edges, python, rows, values
+from tests.laws.sample import (
+    COMPLEXES,
+    FLOATS,
+    INTEGERS,
+    Sample,
+    array,
+    edges,
+    python,
+    rows,
+    values,
+)
 
 NUMBERS = (*FLOATS, *COMPLEXES, *INTEGERS)
 REALS = (*FLOATS, *INTEGERS)
