@@ -12,7 +12,7 @@ import pellucid.wiring  # noqa: F401  (the text of programs, and operators of ar
 from tests.laws.evaluation import Task, evaluate
 from tests.laws.sample import Sample
 
-_outcomes: dict[Any, dict[Any, Any]] = {}
+_outcomes: dict[str, dict[Any, Any]] = {}
 
 
 ROWS_BY_DEFAULT = 2
@@ -46,23 +46,32 @@ def together(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
     `task(sample)` gives a function of flat values and its operands; `x64(sample)` says where it needs 64 bits.
     The first call compiles the rows that were collected for this test; an error is raised for its own row only.
     """
+    path, test = request.node.path, request.node.originalname
 
     def results(task: Callable[[Sample], Task], x64: Callable[[Sample], bool]) -> list[Any]:
-        test = request.node.originalname
-        if test not in _outcomes:
-            items = [
-                i
-                for i in request.session.items
-                if getattr(i, "originalname", None) == test and i.path == request.node.path
-            ]
-            samples = [i.callspec.params["sample"] for i in items]
-            _outcomes[test] = {}
-            for wide in (False, True):
-                tasks = {s: task(s) for s in samples if x64(s) is wide}
-                _outcomes[test] |= evaluate(tasks, x64=wide)
-        outcome = _outcomes[test][request.node.callspec.params["sample"]]
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        others = [i for i in request.session.items if (i.path, getattr(i, "originalname", None)) == (path, test)]
+        return outcome(test, request.node, others, task, x64)
 
     return results
+
+
+@pytest.fixture
+def compiled(request: pytest.FixtureRequest) -> list[Any]:
+    """The results of this test's row by a compiled program, computed once for all tests that want them."""
+    others = [i for i in request.session.items if "compiled" in getattr(i, "fixturenames", ())]
+    return outcome("compiled", request.node, others, lambda s: (s.function, s.arguments), lambda s: s.needs_x64)
+
+
+def outcome(
+    pool: str, item: Any, others: list[Any], task: Callable[[Sample], Task], x64: Callable[[Sample], bool]
+) -> list[Any]:
+    """The results for the row of test `item`; the rows of `others` in the pool are computed with it."""
+    if pool not in _outcomes:
+        samples = dict.fromkeys(i.callspec.params["sample"] for i in others)
+        _outcomes[pool] = {}
+        for wide in (False, True):
+            _outcomes[pool] |= evaluate({s: task(s) for s in samples if x64(s) is wide}, x64=wide)
+    found = _outcomes[pool][item.callspec.params["sample"]]
+    if isinstance(found, Exception):
+        raise found
+    return found

@@ -21,6 +21,7 @@ import numpy as np
 
 import pellucid.higher_order
 import pellucid.primitives
+import pellucid.wiring  # the laws come in below the public names, which would load it
 from pellucid.ir.jaxpr import subjaxprs
 from pellucid.primitives.families import kind_of
 from pellucid.tracing.staging import stage
@@ -250,6 +251,11 @@ def rows(
     return [*(row(first, shape) for shape in shapes), *(row(dtype, (3,)) for dtype in others)]
 
 
+def edges(call: str, *operands: Operand, **more: Any) -> Sample:
+    """A row of special values: differences mean nothing there, and batches nothing new."""
+    return Sample(call, operands, **({"smooth": False, "batched": False} | more))
+
+
 @functools.cache
 def families() -> dict[str, list[Sample]]:
     """All rows, by family."""
@@ -282,4 +288,12 @@ def batched_samples() -> list[Sample]:
         if sample.batched:
             key = (sample.call, *((o.shape, kind_of(o.dtype), o.python) for o in sample.operands))
             found.setdefault(key, sample)
+    return list(found.values())
+
+
+def eager_samples() -> list[Sample]:
+    """Rows to run one primitive at a time: of those that differ only in their operands' types, the first."""
+    found: dict[str, Sample] = {}
+    for sample in all_samples():
+        found.setdefault(sample.call, sample)
     return list(found.values())

@@ -80,16 +80,12 @@ imag_p: Elementwise = Elementwise(
     tangents=(lambda t, y, x: imag(t),),
     transposes=(lambda c, x: conj(complex(constant_like(c, 0), c)),),
 )  # fmt: skip
-
-
-def _complex_tangent(t: Any, which: int) -> Any:
-    zero = constant_like(t, 0)
-    return complex(t, zero) if which == 0 else complex(zero, t)
-
-
 complex_p: Elementwise = Elementwise(
     "complex", accepts=FLOATING, hlo="complex", result=complex_dtype,
-    tangents=(lambda t, z, x, y: _complex_tangent(t, 0), lambda t, z, x, y: _complex_tangent(t, 1)),
+    tangents=(
+        lambda t, z, x, y: complex(t, constant_like(t, 0)),
+        lambda t, z, x, y: complex(constant_like(t, 0), t),
+    ),
     transposes=(lambda c, x, y: real(c), lambda c, x, y: imag(conj(c))),
 )  # fmt: skip
 

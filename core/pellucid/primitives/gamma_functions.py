@@ -101,13 +101,12 @@ def regular(a: Any, x: Any) -> Any:
 
 
 def undefined(a: Any, x: Any) -> Any:
-    """Where arguments are negative or NaN, both zero or both infinite."""
-    zero, infinity = constant_like(x, 0), constant_like(x, np.inf)
+    """Where an argument is negative or NaN, or both are zero."""
+    zero = constant_like(x, 0)
     negative = bitwise_or(lt(a, zero), lt(x, zero))
     both_zero = bitwise_and(eq(a, zero), eq(x, zero))
-    both_infinite = bitwise_and(eq(a, infinity), eq(x, infinity))
     nan = bitwise_or(ne(a, a), ne(x, x))
-    return bitwise_or(bitwise_or(negative, both_zero), bitwise_or(both_infinite, nan))
+    return bitwise_or(bitwise_or(negative, both_zero), nan)
 
 
 # Iteration ------------------------------------------------------------------------------------------
@@ -179,7 +178,7 @@ def step(
 # Results --------------------------------------------------------------------------------------------
 
 
-def lower_tail(a: Any, x: Any, s: Any) -> tuple[Any, Any]:
+def tails(a: Any, x: Any, s: Any) -> tuple[Any, Any]:
     """(P(a, x), Q(a, x)) from the sum or fraction `s`."""
     one = constant_like(x, 1)
     weight = exp(log_power(a, x))
@@ -190,52 +189,50 @@ def lower_tail(a: Any, x: Any, s: Any) -> tuple[Any, Any]:
 
 
 def at_edges(a: Any, x: Any, value: Any, at_zero: float, at_infinity: float) -> Any:
-    """`value` where it was computed; its limits for x = 0 or a = ∞, and for a = 0 or x = ∞; or NaN."""
+    """`value` where it was computed; its limits for x = 0 or a = ∞, and for x = ∞ or a = 0; or NaN."""
     zero, infinity = constant_like(x, 0), constant_like(x, np.inf)
     limit = select(
-        bitwise_or(eq(x, zero), eq(a, infinity)),
-        full_as(value, at_zero),
-        full_as(value, at_infinity),
+        bitwise_or(eq(x, infinity), eq(a, zero)), full_as(value, at_infinity), full_as(value, at_zero)
     )
     limit = select(undefined(a, x), full_as(value, np.nan), limit)
     return select(regular(a, x), value, limit)
 
 
-def finish_igamma(a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, *rest: Any) -> Any:  # noqa: D103
-    return at_edges(a, x, maximum(lower_tail(a, x, s)[0], constant_like(x, 0)), 0, 1)
+def finish_igamma(a: Any, x: Any, *state: Any) -> Any:
+    """P(a, x)."""
+    *_, s, _, _, _, _, _ = state
+    return at_edges(a, x, maximum(tails(a, x, s)[0], constant_like(x, 0)), 0, 1)
 
 
-def finish_igammac(  # noqa: D103
-    a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, *rest: Any
-) -> Any:
-    return at_edges(a, x, maximum(lower_tail(a, x, s)[1], constant_like(x, 0)), 1, 0)
+def finish_igammac(a: Any, x: Any, *state: Any) -> Any:
+    """Q(a, x)."""
+    *_, s, _, _, _, _, _ = state
+    return at_edges(a, x, maximum(tails(a, x, s)[1], constant_like(x, 0)), 1, 0)
 
 
-def log_slope(a: Any, x: Any) -> Any:
-    """Derivative by a of the logarithm of what the fraction or the sum is multiplied by."""
-    return sub(log(x), digamma(select(beyond(a, x), a, add(a, constant_like(a, 1)))))
+def slope(a: Any, x: Any, state: Any) -> Any:
+    """Derivative by a of the sum times xᵃ / Γ(a + 1), or of the fraction times xᵃ / Γ(a), over that power."""
+    *_, s, ds, _, _, _, _ = state
+    of_power = sub(log(x), digamma(select(beyond(a, x), a, add(a, constant_like(a, 1)))))
+    return add(ds, mul(s, of_power))
 
 
-def finish_igamma_grad_a(  # noqa: D103
-    a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, ds: Any, *rest: Any
-) -> Any:
-    slope = add(ds, mul(s, log_slope(a, x)))
+def finish_igamma_grad_a(a: Any, x: Any, *state: Any) -> Any:
+    """∂P/∂a."""
     weight = exp(log_power(a, x))
-    value = select(beyond(a, x), neg(mul(weight, slope)), mul(div(weight, a), slope))
-    value = at_edges(a, x, value, 0, 0)
+    weight = select(beyond(a, x), neg(weight), div(weight, a))
+    value = at_edges(a, x, mul(weight, slope(a, x, state)), 0, 0)
     return select(eq(a, constant_like(a, 0)), full_as(value, np.nan), value)
 
 
-def finish_random_gamma_grad(  # noqa: D103
-    a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, ds: Any, *rest: Any
-) -> Any:
-    # dx/da = -(∂P/∂a) / (∂P/∂x) with ∂P/∂x = xᵃ⁻¹ e⁻ˣ / Γ(a), which cancels against the prefactors.
-    slope = add(ds, mul(s, log_slope(a, x)))
-    value = mul(x, select(beyond(a, x), slope, neg(div(slope, a))))
-    return select(
-        regular(a, x), value,
-        select(bitwise_and(eq(x, constant_like(x, 0)), gt(a, constant_like(a, 0))), full_as(value, 0), full_as(value, np.nan)),
-    )  # fmt: skip
+def finish_random_gamma_grad(a: Any, x: Any, *state: Any) -> Any:
+    """dx/da = -(∂P/∂a) / (∂P/∂x), where ∂P/∂x = xᵃ⁻¹ e⁻ˣ / Γ(a) cancels against the prefactors."""
+    part = slope(a, x, state)
+    value = mul(x, select(beyond(a, x), part, neg(div(part, a))))
+    zero = constant_like(x, 0)
+    at_origin = bitwise_and(eq(x, zero), gt(a, zero))
+    limit = select(at_origin, full_as(value, 0), full_as(value, np.nan))
+    return select(regular(a, x), value, limit)
 
 
 lower_igamma = Iteration(start, step, finish_igamma)
