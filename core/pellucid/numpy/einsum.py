@@ -330,7 +330,7 @@ def einsum(
     shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(given)])
     notation, plan = _plan(text, shapes, _hashable(optimize))
     if any(len(step.taken) > 2 for step in plan):
-        raise ArgumentValueError(
+        raise UnsupportedError(
             "einsum contracts two operands at a time.", got=f"optimize: {optimize!r}", do="Name pairs only."
         )
     precision = tuple(precision) if isinstance(precision, list) else precision
