@@ -25,4 +25,6 @@ def measurements(library: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    compare(__file__, {"import": Target(0.5, "ms"), "import, first array and sum": Target(1.0, "ms")})
+    compare(
+        __file__, {"import": Target(0.5, "ms"), "import, first array and sum": Target(1.0, "ms")}
+    )

@@ -48,7 +48,9 @@ def report() -> str:
         missing = missing_names(module, names)
         if not missing and (names or exists(module)):
             continue
-        head = f"{module}: {len(missing)} of {len(names)}" + ("" if exists(module) else ", no such module")
+        head = f"{module}: {len(missing)} of {len(names)}" + (
+            "" if exists(module) else ", no such module"
+        )
         listed = textwrap.fill(" ".join(missing), 100, initial_indent="    ", subsequent_indent="    ",
                                break_long_words=False, break_on_hyphens=False)  # fmt: skip
         paragraphs.append(f"{head}\n{listed}\n" if missing else f"{head}\n")

@@ -41,7 +41,9 @@ def test_names_of_a_module_that_is_not_there_are_all_missing():
 
 
 def test_a_missing_name_is_found():
-    assert missing_api.missing_names("pellucid.lax", ["add", "no_such_operation"]) == ["no_such_operation"]
+    assert missing_api.missing_names("pellucid.lax", ["add", "no_such_operation"]) == [
+        "no_such_operation"
+    ]
 
 
 def test_submodules_load_when_they_are_first_used():
@@ -52,6 +54,7 @@ def test_submodules_load_when_they_are_first_used():
 
 def test_errors_are_caught_by_the_names_of_the_reference():
     import numpy as np
+
     import pellucid as pl
     from pellucid import errors, lax
 

@@ -90,27 +90,100 @@ PRODUCTS: list[tuple[str, tuple[Any, ...]]] = [
 
 # einsum -------------------------------------------------------------------------------------------
 
-_SIZES = dict(zip("abcdefijklmnAB", itertools.cycle((2, 3, 4, 5)), strict=False)) | {"e": 2, "i": 2, "j": 3, "k": 4}
-_NOTATIONS = """
-ij->ij ij->ji ij->i ij-> ij ji ba ii->i ii ii-> iij->ij iij->ji iji->j iii->i iiij->ji ij,jk->ik ij,jk ij,jk->ki ij,kj->ik
-ij,ij-> ij,ij->i ij,ij->ij ij,ij->ji i,i-> i,j->ij i,j->ji i,j i,i bij,bjk->bik bij,bkj->bik ibj,kbj->bik bij,jk->bik
-bij,bjk->ik bij,cjk->bcik ab,bc,cd->ad ab,bc,cd-> ab,bc,cd,de->ae abc,bd,ce->ade ab,ab,ab->ab ab,ab,ab-> a,b,c->abc
-a,b,c->cba ii,ij->j ii,jj->ij ii,jj-> iij,jk->ik ij,k->i ij,k-> ij,kl->ik ij,->ij ,,-> -> ...->... ... i...->...i
-i...->i ...i->... ...ij,...jk->...ik ...ij,jk->...ik ...i,...i ...i,...j->... ab...,b->a... ...ab->...ba bcid,bcjd->bcij
-abcd,dcba-> abcd,abce->abde iij,iij->i ab,cb,db->acd abc,abc->c cba,bcd
-""".split()
+_SIZES = dict(zip("abcdefijklmnAB", itertools.cycle((2, 3, 4, 5)), strict=False)) | {
+    "e": 2,
+    "i": 2,
+    "j": 3,
+    "k": 4,
+}
+_NOTATIONS = [
+    "ij->ij",
+    "ij->ji",
+    "ij->i",
+    "ij->",
+    "ij",
+    "ji",
+    "ba",
+    "ii->i",
+    "ii",
+    "ii->",
+    "iij->ij",
+    "iij->ji",
+    "iji->j",
+    "iii->i",
+    "iiij->ji",
+    "ij,jk->ik",
+    "ij,jk",
+    "ij,jk->ki",
+    "ij,kj->ik",
+    "ij,ij->",
+    "ij,ij->i",
+    "ij,ij->ij",
+    "ij,ij->ji",
+    "i,i->",
+    "i,j->ij",
+    "i,j->ji",
+    "i,j",
+    "i,i",
+    "bij,bjk->bik",
+    "bij,bkj->bik",
+    "ibj,kbj->bik",
+    "bij,jk->bik",
+    "bij,bjk->ik",
+    "bij,cjk->bcik",
+    "ab,bc,cd->ad",
+    "ab,bc,cd->",
+    "ab,bc,cd,de->ae",
+    "abc,bd,ce->ade",
+    "ab,ab,ab->ab",
+    "ab,ab,ab->",
+    "a,b,c->abc",
+    "a,b,c->cba",
+    "ii,ij->j",
+    "ii,jj->ij",
+    "ii,jj->",
+    "iij,jk->ik",
+    "ij,k->i",
+    "ij,k->",
+    "ij,kl->ik",
+    "ij,->ij",
+    ",,->",
+    "->",
+    "...->...",
+    "...",
+    "i...->...i",
+    "i...->i",
+    "...i->...",
+    "...ij,...jk->...ik",
+    "...ij,jk->...ik",
+    "...i,...i",
+    "...i,...j->...",
+    "ab...,b->a...",
+    "...ab->...ba",
+    "bcid,bcjd->bcij",
+    "abcd,dcba->",
+    "abcd,abce->abde",
+    "iij,iij->i",
+    "ab,cb,db->acd",
+    "abc,abc->c",
+    "cba,bcd",
+]
 
 
 def _operands(notation: str, dtype: Any = "float32") -> tuple[np.ndarray, ...]:
     shapes = []
-    for term in notation.split("->")[0].split(","):
+    for term in notation.split("->", maxsplit=1)[0].split(","):
         letters = term.replace("...", "AB")
         shapes.append(tuple(_SIZES[c] for c in letters))
     return tuple(array(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes))
 
 
-def _einsum(notation: str, *shapes: tuple[int, ...], dtype: Any = "float32", more: str = "") -> tuple[str, tuple[Any, ...]]:
-    operands = tuple(array(*s, dtype=dtype, seed=i) for i, s in enumerate(shapes)) or _operands(notation, dtype)
+def _einsum(
+    notation: str, *shapes: tuple[int, ...], dtype: Any = "float32", more: str = ""
+) -> tuple[str, tuple[Any, ...]]:
+    operands = tuple(array(*s, dtype=dtype, seed=i) for i, s in enumerate(shapes)) or _operands(
+        notation, dtype
+    )
     return f"jnp.einsum({', '.join([repr(notation), *NAMES[: len(operands)]])}{more})", operands
 
 

@@ -9,7 +9,10 @@ import numpy as np
 
 X = np.array([0.5, -1.25, 2.0, 0.75], np.float32)
 Y = np.array([1.5, 0.25, -0.5, 3.0], np.float32)
-M = np.array([[0.3, -0.6, 0.1, 0.2], [0.7, 0.2, -0.4, 0.5], [-0.1, 0.9, 0.8, -0.3], [0.4, 0.1, -0.2, 0.6]], np.float32)
+M = np.array(
+    [[0.3, -0.6, 0.1, 0.2], [0.7, 0.2, -0.4, 0.5], [-0.1, 0.9, 0.8, -0.3], [0.4, 0.1, -0.2, 0.6]],
+    np.float32,
+)
 Z = np.array([0.5 + 1.0j, -1.25 + 0.5j], np.complex64)
 FLAGS = np.array([True, False, True, False])
 INDICES = np.array([0, 2, 1, 5], np.int32)
@@ -54,7 +57,9 @@ def gradient_of_tree(jax, x, y):
 
 
 def gradient_with_aux(jax, x):
-    return jax.grad(lambda x: (total(jax, wave(jax, x)), {"squared": x * x, "text": 3}), has_aux=True)(x)
+    return jax.grad(
+        lambda x: (total(jax, wave(jax, x)), {"squared": x * x, "text": 3}), has_aux=True
+    )(x)
 
 
 def gradient_by_integers(jax, x, n):
@@ -84,7 +89,16 @@ def gradient_by_complex(jax, z):
 
 def fourth_derivative(jax, x):
     f = lambda x: jax.numpy.sin(x) * x
-    return [d(x) for d in (f, jax.grad(f), jax.grad(jax.grad(f)), jax.grad(jax.grad(jax.grad(f))), jax.grad(jax.grad(jax.grad(jax.grad(f)))))]
+    return [
+        d(x)
+        for d in (
+            f,
+            jax.grad(f),
+            jax.grad(jax.grad(f)),
+            jax.grad(jax.grad(jax.grad(f))),
+            jax.grad(jax.grad(jax.grad(jax.grad(f)))),
+        )
+    ]
 
 
 def forward_over_reverse(jax, x, y):
@@ -143,7 +157,9 @@ def hessian_vector_product(jax, x, y):
 
 def perturbation_confusion(jax, x):
     inner = lambda x: jax.grad(lambda y: x * y)(2.0)
-    return jax.grad(lambda x: x * inner(x))(x), jax.jvp(lambda x: x * jax.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (x,), (1.0,))
+    return jax.grad(lambda x: x * inner(x))(x), jax.jvp(
+        lambda x: x * jax.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (x,), (1.0,)
+    )
 
 
 def stopped_gradient(jax, x):
@@ -191,7 +207,9 @@ def batched_along_axes(jax, m, x):
 
 def batched_tree(jax, m, x):
     f = lambda d, c: {"sum": total(jax, d["m"]) * d["x"], "c": c * 1.0}
-    return jax.vmap(f, in_axes=({"m": 0, "x": None}, 0), out_axes={"sum": 0, "c": -1})({"m": m, "x": 2.0}, m)
+    return jax.vmap(f, in_axes=({"m": 0, "x": None}, 0), out_axes={"sum": 0, "c": -1})(
+        {"m": m, "x": 2.0}, m
+    )
 
 
 def batched_twice(jax, x, y):
@@ -247,7 +265,11 @@ def scan_backwards(jax, x):
 
 def scan_unrolled(jax, x):
     step = lambda c, x: (c * 0.5 + x, c)
-    return [jax.lax.scan(step, 1.0, x, unroll=unroll, reverse=r) for unroll in (2, 3, True) for r in (False, True)]
+    return [
+        jax.lax.scan(step, 1.0, x, unroll=unroll, reverse=r)
+        for unroll in (2, 3, True)
+        for r in (False, True)
+    ]
 
 
 def scan_of_nothing(jax):
@@ -267,7 +289,9 @@ def recurrent(jax, m, x, h):
 def recurrent_of_batches(jax, m, x, hs):
     step = lambda m: lambda h, x: (jax.numpy.tanh(jax.lax.dot(m, h) + x), None)
     loss = lambda m, h: total(jax, jax.lax.scan(step(m), h, x)[0])
-    return jax.vmap(jax.grad(loss), in_axes=(None, 0))(m, hs), jax.jit(jax.vmap(jax.grad(loss, 1), in_axes=(None, 0)))(m, hs)
+    return jax.vmap(jax.grad(loss), in_axes=(None, 0))(m, hs), jax.jit(
+        jax.vmap(jax.grad(loss, 1), in_axes=(None, 0))
+    )(m, hs)
 
 
 def second_derivative_of_scan(jax, x, w):
@@ -283,7 +307,11 @@ def nested_scans(jax, m, w):
 
 def counted(jax, n, x):
     body = lambda i, v: v * x + i
-    return jax.lax.fori_loop(0, 4, body, 1.0), jax.lax.fori_loop(0, n, body, 1.0), jax.jit(lambda n: jax.lax.fori_loop(0, n, body, 1.0))(n)
+    return (
+        jax.lax.fori_loop(0, 4, body, 1.0),
+        jax.lax.fori_loop(0, n, body, 1.0),
+        jax.jit(lambda n: jax.lax.fori_loop(0, n, body, 1.0))(n),
+    )
 
 
 def counted_gradient(jax, x):
@@ -292,7 +320,11 @@ def counted_gradient(jax, x):
 
 def counted_tangent(jax, n, x):
     f = lambda x: jax.lax.fori_loop(0, n, lambda i, v: v * x + i, 1.0)
-    return jax.jit(lambda n, x: jax.jvp(lambda x: jax.lax.fori_loop(0, n, lambda i, v: v * x + i, 1.0), (x,), (1.0,)))(n, x), f(x)
+    return jax.jit(
+        lambda n, x: jax.jvp(
+            lambda x: jax.lax.fori_loop(0, n, lambda i, v: v * x + i, 1.0), (x,), (1.0,)
+        )
+    )(n, x), f(x)
 
 
 def doubling(jax, x):
@@ -300,7 +332,9 @@ def doubling(jax, x):
 
 
 def doubling_batched(jax, x):
-    f = lambda x: jax.lax.while_loop(lambda s: s[0] < 100.0, lambda s: (s[0] * 2.0 + 1.0, s[1] + 1), (x, 0))
+    f = lambda x: jax.lax.while_loop(
+        lambda s: s[0] < 100.0, lambda s: (s[0] * 2.0 + 1.0, s[1] + 1), (x, 0)
+    )
     return jax.vmap(f)(x * x), jax.jit(jax.vmap(f))(x * x)
 
 
@@ -310,13 +344,17 @@ def batched_bound_of_loop(jax, n, x):
 
 def fixed_point(jax, x):
     f = lambda x: jax.lax.while_loop(
-        lambda s: jax.numpy.abs(s[0] - s[1]) > 1e-6, lambda s: (jax.numpy.cos(s[0]) * x, s[0]), (1.0, 0.0)
+        lambda s: jax.numpy.abs(s[0] - s[1]) > 1e-6,
+        lambda s: (jax.numpy.cos(s[0]) * x, s[0]),
+        (1.0, 0.0),
     )[0]
     return f(x), jax.jvp(f, (x,), (1.0,))
 
 
 def mapped(jax, m):
-    return jax.lax.map(lambda row: {"sum": total(jax, row)}, m), jax.lax.map(lambda row: row * 2.0, m, batch_size=3)
+    return jax.lax.map(lambda row: {"sum": total(jax, row)}, m), jax.lax.map(
+        lambda row: row * 2.0, m, batch_size=3
+    )
 
 
 def gradient_of_map(jax, m):
@@ -326,7 +364,11 @@ def gradient_of_map(jax, m):
 def prefixes(jax, x, m):
     compose = lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1])
     scan = jax.lax.associative_scan
-    return scan(jax.lax.add, x), scan(compose, (x, x * 2.0)), scan(jax.lax.max, m, axis=1, reverse=True)
+    return (
+        scan(jax.lax.add, x),
+        scan(compose, (x, x * 2.0)),
+        scan(jax.lax.max, m, axis=1, reverse=True),
+    )
 
 
 def gradient_of_prefixes(jax, x):
@@ -340,7 +382,9 @@ def reduced_by_function(jax, m):
 
 def windows_by_function(jax, m):
     biggest = lambda a, b: jax.lax.max(a, b * 1.0)
-    return jax.lax.reduce_window(m, 0.0, biggest, (2, 2), (1, 1), "SAME"), jax.lax.reduce_window(m, 0.0, jax.lax.add, (2, 2))
+    return jax.lax.reduce_window(m, 0.0, biggest, (2, 2), (1, 1), "SAME"), jax.lax.reduce_window(
+        m, 0.0, jax.lax.add, (2, 2)
+    )
 
 
 # Branches -------------------------------------------------------------------------------------------------
@@ -348,12 +392,21 @@ def windows_by_function(jax, m):
 
 def branch(jax, p, x):
     f = lambda p, x: jax.lax.cond(p, lambda x: x * x, jax.numpy.sin, x)
-    return f(p, x), jax.grad(f, 1)(p, x), jax.jit(jax.grad(jax.jit(f), 1))(p, x), jax.jvp(lambda x: f(p, x), (x,), (1.0,))
+    return (
+        f(p, x),
+        jax.grad(f, 1)(p, x),
+        jax.jit(jax.grad(jax.jit(f), 1))(p, x),
+        jax.jvp(lambda x: f(p, x), (x,), (1.0,)),
+    )
 
 
 def branch_batched(jax, flags, x):
     f = lambda p, x: jax.lax.cond(p, lambda x: x * x, jax.numpy.sin, x)
-    return jax.vmap(f)(flags, x), jax.vmap(jax.grad(f, 1))(flags, x), jax.vmap(f, in_axes=(None, 0))(True, x)
+    return (
+        jax.vmap(f)(flags, x),
+        jax.vmap(jax.grad(f, 1))(flags, x),
+        jax.vmap(f, in_axes=(None, 0))(True, x),
+    )
 
 
 def branch_without_operands(jax, p, x):
@@ -373,7 +426,12 @@ def safe_branch(jax, x):
 def switched(jax, i, x):
     branches = [lambda x: x, lambda x: x * x, jax.numpy.sin]
     f = lambda i, x: jax.lax.switch(i, branches, x)
-    return f(i, x), jax.grad(f, 1)(i, x), jax.vmap(f)(INDICES, X), jax.vmap(jax.grad(f, 1))(INDICES, X)
+    return (
+        f(i, x),
+        jax.grad(f, 1)(i, x),
+        jax.vmap(f)(INDICES, X),
+        jax.vmap(jax.grad(f, 1))(INDICES, X),
+    )
 
 
 def branch_in_loop(jax, x):
@@ -424,7 +482,9 @@ def custom_forward_of_function(jax, x):
 
     apply = jax.custom_jvp(apply, nondiff_argnums=(0,))
     apply.defjvp(lambda f, primals, tangents: (f(*primals), 3.0 * tangents[0]))
-    return jax.grad(lambda x: apply(jax.numpy.sin, x))(x), jax.jit(jax.grad(lambda x: apply(lambda y: y * 2.0, x)))(x)
+    return jax.grad(lambda x: apply(jax.numpy.sin, x))(x), jax.jit(
+        jax.grad(lambda x: apply(lambda y: y * 2.0, x))
+    )(x)
 
 
 def custom_forward_in_loop(jax, x):
@@ -442,7 +502,10 @@ def custom_reverse(jax, x):
     def f(x, y):
         return jax.numpy.sin(x) * y
 
-    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda r, g: (2.0 * jax.numpy.cos(r[0]) * r[1] * g, jax.numpy.sin(r[0]) * g))
+    f.defvjp(
+        lambda x, y: (f(x, y), (x, y)),
+        lambda r, g: (2.0 * jax.numpy.cos(r[0]) * r[1] * g, jax.numpy.sin(r[0]) * g),
+    )
     g = jax.grad(f)
     return (
         f(x, 2.0), g(x, 2.0), jax.grad(g)(x, 2.0), jax.jit(jax.grad(jax.jit(f)))(x, 2.0), jax.vmap(g)(X, Y),
@@ -503,7 +566,12 @@ def custom_batching(jax, x):
     def rule(size, batched, x, y):
         return jax.numpy.multiply(x, y) + 1.0, batched[0] or batched[1]
 
-    return f(1.0, 2.0), jax.vmap(f)(x, x), jax.vmap(f, in_axes=(0, None))(x, 2.0), jax.jit(jax.vmap(f))(x, x)
+    return (
+        f(1.0, 2.0),
+        jax.vmap(f)(x, x),
+        jax.vmap(f, in_axes=(0, None))(x, 2.0),
+        jax.jit(jax.vmap(f))(x, x),
+    )
 
 
 def one_after_another(jax, x):
@@ -522,7 +590,12 @@ def implicit_solution(jax, a, b):
         return jax.lax.custom_linear_solve(lambda x: jax.lax.dot(a, x), b, steps, steps)
 
     loss = lambda a, b: total(jax, jax.numpy.sin(f(a, b)))
-    return f(a, b), jax.grad(loss, argnums=(0, 1))(a, b), jax.vmap(f, in_axes=(None, 0))(a, a), jax.jvp(f, (a, b), (a, b))
+    return (
+        f(a, b),
+        jax.grad(loss, argnums=(0, 1))(a, b),
+        jax.vmap(f, in_axes=(None, 0))(a, a),
+        jax.jvp(f, (a, b), (a, b)),
+    )
 
 
 def newton_root(jax, a):
@@ -530,7 +603,12 @@ def newton_root(jax, a):
         return jax.lax.fori_loop(0, 10, lambda i, x: x - f(x) / jax.grad(f)(x), x)
 
     root = lambda a: jax.lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
-    return root(a), jax.grad(root)(a), jax.grad(jax.grad(root))(a), jax.vmap(jax.grad(root))(np.array([1.0, 4.0], np.float32))
+    return (
+        root(a),
+        jax.grad(root)(a),
+        jax.grad(jax.grad(root))(a),
+        jax.vmap(jax.grad(root))(np.array([1.0, 4.0], np.float32)),
+    )
 
 
 # Rematerialization ------------------------------------------------------------------------------------------
@@ -539,13 +617,18 @@ def newton_root(jax, a):
 def rematerialized(jax, x):
     f = lambda x: total(jax, jax.numpy.sin(jax.numpy.sin(wave(jax, x))))
     policies = jax.checkpoint_policies
-    return [jax.grad(jax.checkpoint(f, policy=policy))(x) for policy in (None, policies.everything_saveable, policies.dots_saveable)]
+    return [
+        jax.grad(jax.checkpoint(f, policy=policy))(x)
+        for policy in (None, policies.everything_saveable, policies.dots_saveable)
+    ]
 
 
 def rematerialized_names(jax, x):
     name = submodule(jax, "ad_checkpoint").checkpoint_name
     f = lambda x: total(jax, jax.numpy.sin(name(jax.numpy.sin(x), "kept")))
-    return jax.grad(jax.checkpoint(f, policy=jax.checkpoint_policies.save_only_these_names("kept")))(x), jax.jit(jax.grad(jax.remat(f)))(x)
+    return jax.grad(
+        jax.checkpoint(f, policy=jax.checkpoint_policies.save_only_these_names("kept"))
+    )(x), jax.jit(jax.grad(jax.remat(f)))(x)
 
 
 def rematerialized_layers(jax, m, x):
@@ -558,7 +641,9 @@ def rematerialized_layers(jax, m, x):
 
 
 def raveled(jax, x, m):
-    vector, unravel = submodule(jax, "flatten_util").ravel_pytree({"m": m, "x": x, "n": np.arange(3, dtype=np.int32)})
+    vector, unravel = submodule(jax, "flatten_util").ravel_pytree(
+        {"m": m, "x": x, "n": np.arange(3, dtype=np.int32)}
+    )
     return vector, unravel(vector * 2.0)
 
 

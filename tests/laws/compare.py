@@ -38,7 +38,9 @@ def assert_same_bits(got: Any, expected: Any, what: str = "") -> None:
     for part_got, part_expected in zip(parts(got), parts(expected), strict=True):
         np.testing.assert_array_equal(part_got, part_expected, err_msg=what)
         real = ~np.isnan(part_got)
-        np.testing.assert_array_equal(np.signbit(part_got)[real], np.signbit(part_expected)[real], err_msg=what)
+        np.testing.assert_array_equal(
+            np.signbit(part_got)[real], np.signbit(part_expected)[real], err_msg=what
+        )
 
 
 def parts(x: np.ndarray) -> list[np.ndarray]:
@@ -51,4 +53,6 @@ def parts(x: np.ndarray) -> list[np.ndarray]:
 def pairing(xs: Any, ys: Any) -> float:
     """⟨x, y⟩ of two lists of arrays: the real part of the sum of products, without conjugation."""
     with np.errstate(all="ignore"):
-        return float(sum(np.sum(np.asarray(x) * np.asarray(y)).real for x, y in zip(xs, ys, strict=True)))
+        return float(
+            sum(np.sum(np.asarray(x) * np.asarray(y)).real for x, y in zip(xs, ys, strict=True))
+        )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import pellucid.wiring  # noqa: F401  (the text of programs, and operators of arrays)
 from tests.laws.evaluation import Task, evaluate
 from tests.laws.sample import Sample
 

@@ -43,9 +43,14 @@ def direction(sample: Sample, seed: int) -> list[Any]:
     return found
 
 
-def tangents_of(function: Any, points: Sequence[Any], tangents: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+def tangents_of(
+    function: Any, points: Sequence[Any], tangents: Sequence[Any], mask: Sequence[bool]
+) -> list[Any]:
     """Tangents of the floating results of `function`, where `mask` says which operands move."""
-    given = [t if m else Zero(type_of(p).tangent()) for p, t, m in zip(points, tangents, mask, strict=True)]
+    given = [
+        t if m else Zero(type_of(p).tangent())
+        for p, t, m in zip(points, tangents, mask, strict=True)
+    ]
     _, found, _ = jvp_flat(lambda *xs: (inexact_results(function(*xs)), []), points, given)
     return [instantiate(t) for t in found]
 

@@ -48,7 +48,9 @@ def run_together(chunk: dict[Hashable, Any]) -> dict[Hashable, list[Any] | Excep
     programs = [(jaxpr, consts) for jaxpr, consts, _ in chunk.values()]
 
     def all_results(groups: list[list[Any]]) -> list[list[Any]]:
-        return [replay(jaxpr, consts, *xs) for (jaxpr, consts), xs in zip(programs, groups, strict=True)]
+        return [
+            replay(jaxpr, consts, *xs) for (jaxpr, consts), xs in zip(programs, groups, strict=True)
+        ]
 
     try:
         results = jit(all_results, compiler_options=QUICK_COMPILATION)(operands)

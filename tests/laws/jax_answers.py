@@ -58,7 +58,9 @@ def answers(questions: list[Question]) -> list[Answer]:
         with jax.enable_x64(x64):
             asked = {i: q for i, q in enumerate(questions) if q.x64 is x64}
             values = outcomes({i: (function_of(q), q.operands) for i, q in asked.items()})
-            pairs = outcomes({i: (derivatives_of(q), q.operands) for i, q in asked.items() if q.wrt})
+            pairs = outcomes(
+                {i: (derivatives_of(q), q.operands) for i, q in asked.items() if q.wrt}
+            )
             for i in asked:
                 found[i] = answer(values[i], pairs.get(i))
     return [found[i] for i in range(len(questions))]
@@ -105,7 +107,8 @@ def run_together(programs: dict[int, Any], operands: dict[int, list[Any]]) -> di
 
     def all_results(groups: list[list[Any]]) -> list[list[Any]]:
         return [
-            jax.core.eval_jaxpr(p.jaxpr, p.consts, *xs) for p, xs in zip(programs.values(), groups, strict=True)
+            jax.core.eval_jaxpr(p.jaxpr, p.consts, *xs)
+            for p, xs in zip(programs.values(), groups, strict=True)
         ]
 
     try:
@@ -114,7 +117,11 @@ def run_together(programs: dict[int, Any], operands: dict[int, list[Any]]) -> di
     except Exception as error:
         if len(programs) == 1:
             return dict.fromkeys(programs, f"{type(error).__name__}: {error}")
-        return {i: o for k in programs for i, o in run_together({k: programs[k]}, {k: operands[k]}).items()}
+        return {
+            i: o
+            for k in programs
+            for i, o in run_together({k: programs[k]}, {k: operands[k]}).items()
+        }
     return {
         i: (group, tuple(a.weak_type for a in programs[i].out_avals), str(programs[i]))
         for i, group in zip(programs, results, strict=True)

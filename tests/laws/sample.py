@@ -54,7 +54,9 @@ class Operand:
             return rng.integers(0, 2, self.shape).astype(bool)
         if kind in ("signed", "unsigned"):
             low = max(self.low, 0) if kind == "unsigned" else self.low
-            return rng.integers(int(low), int(self.high), self.shape, endpoint=True).astype(self.dtype)
+            return rng.integers(int(low), int(self.high), self.shape, endpoint=True).astype(
+                self.dtype
+            )
         value = rng.uniform(self.low, self.high, self.shape)
         if kind == "complex":
             value = value + 1j * rng.uniform(self.low, self.high, self.shape)
@@ -66,7 +68,9 @@ class Operand:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
 
 
-def array(shape: Sequence[int] = (3, 4), dtype: Any = "float32", low: float = -2.0, high: float = 2.0) -> Operand:
+def array(
+    shape: Sequence[int] = (3, 4), dtype: Any = "float32", low: float = -2.0, high: float = 2.0
+) -> Operand:
     """Random elements between `low` and `high`, for complex dtypes in both parts."""
     return Operand(tuple(shape), named_dtype(dtype), low, high)
 
@@ -157,7 +161,9 @@ class Sample:
         """Indices of the operands to differentiate by."""
         if self.wrt is not None:
             return self.wrt
-        return tuple(i for i, o in enumerate(self.operands) if kind_of(o.dtype) in ("floating", "complex"))
+        return tuple(
+            i for i, o in enumerate(self.operands) if kind_of(o.dtype) in ("floating", "complex")
+        )
 
     def masks(self) -> list[tuple[bool, ...]]:
         """Which operands have a tangent: each alone, then all together."""
@@ -207,7 +213,9 @@ def lax() -> SimpleNamespace:
     for package in (pellucid.primitives, pellucid.higher_order):
         for module_info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{module_info.name}")
-            exported = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+            exported = getattr(module, "__all__", None) or [
+                n for n in vars(module) if not n.startswith("_")
+            ]
             names |= {name: getattr(module, name) for name in exported}
     return SimpleNamespace(**names)
 
@@ -234,7 +242,9 @@ def rows(
     """
 
     def row(dtype: str, shape: Sequence[int]) -> Sample:
-        return Sample(call, tuple(array(shape, dtype, low, high) for low, high in ranges), reference, **more)
+        return Sample(
+            call, tuple(array(shape, dtype, low, high) for low, high in ranges), reference, **more
+        )
 
     first, *others = dtypes
     return [*(row(first, shape) for shape in shapes), *(row(dtype, (3,)) for dtype in others)]

@@ -62,7 +62,9 @@ def cotangents(sample: Sample) -> list[np.ndarray]:
     with config.enable_x64(sample.needs_x64):
         jaxpr, _ = stage(sample.function, [type_of(x) for x in sample.arguments])
     return [
-        np.full(a.shape, 1 - 0.5j if a.dtype.kind == "c" else 1, a.dtype) for a in jaxpr.out_avals if inexact(a)
+        np.full(a.shape, 1 - 0.5j if a.dtype.kind == "c" else 1, a.dtype)
+        for a in jaxpr.out_avals
+        if inexact(a)
     ]
 
 
@@ -99,9 +101,14 @@ def derivative_task(sample: Sample):
     mask = [i in wrt for i in range(len(sample.operands))]
 
     def function(*points: Any) -> list[Any]:
-        given = [unit_direction(p) if m else None for p, m in zip(sample.arguments, mask, strict=True)]
+        given = [
+            unit_direction(p) if m else None for p, m in zip(sample.arguments, mask, strict=True)
+        ]
         tangents = tangents_of(sample.function, points, given, mask)
-        return [*tangents, *cotangents_by(linear_program(sample.function, points, mask), cotangents(sample))]
+        return [
+            *tangents,
+            *cotangents_by(linear_program(sample.function, points, mask), cotangents(sample)),
+        ]
 
     return function, sample.arguments
 

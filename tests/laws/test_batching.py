@@ -20,7 +20,10 @@ Batch = tuple[tuple[int | None, ...], list[Any]]
 
 def batches(sample: Sample) -> list[Batch]:
     """Each operand alone along each axis; all together along the first axis, and along different axes."""
-    made = [np.asarray(x).ndim if not o.python else None for o, x in zip(sample.operands, sample.arguments, strict=True)]
+    made = [
+        np.asarray(x).ndim if not o.python else None
+        for o, x in zip(sample.operands, sample.arguments, strict=True)
+    ]
     able = [i for i, ndim in enumerate(made) if ndim is not None]
     dims = [{i: d} for i in able for d in range(made[i] + 1)]
     dims.append(dict.fromkeys(able, 0))
@@ -43,7 +46,9 @@ def redrawn(operand: Operand) -> Operand:
     """An operand with other elements of the same kind: given values are reversed."""
     if operand.values is None:
         return operand
-    return Operand(operand.shape, operand.dtype, values=np.ravel(operand.values)[::-1].reshape(operand.shape))
+    return Operand(
+        operand.shape, operand.dtype, values=np.ravel(operand.values)[::-1].reshape(operand.shape)
+    )
 
 
 def task(sample: Sample):
@@ -74,7 +79,12 @@ def test_batching_is_a_loop(sample: Sample, together) -> None:
     with config.enable_x64(sample.needs_x64):
         for dims, operands in batches(sample):
             elements = [
-                sample.function(*(x if d is None else np.take(x, i, d) for x, d in zip(operands, dims, strict=True)))
+                sample.function(
+                    *(
+                        x if d is None else np.take(x, i, d)
+                        for x, d in zip(operands, dims, strict=True)
+                    )
+                )
                 for i in range(SIZE)
             ]
             for i, out_dim in enumerate(out_dims_of[sample, dims]):

@@ -31,10 +31,14 @@ def difference_task(sample: Sample):
         n = len(points)
         found: list[Any] = []
         for mask in sample.masks():
-            here, after2, before2, after1, before1 = ([next(given) for _ in range(n)] for _ in range(5))
+            here, after2, before2, after1, before1 = (
+                [next(given) for _ in range(n)] for _ in range(5)
+            )
             tangents_at = lambda *xs, mask=mask: tangents_of(sample.function, xs, first, mask)
             found += tangents_at(*here)
-            found += inexact_results(sample.function(*after1)) + inexact_results(sample.function(*before1))
+            found += inexact_results(sample.function(*after1)) + inexact_results(
+                sample.function(*before1)
+            )
             found += tangents_of(tangents_at, here, second, mask)
             found += tangents_at(*after2) + tangents_at(*before2)
         return found
@@ -49,7 +53,9 @@ def test_forward_derivative_is_the_central_difference(sample: Sample, together) 
     n = len(results) // (6 * len(masks))
     for i, mask in enumerate(masks):
         part = results[6 * n * i : 6 * n * (i + 1)]
-        tangents, after, before, second, after2, before2 = (part[n * k : n * (k + 1)] for k in range(6))
+        tangents, after, before, second, after2, before2 = (
+            part[n * k : n * (k + 1)] for k in range(6)
+        )
         for k in range(n):
             slope = (after[k] - before[k]) / (2 * STEP)
             assert_close(tangents[k], slope, sample.derivative_tolerance, f"first, operands {mask}")

@@ -18,7 +18,7 @@ WITHOUT: dict[str, str] = {
 def sampled() -> set[str]:
     found: set[str] = set()
     for sample in all_samples():
-        with config.enable_x64(sample.x64):
+        with config.enable_x64(sample.needs_x64):
             found |= sample.primitives()
     return found
 

@@ -205,4 +205,4 @@ def counting(kind: type[Event]) -> Iterator[_Counter]:
         "Counter", (_Counter,), {hook: lambda self, event: self.events.append(event)}
     )
     with observe(counter_type()) as counter:
-        yield counter
+        yield counter  # pyright: ignore[reportReturnType]

@@ -11,7 +11,12 @@ from typing import Any
 from pellucid.base.errors import ArgumentValueError
 
 Value = str | int
-_listeners: dict[str, list[Callable[..., Any]]] = {"event": [], "duration": [], "time_span": [], "scalar": []}
+_listeners: dict[str, list[Callable[..., Any]]] = {
+    "event": [],
+    "duration": [],
+    "time_span": [],
+    "scalar": [],
+}
 
 
 def record_event(event: str, **kwargs: Value) -> None:
@@ -93,7 +98,8 @@ def clear_event_listeners() -> None:
 def _unregister(kind: str, callback: Callable[..., Any]) -> None:
     if callback not in _listeners[kind]:
         raise ArgumentValueError(
-            f"this function does not listen to {kind.replace('_', ' ')} measurements.", got=f"got {callback!r:.80}"
+            f"this function does not listen to {kind.replace('_', ' ')} measurements.",
+            got=f"got {callback!r:.80}",
         )
     _listeners[kind].remove(callback)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pellucid.xla.arrays import Array
 
-ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex  # pyright: ignore[reportInvalidTypeForm]
 """What array functions take: arrays, NumPy arrays and scalars, Python numbers. Not lists."""
 
 

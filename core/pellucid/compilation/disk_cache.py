@@ -172,7 +172,9 @@ def load(key: str, lowered: Any, options: Any) -> Cached | None:
         _warn(f"{path} is damaged or foreign ({error}); its program is compiled anew")
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)  # when it was last used, for eviction; the file system's own times can't be relied on
+        os.utime(
+            path
+        )  # when it was last used, for eviction; the file system's own times can't be relied on
     theirs, mine = header["equation_ids"], _equation_ids(lowered.module.module)
     return Cached(loaded, {a: b for a, b in zip(theirs, mine, strict=False) if a >= 0})
 
@@ -225,7 +227,9 @@ def _write(path: pathlib.Path, data: bytes) -> None:
     """Make a file appear with all of its content."""
     temporary = path.with_name(f"{uuid.uuid4().hex}.temporary")
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+        ) as file:
             file.write(data)
         os.replace(temporary, path)
     except BaseException:

@@ -56,7 +56,9 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
         return apply(*operands)[0]
 
     # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
-    return make_call(primitive.name, without_fast_path, apply, (), (), (primitive.name, params), shard_argument)
+    return make_call(
+        primitive.name, without_fast_path, apply, (), (), (primitive.name, params), shard_argument
+    )
 
 
 def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:
@@ -106,4 +108,3 @@ def from_tracers(operands: tuple[Any, ...]) -> None:
                 do="Return it from the transformed function; a function with its own derivative (custom_jvp, "
                 "custom_vjp) must get it as an argument.",
             )
-

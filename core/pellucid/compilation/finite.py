@@ -23,7 +23,10 @@ def is_checking() -> bool:
 
 
 def check_results(
-    name: str, results: Sequence[Any], program: ClosedJaxpr | None = None, leaves: Sequence[Any] = ()
+    name: str,
+    results: Sequence[Any],
+    program: ClosedJaxpr | None = None,
+    leaves: Sequence[Any] = (),
 ) -> None:
     """Raise NonFiniteError if a result is NaN or infinite where the options forbid it.
 
@@ -37,7 +40,9 @@ def check_results(
         got = ["its arguments were donated, so it can't be run again to find where"]
     elif program is not None:
         with config.debug_nans(False), config.debug_infs(False):
-            equation = _first_bad_equation(program, leaves, nans=found == "NaN", infs=found != "NaN")
+            equation = _first_bad_equation(
+                program, leaves, nans=found == "NaN", infs=found != "NaN"
+            )
         if equation is not None:
             got, source = [f"first made by `{equation.primitive.name}`"], equation.source
     option = "debug_nans" if found == "NaN" else "debug_infs"

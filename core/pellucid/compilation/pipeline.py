@@ -18,7 +18,7 @@ from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement
 from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.executable import Executable
@@ -86,7 +86,9 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     in_avals = program.in_avals
     jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, program.jaxpr)
     consts = [*program.consts, *more_consts]
-    jaxpr, consts, kept = run_pass("remove dead equations", _without_dead_code, jaxpr, consts, request)
+    jaxpr, consts, kept = run_pass(
+        "remove dead equations", _without_dead_code, jaxpr, consts, request
+    )
     jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     module_options = _module_options(jaxpr, len(consts), kept, request)
     module = run_pass("lower to StableHLO", lower_module, jaxpr, module_options, request.shardy)
@@ -123,7 +125,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
-        publish(on.compilation_finished, CompilationFinished(request.name, seconds, cache, executable))  # type: ignore[arg-type]
+        publish(
+            on.compilation_finished, CompilationFinished(request.name, seconds, cache, executable)
+        )  # type: ignore[arg-type]
     return executable
 
 
@@ -159,15 +163,34 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         effects=lowered.module.ordered_effects,
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
+        is_small=_is_small(jaxpr),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )
+
+
+_SMALL_BYTES = 1 << 20
+
+
+def _is_small(jaxpr: Jaxpr) -> bool:
+    """Whether all that the equations compute takes so little that nobody need ask XLA what a run allocates.
+
+    Asking takes 150 us and more, which would show in small programs. What inner programs compute isn't known here.
+    """
+    total = 0
+    for equation in jaxpr.equations:
+        if subjaxprs(equation.params):
+            return False
+        total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
+    return total < _SMALL_BYTES
 
 
 def replicated_sharding(request: Request) -> Any:
     """The sharding of constants: everywhere in full."""
     if request.shardy is not None:
         return request.shardy.replicated()
-    return request.argument_shardings[0] if request.argument_shardings else _single(request.placement)
+    return (
+        request.argument_shardings[0] if request.argument_shardings else _single(request.placement)
+    )
 
 
 def _single(placement: Placement) -> Any:
@@ -194,7 +217,9 @@ def _without_dead_code(
     return pruned, consts, used
 
 
-def _module_options(jaxpr: Jaxpr, n_consts: int, kept: list[bool], request: Request) -> ModuleOptions:
+def _module_options(
+    jaxpr: Jaxpr, n_consts: int, kept: list[bool], request: Request
+) -> ModuleOptions:
     keep = [i for i, k in enumerate(kept) if k]
     donated = (*[False] * n_consts, *(bool(request.donated) and request.donated[i] for i in keep))
     shardings = tuple(request.argument_shardings[i] for i in keep)
@@ -244,6 +269,6 @@ def _memory_key(aval: Any) -> Any:
 
 
 def _failed(name: str, error: Exception) -> PellucidError:
-    return xla_options.error_for(str(error)) or CompilationError(f"the pass “{name}” failed.", got=str(error).splitlines()[:30])
-
-
+    return xla_options.error_for(str(error)) or CompilationError(
+        f"the pass “{name}” failed.", got=str(error).splitlines()[:30]
+    )

@@ -53,4 +53,6 @@ def where(operands: Sequence[Any], name: str, device: Any = None) -> Where:
                 )  # fmt: skip
     chosen = committed if committed is not None else platforms.default_device()
     sharding = make_single_device_sharding(chosen)
-    return Where(Placement(chosen.client, (chosen,)), committed is not None, (sharding,) * len(operands))
+    return Where(
+        Placement(chosen.client, (chosen,)), committed is not None, (sharding,) * len(operands)
+    )

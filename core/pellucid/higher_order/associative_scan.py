@@ -20,7 +20,9 @@ from pellucid.xla.pytree import flatten, flatten_with_path
 _ASSOCIATIVE_SCAN = stand_in("associative_scan", "elems")
 
 
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
     """For each position along `axis` of the arrays in `elems`, all elements up to it combined by `fn`.
 
     `fn` is associative and works on whole arrays, position by position: it gives a tree like its two arguments.
@@ -61,7 +63,9 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     return tree.unflatten([rev(x, (axis,)) for x in found] if reverse else found)
 
 
-def _prefixes(combined: Callable[[list[Any], list[Any]], list[Any]], elems: list[Any], axis: int) -> list[Any]:
+def _prefixes(
+    combined: Callable[[list[Any], list[Any]], list[Any]], elems: list[Any], axis: int
+) -> list[Any]:
     size = type_of(elems[0]).shape[axis]  # type: ignore[attr-defined]
     if size < 2:
         return elems

@@ -62,7 +62,9 @@ def traced(
     return known_body(function, key, lambda: _traced(function, in_tree, avals, caller, call))
 
 
-def known_body(function: Callable[..., Any], key: tuple[Any, ...], trace: Callable[[], Body]) -> Body:
+def known_body(
+    function: Callable[..., Any], key: tuple[Any, ...], trace: Callable[[], Body]
+) -> Body:
     """What `trace` gives, remembered for the function and `key` under the options in force."""
     key = (*key, tuple(context.axes.items()), trace_context())
     try:
@@ -85,9 +87,9 @@ def _traced(function: Any, in_tree: Any, avals: Sequence[Any], caller: str, call
     def flat(*leaves: Any) -> list[Any]:
         args = in_tree.unflatten(leaves)
         result = function(*args) if call is None else call(function, *args)
-        leaves, tree = result_leaves(result, caller, function)
+        leaves, tree = result_leaves(result, caller, function)  # pyright: ignore[reportAssignmentType]
         trees.append(tree)
-        return leaves
+        return leaves  # pyright: ignore[reportReturnType]
 
     program, consts = stage_open(flat, avals, DebugInfo(name_of(function)))
     forbidden = [e for e in program.effects if not e.control_flow_allowed]
@@ -102,7 +104,9 @@ def _traced(function: Any, in_tree: Any, avals: Sequence[Any], caller: str, call
 def differing_types(avals: Sequence[Any], others: Sequence[Any]) -> list[int]:
     """Positions at which types differ; weak types don't count."""
     return [
-        i for i, (a, b) in enumerate(zip(avals, others, strict=True)) if a is not b and _bare(a) != _bare(b)
+        i
+        for i, (a, b) in enumerate(zip(avals, others, strict=True))
+        if a is not b and _bare(a) != _bare(b)
     ]
 
 
@@ -111,7 +115,12 @@ def _bare(aval: Any) -> Any:
 
 
 def check_carry(
-    caller: str, function: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any], out_tree: Any, out_avals: Sequence[Any]
+    caller: str,
+    function: Callable[..., Any],
+    in_tree: Any,
+    in_avals: Sequence[Any],
+    out_tree: Any,
+    out_avals: Sequence[Any],
 ) -> None:
     """Raise ArgumentTypeError unless a loop's body gives a carry of the type that it takes."""
     where = f"{caller}: `{name_of(function)}` must return a carry of the type that it takes."
@@ -119,15 +128,23 @@ def check_carry(
         differences = structure_differences(in_tree, out_tree)
         raise ArgumentTypeError(
             where,
-            got=[f"carry{keystr(d.path)}: returned {d.got}, taken {d.expected}" for d in differences[:4]],
+            got=[
+                f"carry{keystr(d.path)}: returned {d.got}, taken {d.expected}"
+                for d in differences[:4]
+            ],
             do="Return the carry with the structure of the initial value.",
         )
     different = differing_types(in_avals, out_avals)
     if different:
-        paths = [path for path, _ in flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0]]
+        paths = [
+            path for path, _ in flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0]
+        ]
         raise ArgumentTypeError(
             where,
-            got=[f"carry{keystr(paths[i])}: taken {in_avals[i].text()}, returned {out_avals[i].text()}" for i in different[:4]],
+            got=[
+                f"carry{keystr(paths[i])}: taken {in_avals[i].text()}, returned {out_avals[i].text()}"
+                for i in different[:4]
+            ],
             do=_advice(in_avals[different[0]], out_avals[different[0]]),
         )
 
@@ -138,11 +155,15 @@ def _advice(taken: Any, returned: Any) -> str:
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 
-def strengthened(values: Sequence[Any], avals: Sequence[Any], out_avals: Sequence[Any]) -> list[Any]:
+def strengthened(
+    values: Sequence[Any], avals: Sequence[Any], out_avals: Sequence[Any]
+) -> list[Any]:
     """Initial values of a carry, converted to the dtypes that the body returns where they are weakly typed."""
     return [
         convert_element_type(x, out.dtype)
-        if getattr(aval, "weak_type", False) and aval.shape == out.shape and _widens(aval.dtype, out.dtype)
+        if getattr(aval, "weak_type", False)
+        and aval.shape == out.shape
+        and _widens(aval.dtype, out.dtype)
         else x
         for x, aval, out in zip(values, avals, out_avals, strict=True)
     ]

@@ -31,7 +31,9 @@ from pellucid.xla.pytree import flatten, flatten_with_path
 _NO_OPERAND = object()
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _NO_OPERAND) -> Any:
+def cond(
+    pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _NO_OPERAND
+) -> Any:
     """`true_fun(*operands)` if the scalar `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
     Both give results of one structure and types. Under `vmap` with different `pred`s both run, and results are
@@ -42,7 +44,12 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 10)
     Array(11, dtype=int32, weak_type=True)
     """
-    if len(operands) == 2 and callable(operands[1]) and callable(false_fun) and not callable(true_fun):
+    if (
+        len(operands) == 2
+        and callable(operands[1])
+        and callable(false_fun)
+        and not callable(true_fun)
+    ):
         return _cond_of_two_operands(pred, true_fun, false_fun, *operands)
     if operand is not _NO_OPERAND:
         operands = (*operands, operand)
@@ -55,9 +62,14 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     return _branch("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
 
-def _cond_of_two_operands(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:
+def _cond_of_two_operands(
+    pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
+) -> Any:
     return cond(
-        pred, lambda pair: true_fun(pair[0]), lambda pair: false_fun(pair[1]), (true_operand, false_operand)
+        pred,
+        lambda pair: true_fun(pair[0]),
+        lambda pair: false_fun(pair[1]),
+        (true_operand, false_operand),
     )
 
 
@@ -71,7 +83,9 @@ def _check_scalar(caller: str, name: str, x: Any) -> None:
             do="Reduce it, for example with `.any()` or `.all()`, or use `jnp.where` or `vmap` to choose elementwise.",
         )  # fmt: skip
     if aval.dtype.kind not in "biuf":
-        raise ArgumentTypeError(f"{caller} needs a {name} that is a number or a boolean.", got=f"got {aval.text()}")
+        raise ArgumentTypeError(
+            f"{caller} needs a {name} that is a number or a boolean.", got=f"got {aval.text()}"
+        )
 
 
 def _index_of_predicate(pred: Any) -> Any:
@@ -130,12 +144,16 @@ def _branch(
     return bodies[0].out_tree.unflatten([next(found) if i is None else given[i] for i in forwarded])
 
 
-def _without_forwarded(programs: tuple[ClosedJaxpr, ...]) -> tuple[tuple[ClosedJaxpr, ...], list[int | None]]:
+def _without_forwarded(
+    programs: tuple[ClosedJaxpr, ...],
+) -> tuple[tuple[ClosedJaxpr, ...], list[int | None]]:
     """The branches without results that are the same input in all of them, and for each result that input or None."""
     places = []
     for program in programs:
         inputs = {v: i for i, v in enumerate(program.jaxpr.invars)}
-        places.append([None if type(a) is Literal else inputs.get(a) for a in program.jaxpr.outvars])
+        places.append(
+            [None if type(a) is Literal else inputs.get(a) for a in program.jaxpr.outvars]  # pyright: ignore[reportArgumentType]
+        )
     forwarded = [column[0] if len({*column}) == 1 else None for column in zip(*places, strict=True)]
     kept = tuple([i for i, f in enumerate(forwarded) if f is None])
     if len(kept) == len(forwarded):
@@ -147,12 +165,17 @@ def _with_results(program: ClosedJaxpr, kept: tuple[int, ...]) -> ClosedJaxpr:
     jaxpr = program.jaxpr
     found = jaxpr.memo.get(("results", kept))
     if found is None:
-        found = jaxpr.memo["results", kept] = ClosedJaxpr(jaxpr.replace(outvars=[jaxpr.outvars[i] for i in kept]))
+        found = jaxpr.memo["results", kept] = ClosedJaxpr(
+            jaxpr.replace(outvars=[jaxpr.outvars[i] for i in kept])
+        )
     return found
 
 
 def check_branches(
-    caller: str, functions: Sequence[Callable[..., Any]], names: Sequence[str], bodies: Sequence[Body]
+    caller: str,
+    functions: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    bodies: Sequence[Body],
 ) -> None:
     """Raise ArgumentTypeError unless all branches give results of one type."""
     first = bodies[0]
@@ -162,11 +185,19 @@ def check_branches(
             differences = structure_differences(first.out_tree, body.out_tree)
             raise ArgumentTypeError(
                 f"{what} of one structure.",
-                got=[f"result{keystr(d.path)}: {names[0]} gives {d.expected}, {name} gives {d.got}" for d in differences[:4]],
+                got=[
+                    f"result{keystr(d.path)}: {names[0]} gives {d.expected}, {name} gives {d.got}"
+                    for d in differences[:4]
+                ],
             )
         different = differing_types(first.out_avals, body.out_avals)
         if different:
-            paths = [p for p, _ in flatten_with_path(first.out_tree.unflatten(range(len(first.out_avals))))[0]]
+            paths = [
+                p
+                for p, _ in flatten_with_path(
+                    first.out_tree.unflatten(range(len(first.out_avals)))
+                )[0]
+            ]
             raise ArgumentTypeError(
                 f"{what} of one type.",
                 got=[
@@ -177,7 +208,9 @@ def check_branches(
             )
 
 
-def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]) -> Any:
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
     """The result of the function for the platform that the program is compiled for: `cpu=`, `tpu=`, `cuda=`, `rocm=`.
 
     `default` is for the platforms that are not named. All functions give results of one structure and types.
@@ -194,7 +227,9 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
         platforms.append(None)
         labels.append("default")
     if not functions:
-        raise ArgumentValueError("platform_dependent needs a function for some platform, or a default.")
+        raise ArgumentValueError(
+            "platform_dependent needs a function for some platform, or a default."
+        )
     for function in functions:
         check_callable(function, "platform_dependent")
     if len(functions) == 1 and default is not None:

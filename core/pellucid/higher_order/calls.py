@@ -35,7 +35,9 @@ class Call(Primitive[Any]):
     def called(self, params: Any) -> Any:
         return params.jaxpr.jaxpr
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         nonzero = [type(t) is not Zero for t in tangents]
         program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
         given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
@@ -43,7 +45,9 @@ class Call(Primitive[Any]):
         n = len(nonzero_out)
         return results[:n], spread(results[n:], nonzero_out, params.jaxpr.out_avals)
 
-    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> Any:
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> Any:
         nonzero = [type(t) is not Zero for t in tangents]
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
@@ -55,7 +59,9 @@ class Call(Primitive[Any]):
             found = trace.stage_linear(self, operands, params.on(parts.linear))
         return results[:n], spread(found, parts.nonzero_out, params.jaxpr.out_avals)
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         linear = [type(x) is LinearOperand for x in operands]
         nonzero = [type(ct) is not Zero for ct in cotangents]
         program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, nonzero, False)

@@ -61,22 +61,37 @@ class Cond(Primitive[CondParams]):
 
     # Derivatives ----------------------------------------------------------------------------------
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams
+    ) -> tuple[Any, Any]:
         nonzero = [type(t) is not Zero for t in tangents[1:]]
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, nonzero, want))
-        branches, consts = with_common_consts([d.program for d in derived], [d.consts for d in derived])
+        branches, consts = with_common_consts(
+            [d.program for d in derived], [d.consts for d in derived]
+        )
         live = [t for t in tangents[1:] if type(t) is not Zero]
         results = bind(
-            self, primals[0], *consts, *primals[1:], *live, params=params._replace(branches=branches)
+            self,
+            primals[0],
+            *consts,
+            *primals[1:],
+            *live,
+            params=params._replace(branches=branches),
         )
         n = len(mask)
         return results[:n], spread(results[n:], mask, [type_of(x) for x in results[:n]])
 
-    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams) -> Any:
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams
+    ) -> Any:
         nonzero = tuple([type(t) is not Zero for t in tangents[1:]])
         parts = split_branches(params, nonzero)
         results = bind(
-            self, primals[0], *parts.consts, *primals[1:], params=params._replace(branches=parts.primal)
+            self,
+            primals[0],
+            *parts.consts,
+            *primals[1:],
+            params=params._replace(branches=parts.primal),
         )
         n = len(parts.mask)
         out: Sequence[Any] = ()
@@ -93,16 +108,26 @@ class Cond(Primitive[CondParams]):
     ) -> Sequence[Any]:
         linear = [type(x) is LinearOperand for x in operands[1:]]
         nonzero = [type(ct) is not Zero for ct in cotangents]
-        derived, mask = _agreeing(params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, nonzero, want))
-        branches, consts = with_common_consts([d.program for d in derived], [d.consts for d in derived])
+        derived, mask = _agreeing(
+            params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, nonzero, want)
+        )
+        branches, consts = with_common_consts(
+            [d.program for d in derived], [d.consts for d in derived]
+        )
         given = [x for x in operands[1:] if type(x) is not LinearOperand]
         given += [ct for ct in cotangents if type(ct) is not Zero]
-        found = iter(bind(self, operands[0], *consts, *given, params=params._replace(branches=branches)))
+        found = iter(
+            bind(self, operands[0], *consts, *given, params=params._replace(branches=branches))
+        )
         masked = iter(mask)
         return [
             None,
             *(
-                None if type(x) is not LinearOperand else next(found) if next(masked) else Zero(x.aval)
+                None
+                if type(x) is not LinearOperand
+                else next(found)
+                if next(masked)
+                else Zero(x.aval)
                 for x in operands[1:]
             ),
         ]
@@ -110,15 +135,25 @@ class Cond(Primitive[CondParams]):
     # Batches --------------------------------------------------------------------------------------
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CondParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CondParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         if dims[0] is not None:
             return _all_branches(axis, operands, dims, params)
         derived, mask = _agreeing(
-            params, lambda jaxpr, want: batch_jaxpr(jaxpr, axis, dims[1:], want), lambda d: [x is not None for x in d.mask]
+            params,
+            lambda jaxpr, want: batch_jaxpr(jaxpr, axis, dims[1:], want),
+            lambda d: [x is not None for x in d.mask],
         )
-        branches, consts = with_common_consts([d.program for d in derived], [d.consts for d in derived])
-        results = bind(self, operands[0], *consts, *operands[1:], params=params._replace(branches=branches))
+        branches, consts = with_common_consts(
+            [d.program for d in derived], [d.consts for d in derived]
+        )
+        results = bind(
+            self, operands[0], *consts, *operands[1:], params=params._replace(branches=branches)
+        )
         return results, [0 if m else None for m in mask]
 
     # Running --------------------------------------------------------------------------------------
@@ -131,7 +166,9 @@ class Cond(Primitive[CondParams]):
             return ctx.inline(chosen, (), given)
         effects = ordered(self.effects((), params))
         avals = ctx.avals_out
-        return case(ctx, index, avals, [lambda b=b: ctx.inline(b, (), given) for b in branches], effects)  # type: ignore[misc]
+        return case(
+            ctx, index, avals, [lambda b=b: ctx.inline(b, (), given) for b in branches], effects
+        )  # type: ignore[misc]
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         if not any(used) and not equation.effects:
@@ -172,7 +209,9 @@ def platform_branch(platform: str, platforms: Platforms) -> int:
 
 
 def _agreeing(
-    params: CondParams, derive: Callable[[Jaxpr, Sequence[bool]], Any], mask_of: Callable[[Any], Sequence[bool]] = lambda d: d.mask
+    params: CondParams,
+    derive: Callable[[Jaxpr, Sequence[bool]], Any],
+    mask_of: Callable[[Any], Sequence[bool]] = lambda d: d.mask,
 ) -> tuple[list[Any], list[bool]]:
     """What `derive(branch, wanted results)` makes of each branch, so that the masks of all are the same."""
     jaxprs = [b.jaxpr for b in params.branches]
@@ -200,7 +239,9 @@ def with_common_consts(
     if not values:
         return tuple(programs), values
     avals = tuple([type_of(x) for x in values])
-    return tuple([_with_consts(p, where, avals) for p, where in zip(programs, own, strict=True)]), values
+    return tuple(
+        [_with_consts(p, where, avals) for p, where in zip(programs, own, strict=True)]
+    ), values
 
 
 def _with_consts(program: ClosedJaxpr, own: tuple[int, ...], avals: tuple[Any, ...]) -> ClosedJaxpr:
@@ -214,7 +255,9 @@ def _with_consts(program: ClosedJaxpr, own: tuple[int, ...], avals: tuple[Any, .
         front = [Var(a) for a in avals]
         for var, position in zip(jaxpr.invars, own, strict=False):
             front[position] = var
-        found = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=[*front, *jaxpr.invars[len(own) :]]))
+        found = jaxpr.memo[key] = ClosedJaxpr(
+            jaxpr.replace(invars=[*front, *jaxpr.invars[len(own) :]])
+        )
     return found
 
 
@@ -254,7 +297,9 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
     constants: list[Any] = []
     shared_avals: list[Any] = []  # of further results that branches share, by position
     slots_of: list[list[int]] = []
-    extras_of: list[dict[int, int]] = []  # for each branch: position among shared results -> its own result
+    extras_of: list[
+        dict[int, int]
+    ] = []  # for each branch: position among shared results -> its own result
     for part in parts:
         taken: set[int] = set()
         extras: dict[int, int] = {}
@@ -276,11 +321,16 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
         slots_of.append(mine)
         extras_of.append(extras)
     primal, consts = with_common_consts(
-        [_with_shared_results(p, e, shared_avals, n_results) for p, e in zip(parts, extras_of, strict=True)],
+        [
+            _with_shared_results(p, e, shared_avals, n_results)
+            for p, e in zip(parts, extras_of, strict=True)
+        ],
         [p.consts for p in parts],
     )
     slot_avals = [_slot_aval(s, params, parts[0], shared_avals, constants) for s in slots]
-    linear = tuple([_with_slots(p.linear, mine, slot_avals) for p, mine in zip(parts, slots_of, strict=True)])
+    linear = tuple(
+        [_with_slots(p.linear, mine, slot_avals) for p, mine in zip(parts, slots_of, strict=True)]
+    )
     return SplitBranches(primal, consts, linear, slots, constants, mask)
 
 
@@ -293,13 +343,19 @@ def _shared_position(avals: list[Any], aval: Any, taken: set[int]) -> int:
     return position
 
 
-def _slot_aval(slot: Slot, params: CondParams, part: LinearizedJaxpr, shared: list[Any], constants: list[Any]) -> Any:
+def _slot_aval(
+    slot: Slot, params: CondParams, part: LinearizedJaxpr, shared: list[Any], constants: list[Any]
+) -> Any:
     if slot.kind == "input":
         return params.branches[0].in_avals[slot.index]
     if slot.kind == "constant":
         return type_of(constants[slot.index])
     n_results = len(part.nonzero_out)
-    return part.primal.out_avals[slot.index] if slot.index < n_results else shared[slot.index - n_results]
+    return (
+        part.primal.out_avals[slot.index]
+        if slot.index < n_results
+        else shared[slot.index - n_results]
+    )
 
 
 def _with_shared_results(
@@ -310,7 +366,9 @@ def _with_shared_results(
 
     def branch(*operands: Any) -> list[Any]:
         found = replay(jaxpr, (), *operands)
-        further = [found[extras[i]] if i in extras else zeros(aval) for i, aval in enumerate(shared_avals)]
+        further = [
+            found[extras[i]] if i in extras else zeros(aval) for i, aval in enumerate(shared_avals)
+        ]
         return [*found[:n_results], *further]
 
     return stage_open(branch, jaxpr.in_avals, jaxpr.debug)[0]
@@ -364,7 +422,9 @@ def _select(which: Any, *cases: Any) -> Any:
 # Dead code ----------------------------------------------------------------------------------------------
 
 
-def _pruned_branches(params: CondParams, used: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, ...], list[bool]]:
+def _pruned_branches(
+    params: CondParams, used: tuple[bool, ...]
+) -> tuple[tuple[ClosedJaxpr, ...], list[bool]]:
     """(branches that give the `used` results, which operands they take)."""
     first = params.branches[0].jaxpr
     key = ("pruned branches", used, tuple([b.jaxpr for b in params.branches[1:]]))
@@ -372,10 +432,16 @@ def _pruned_branches(params: CondParams, used: tuple[bool, ...]) -> tuple[tuple[
     if found is None:
         pruned = [remove_dead_equations(b.jaxpr, used) for b in params.branches]
         needed = [any(column) for column in zip(*(n for _, n in pruned), strict=True)]
-        branches = tuple([
-            ClosedJaxpr(jaxpr.replace(invars=[v for v, n in zip(b.jaxpr.invars, needed, strict=True) if n]))
-            for (jaxpr, _), b in zip(pruned, params.branches, strict=True)
-        ])
+        branches = tuple(
+            [
+                ClosedJaxpr(
+                    jaxpr.replace(
+                        invars=[v for v, n in zip(b.jaxpr.invars, needed, strict=True) if n]
+                    )
+                )
+                for (jaxpr, _), b in zip(pruned, params.branches, strict=True)
+            ]
+        )
         found = first.memo[key] = branches, needed
     return found
 
@@ -397,7 +463,9 @@ class PlatformIndex(Primitive[PlatformIndexParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: PlatformIndexParams) -> Sequence[Any]:
         return [_INDEX]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PlatformIndexParams) -> Sequence[Any]:
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: PlatformIndexParams
+    ) -> Sequence[Any]:
         return [ctx.constant(np.int32(platform_branch(ctx.platform, params.platforms)))]
 
 

@@ -48,10 +48,14 @@ class CustomJvpCall(NamedTuple):
     def staged(self, trace: Any, operands: tuple[Any, ...]) -> list[Any]:
         """Results of an equation of `trace` that calls this."""
         program, consts = stage_open(self.function, [type_of(x) for x in operands], self.debug())
-        params = CustomJvpParams(program, self.rule, self.rule_name, self.name, len(consts), self.symbolic_zeros)
+        params = CustomJvpParams(
+            program, self.rule, self.rule_name, self.name, len(consts), self.symbolic_zeros
+        )
         return trace.interpret(custom_jvp_call_p, (*consts, *operands), params)
 
-    def batched(self, axis: BatchAxis, dims: Sequence[BatchDim]) -> tuple[CustomJvpCall, list[BatchDim]]:
+    def batched(
+        self, axis: BatchAxis, dims: Sequence[BatchDim]
+    ) -> tuple[CustomJvpCall, list[BatchDim]]:
         """The call on whole batches; the list gets the batch axes of its results when it has run."""
         places = ResultPlaces(axis)
 
@@ -102,7 +106,10 @@ class ResultPlaces:
         """`results`, whose batch axes are at `found`, with their batch axes where they belong."""
         if not self.dims:
             self.dims[:] = [0 if d is None else d for d in found]
-        return [brought_to(self.axis, x, d, p) for x, d, p in zip(results, found, self.dims, strict=True)]
+        return [
+            brought_to(self.axis, x, d, p)
+            for x, d, p in zip(results, found, self.dims, strict=True)
+        ]
 
 
 def unbatched(aval: Any, dim: BatchDim) -> Any:
@@ -142,7 +149,9 @@ class CustomCall(Primitive[Any]):
         """The call that was staged, with the constants as first operands."""
         raise NotImplementedError(type(self))
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         return self.call_of(params).rule(primals, tangents)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
@@ -166,11 +175,20 @@ class CustomJvpCallPrimitive(CustomCall):
             return params.jvp(primals[n:], tangents[n:])
 
         return CustomJvpCall(
-            params.name, calling(jaxpr), rule, params.jvp_name, params.symbolic_zeros, debug_of(jaxpr)
+            params.name,
+            calling(jaxpr),
+            rule,
+            params.jvp_name,
+            params.symbolic_zeros,
+            debug_of(jaxpr),
         )
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CustomJvpParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CustomJvpParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         call, out_dims = self.call_of(params).batched(axis, dims)
         return context.trace.custom_jvp_call(call, operands), out_dims
@@ -266,7 +284,9 @@ def as_rule_sees(tangent: Any, symbolic_zeros: bool) -> Any:
 class Signature:
     """How calls of a function with a derivative of its own turn into positional arguments."""
 
-    def __init__(self, function: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any) -> None:
+    def __init__(
+        self, function: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any
+    ) -> None:
         self.function = function
         self.name = name_of(function)
         try:
@@ -274,8 +294,12 @@ class Signature:
         except (ValueError, TypeError):
             self.signature = None
         parameters = [] if self.signature is None else list(self.signature.parameters.values())
-        self.is_plain = all(p.default is p.empty for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        self.nondiff: tuple[int, ...] = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums")}))
+        self.is_plain = all(
+            p.default is p.empty for p in parameters if p.kind is not p.KEYWORD_ONLY
+        )
+        self.nondiff: tuple[int, ...] = tuple(
+            sorted({*indices(nondiff_argnums, "nondiff_argnums")})
+        )
         if names(nondiff_argnames, "nondiff_argnames"):
             chosen, _ = resolve_arguments(function, None, nondiff_argnames, "nondiff")
             self.nondiff = tuple(sorted({*self.nondiff, *chosen}))
@@ -284,12 +308,16 @@ class Signature:
         """All arguments by position, defaults included."""
         if self.signature is None or (not kwargs and self.is_plain):
             if kwargs:
-                raise ArgumentTypeError(f"`{self.name}` takes positional arguments only: its signature is unknown.")
+                raise ArgumentTypeError(
+                    f"`{self.name}` takes positional arguments only: its signature is unknown."
+                )
             return args
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentTypeError(f"`{self.name}` was called with arguments that don't fit.", got=str(error)) from None
+            raise ArgumentTypeError(
+                f"`{self.name}` was called with arguments that don't fit.", got=str(error)
+            ) from None
         bound.apply_defaults()
         if any(name in kwargs for name in bound.kwargs):
             raise ArgumentTypeError(
@@ -308,7 +336,9 @@ class Signature:
                 f"nondiff_argnums names argument {self.nondiff[-1]} of `{self.name}`, which was not given.",
                 got=f"got {len(args)} positional arguments",
             )
-        return [x for i, x in enumerate(args) if i not in self.nondiff], [args[i] for i in self.nondiff]
+        return [x for i, x in enumerate(args) if i not in self.nondiff], [
+            args[i] for i in self.nondiff
+        ]
 
     def joined(self, differentiated: Sequence[Any], others: Sequence[Any]) -> list[Any]:
         """All arguments in their order: the inverse of `split`."""
@@ -321,7 +351,9 @@ class Signature:
 class CustomFunction:
     """A function with its own derivative, as users call it."""
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any
+    ) -> None:
         check_callable(fun, type(self).__name__)
         self.__wrapped__ = fun
         for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
@@ -398,13 +430,20 @@ class custom_jvp(CustomFunction):
                                       do="Define it with defjvp or defjvps.")  # fmt: skip
         args = self.signature.positional(args, kwargs)
         differentiated, others = self.signature.split(args)
-        others = [tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, x) for x in others]
+        others = [
+            tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, x) for x in others
+        ]
         leaves, tree = flatten(differentiated)
         leaves = checked_leaves(leaves, "custom_jvp", self.fun, args, {})
         run = _Run(self, tree, others)
         debug = lambda: DebugInfo(self.signature.name)
         call = CustomJvpCall(
-            self.signature.name, run.function, run.rule, name_of(self.jvp), self.symbolic_zeros, debug
+            self.signature.name,
+            run.function,
+            run.rule,
+            name_of(self.jvp),
+            self.symbolic_zeros,
+            debug,
         )
         results = context.trace.custom_jvp_call(call, tuple(leaves))
         return run.out_tree.unflatten(results)
@@ -435,7 +474,8 @@ class _Run:
         rule = f"the derivative rule `{name_of(custom.jvp)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise DerivativeRuleError(
-                f"{rule} must return a pair (result, tangent).", got=f"it returned {type(pair).__name__}"
+                f"{rule} must return a pair (result, tangent).",
+                got=f"it returned {type(pair).__name__}",
             )
         results, tree = result_leaves(pair[0], "custom_jvp", custom.fun)
         avals = [type_of(x) for x in results]
@@ -444,7 +484,9 @@ class _Run:
         return results, checked_tangents(rule, pair[1], tree, avals)
 
 
-def check_same_result(rule: str, tree: Any, avals: Sequence[Any], out_tree: Any, out_avals: Sequence[Any] | None) -> None:
+def check_same_result(
+    rule: str, tree: Any, avals: Sequence[Any], out_tree: Any, out_avals: Sequence[Any] | None
+) -> None:
     """Raise DerivativeRuleError unless a rule's result has the type of the function's, where that is known."""
     if out_avals is None:
         return
@@ -454,7 +496,10 @@ def check_same_result(rule: str, tree: Any, avals: Sequence[Any], out_tree: Any,
     if not same:
         raise DerivativeRuleError(
             f"{rule} returned a result of another type than the function.",
-            got=[f"rule: {typed_tree(tree, avals)}", f"function: {typed_tree(out_tree, out_avals)}"],
+            got=[
+                f"rule: {typed_tree(tree, avals)}",
+                f"function: {typed_tree(out_tree, out_avals)}",
+            ],
         )
 
 

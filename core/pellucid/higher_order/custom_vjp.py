@@ -75,7 +75,11 @@ class CustomVjpCall(NamedTuple):
         if not out_avals:
             return forward.results, [Zero(a.tangent()) for a in avals]
         params = CustomLinParams(
-            _Backward(self, forward.form, avals, perturbed), perturbed, len(forward.residuals), out_avals, self.symbolic_zeros
+            _Backward(self, forward.form, avals, perturbed),
+            perturbed,
+            len(forward.residuals),
+            out_avals,
+            self.symbolic_zeros,
         )
         live = [t for t in tangents if type(t) is not Zero]
         found = bind(custom_lin_p, *forward.residuals, *live, params=params)
@@ -90,7 +94,9 @@ class CustomVjpCall(NamedTuple):
         )  # fmt: skip
         return trace.interpret(custom_vjp_call_p, (*consts, *operands), params)
 
-    def batched(self, axis: BatchAxis, dims: Sequence[BatchDim]) -> tuple[CustomVjpCall, list[BatchDim]]:
+    def batched(
+        self, axis: BatchAxis, dims: Sequence[BatchDim]
+    ) -> tuple[CustomVjpCall, list[BatchDim]]:
         """The call on whole batches; the list gets the batch axes of its results when it has run."""
         places = ResultPlaces(axis)
 
@@ -112,7 +118,9 @@ class CustomVjpCall(NamedTuple):
         def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             inner_form, residual_dims = form
             live = [ct for ct in cotangents if type(ct) is not Zero]
-            live_dims = [d for ct, d in zip(cotangents, places.dims, strict=True) if type(ct) is not Zero]
+            live_dims = [
+                d for ct, d in zip(cotangents, places.dims, strict=True) if type(ct) is not Zero
+            ]
             kept: list[Any] = []
 
             def run(*values: Any) -> list[Any]:
@@ -124,7 +132,9 @@ class CustomVjpCall(NamedTuple):
             values, found = batch_flat(run, axis, [*residuals, *live], [*residual_dims, *live_dims])
             rest = iter(zip(values, found, strict=True))
             return [
-                _batched_zero(ct, axis, dim) if type(ct) is Zero else _as_operand(axis, *next(rest), dim)
+                _batched_zero(ct, axis, dim)
+                if type(ct) is Zero
+                else _as_operand(axis, *next(rest), dim)
                 for ct, dim in zip(kept, dims, strict=True)
             ]
 
@@ -142,7 +152,11 @@ def _as_operand(axis: BatchAxis, cotangent: Any, found: BatchDim, dim: BatchDim)
     """A cotangent for an operand with batch axis `dim`; the sum over the batch if the operand has none."""
     if dim is not None:
         return brought_to(axis, cotangent, found, dim)
-    return reduce_sum(brought_to(axis, cotangent, found, 0), (0,)) if found is None else reduce_sum(cotangent, (found,))
+    return (
+        reduce_sum(brought_to(axis, cotangent, found, 0), (0,))
+        if found is None
+        else reduce_sum(cotangent, (found,))
+    )
 
 
 # The primitives -----------------------------------------------------------------------------------------
@@ -170,7 +184,9 @@ class CustomVjpCallPrimitive(CustomCall):
         n, jaxpr = params.num_consts, params.call_jaxpr.jaxpr
 
         def forward(operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
-            refuse_closed_over(params.name, [x for x, p in zip(operands[:n], perturbed, strict=False) if p])
+            refuse_closed_over(
+                params.name, [x for x, p in zip(operands[:n], perturbed, strict=False) if p]
+            )
             return params.fwd(operands[n:], perturbed[n:])
 
         def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -183,7 +199,11 @@ class CustomVjpCallPrimitive(CustomCall):
         )  # fmt: skip
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CustomVjpParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CustomVjpParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         call, out_dims = self.call_of(params).batched(axis, dims)
         return context.trace.custom_vjp_call(call, operands), out_dims
@@ -203,7 +223,13 @@ custom_vjp_call_p = CustomVjpCallPrimitive()
 class _Backward:
     """The backward function of one call, with what it must know."""
 
-    def __init__(self, call: CustomVjpCall, form: Any, out_avals: tuple[Any, ...], perturbed: tuple[bool, ...]) -> None:
+    def __init__(
+        self,
+        call: CustomVjpCall,
+        form: Any,
+        out_avals: tuple[Any, ...],
+        perturbed: tuple[bool, ...],
+    ) -> None:
         self.call = call
         self.form = form
         self.out_avals = out_avals
@@ -213,7 +239,8 @@ class _Backward:
         """Cotangents of the perturbed operands, from those of the differentiable results."""
         given = iter(cotangents)
         full = [
-            Zero(a.tangent()) if a.tangent().dtype == dtypes.float0 else next(given) for a in self.out_avals
+            Zero(a.tangent()) if a.tangent().dtype == dtypes.float0 else next(given)
+            for a in self.out_avals
         ]
         found = self.call.backward(self.form, residuals, full)
         return [ct for ct, p in zip(found, self.perturbed, strict=True) if p]
@@ -238,7 +265,9 @@ class CustomLin(Primitive[CustomLinParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
         return params.out_avals
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CustomLinParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CustomLinParams
+    ) -> tuple[Any, Any]:
         n = params.num_res
         if any(type(t) is not Zero for t in tangents[:n]):
             raise self.not_forward(params)
@@ -258,7 +287,11 @@ class CustomLin(Primitive[CustomLinParams]):
         return [*[None] * n, *found]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CustomLinParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CustomLinParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = params.num_res
         places = [0] * len(params.out_avals)
@@ -277,17 +310,23 @@ class CustomLin(Primitive[CustomLinParams]):
                 kept[:] = params.bwd(values[:n], inner)
                 return [ct for ct in kept if type(ct) is not Zero]
 
-            values, found = batch_flat(run, axis, [*residuals, *live], [*dims[:n], *places[: len(live)]])
+            values, found = batch_flat(
+                run, axis, [*residuals, *live], [*dims[:n], *places[: len(live)]]
+            )
             rest = iter(zip(values, found, strict=True))
             return [
-                _batched_zero(ct, axis, dim) if type(ct) is Zero else _as_operand(axis, *next(rest), dim)
+                _batched_zero(ct, axis, dim)
+                if type(ct) is Zero
+                else _as_operand(axis, *next(rest), dim)
                 for ct, dim in zip(kept, dims[n:], strict=True)
             ]
 
         call = params.bwd.call._replace(backward=backward)
         perturbed = (True,) * (len(operands) - n)
         batched = params._replace(
-            bwd=_Backward(call, None, tuple(results), perturbed), perturbed=perturbed, out_avals=tuple(results)
+            bwd=_Backward(call, None, tuple(results), perturbed),
+            perturbed=perturbed,
+            out_avals=tuple(results),
         )
         return bind(self, *operands, params=batched), places
 
@@ -326,8 +365,9 @@ class CustomVJPPrimal:
         self.perturbed = perturbed
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, CustomVJPPrimal) and (self.value, self.perturbed) == (other.value, other.perturbed)
+        return isinstance(other, CustomVJPPrimal) and (self.value, self.perturbed) == (
+            other.value,
+            other.perturbed,
         )
 
     def __repr__(self) -> str:
@@ -340,7 +380,8 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     for leaf in leaves:
         if type(leaf) is not CustomVJPPrimal:
             raise DerivativeRuleError(
-                "custom_vjp_primal_tree_values takes a tree of CustomVJPPrimal.", got=f"got {type(leaf).__name__}"
+                "custom_vjp_primal_tree_values takes a tree of CustomVJPPrimal.",
+                got=f"got {type(leaf).__name__}",
             )
     return structure.unflatten([leaf.value for leaf in leaves])
 
@@ -389,7 +430,9 @@ class custom_vjp(CustomFunction):
         check_callable(fwd, "defvjp")
         check_callable(bwd, "defvjp")
         if symbolic_zeros and optimize_remat:
-            raise DerivativeRuleError("defvjp: optimize_remat can't be combined with symbolic_zeros.")
+            raise DerivativeRuleError(
+                "defvjp: optimize_remat can't be combined with symbolic_zeros."
+            )
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
@@ -399,7 +442,8 @@ class custom_vjp(CustomFunction):
         name = self.signature.name
         if self.fwd is None or self.bwd is None:
             raise DerivativeRuleError(
-                f"`{name}` is a custom_vjp, but no derivative was given to it.", do="Define it with defvjp."
+                f"`{name}` is a custom_vjp, but no derivative was given to it.",
+                do="Define it with defvjp.",
             )
         args = self.signature.positional(args, kwargs)
         differentiated, others = self.signature.split(args)
@@ -424,7 +468,9 @@ class custom_vjp(CustomFunction):
 class _Run:
     """One call of a custom_vjp function: the user's functions as functions of flat values."""
 
-    def __init__(self, custom: custom_vjp, in_tree: Any, others: list[Any], in_avals: list[Any]) -> None:
+    def __init__(
+        self, custom: custom_vjp, in_tree: Any, others: list[Any], in_avals: list[Any]
+    ) -> None:
         self.custom = custom
         self.in_tree = in_tree
         self.others = others
@@ -449,7 +495,8 @@ class _Run:
         rule = f"the forward function `{name_of(custom.fwd)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise DerivativeRuleError(
-                f"{rule} must return a pair (result, residuals).", got=f"it returned {type(pair).__name__}"
+                f"{rule} must return a pair (result, residuals).",
+                got=f"it returned {type(pair).__name__}",
             )
         results, tree = result_leaves(pair[0], "custom_vjp", custom.fun)
         check_same_result(rule, tree, [type_of(x) for x in results], self.out_tree, self.out_avals)
@@ -461,7 +508,9 @@ class _Run:
         custom = self.custom
         out_tree, residual_tree = form
         seen = [as_rule_sees(ct, custom.symbolic_zeros) for ct in cotangents]
-        found = custom.bwd(*self.others, residual_tree.unflatten(residuals), out_tree.unflatten(seen))  # type: ignore[misc]
+        found = custom.bwd(
+            *self.others, residual_tree.unflatten(residuals), out_tree.unflatten(seen)
+        )  # type: ignore[misc]
         return self.checked(found)
 
     def checked(self, found: Any) -> list[Any]:
@@ -483,7 +532,11 @@ class _Run:
         checked = []
         for i, (ct, aval) in enumerate(zip(cotangents, self.in_avals, strict=True)):
             expected = aval.tangent()
-            if ct is None or isinstance(ct, (Zero, SymbolicZero)) or expected.dtype == dtypes.float0:
+            if (
+                ct is None
+                or isinstance(ct, (Zero, SymbolicZero))
+                or expected.dtype == dtypes.float0
+            ):
                 checked.append(Zero(expected))
                 continue
             got = type_of(ct)
@@ -505,12 +558,16 @@ class _Run:
             parts = tree.flatten_up_to(child.unflatten([0] * child.num_leaves))
         except (TypeError, ValueError):
             parts = None
-        if parts is None or any(x is not None for x, p in zip(leaves, parts, strict=True) if flatten(p)[1].num_nodes > 1):
+        if parts is None or any(
+            x is not None for x, p in zip(leaves, parts, strict=True) if flatten(p)[1].num_nodes > 1
+        ):
             raise DerivativeRuleError(
                 f"{rule} returned a cotangent that doesn't have the structure of its argument.",
                 got=f"cotangents[{position}]: got {tree}, expected {child}",
             )
-        return [x for x, p in zip(leaves, parts, strict=True) for _ in range(flatten(p)[1].num_leaves)]
+        return [
+            x for x, p in zip(leaves, parts, strict=True) for _ in range(flatten(p)[1].num_leaves)
+        ]
 
 
 # Built on it ----------------------------------------------------------------------------------------------
@@ -540,7 +597,9 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
             trees.append(tree)
             return found
 
-        program, consts = stage_open(flat, [type_of(x).tangent() for x in leaves], DebugInfo(name_of(fun)))
+        program, consts = stage_open(
+            flat, [type_of(x).tangent() for x in leaves], DebugInfo(name_of(fun))
+        )
         return result, Captured(consts, (program, trees[0]))
 
     def bwd(captured: Captured, cotangent: Any) -> Any:
@@ -560,10 +619,14 @@ class Captured:
         self.data = data
 
 
-register_pytree_node(Captured, lambda x: (x.consts, x.data), lambda data, consts: Captured(list(consts), data))
+register_pytree_node(
+    Captured, lambda x: (x.consts, x.data), lambda data, consts: Captured(list(consts), data)
+)
 
 
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
     """`(converted, values)`: `fun` with the values it captured that may be differentiated as further arguments.
 
     `converted(*args, *values)` is `fun(*args)` for arguments of the types of `example_args`.
@@ -583,7 +646,9 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
         return results
 
     program, consts = stage_open(flat, [type_of(x) for x in leaves], DebugInfo(name_of(fun)))
-    hoisted = [isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts]
+    hoisted = [
+        isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts
+    ]
     n = sum(hoisted)
 
     def converted(*args_and_values: Any) -> Any:

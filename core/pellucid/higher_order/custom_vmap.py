@@ -52,16 +52,25 @@ class CustomVmapCall(Call):
     name = "custom_vmap_call"
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CustomVmapParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CustomVmapParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = params.num_consts
         if any(d is not None for d in dims[:n]):
             raise BatchingRuleError(
                 f"`{params.rule_name}` is the batching rule of a function that captures a batched value.",
-                got=type_of(next(x for x, d in zip(operands, dims, strict=False) if d is not None)).text(),
+                got=type_of(
+                    next(x for x, d in zip(operands, dims, strict=False) if d is not None)
+                ).text(),
                 do="Pass the value as an argument: the rule only speaks of arguments.",
             )
-        given = [x if d is None else brought_to(axis, x, d, 0) for x, d in zip(operands[n:], dims[n:], strict=True)]
+        given = [
+            x if d is None else brought_to(axis, x, d, 0)
+            for x, d in zip(operands[n:], dims[n:], strict=True)
+        ]
         results, batched = params.rule(axis.size, [d is not None for d in dims[n:]], given)
         return results, [0 if b else None for b in batched]
 
@@ -80,7 +89,13 @@ class CustomVmapCall(Call):
         n = len(mask)
         return results[:n], spread(results[n:], mask, params.call.out_avals)
 
-    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CustomVmapParams) -> Any:
+    def linearize(
+        self,
+        trace: Any,
+        primals: tuple[Any, ...],
+        tangents: tuple[Any, ...],
+        params: CustomVmapParams,
+    ) -> Any:
         return closed_call_p.linearize(trace, primals, tangents, ClosedCallParams(params.call))
 
     def called(self, params: CustomVmapParams) -> Any:
@@ -89,7 +104,10 @@ class CustomVmapCall(Call):
     def printed_params(self, equation: Equation) -> dict[str, Any]:
         params = equation.params
         return {
-            "call": params.call, "in_tree": params.in_tree, "out_tree": params.out_tree, "rule": params.rule_name
+            "call": params.call,
+            "in_tree": params.in_tree,
+            "out_tree": params.out_tree,
+            "rule": params.rule_name,
         }
 
 
@@ -102,7 +120,9 @@ def _differentiated(rule: FlatRule, nonzero: Sequence[bool], mask: Sequence[bool
     A value and its tangent are batched together.
     """
 
-    def of_both(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+    def of_both(
+        size: int, batched: Sequence[bool], operands: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
         n = len(nonzero)
         axis = BatchAxis(size)
         given = iter(zip(operands[n:], batched[n:], strict=True))
@@ -172,15 +192,23 @@ class custom_vmap:
         avals = types_of(leaves)
         body = traced(self.fun, tree, avals, "custom_vmap")
         rule = _flat_rule(self, self.vmap_rule, tree, body.out_tree)
-        params = CustomVmapParams(body.program, len(body.consts), tree, body.out_tree, rule, name_of(self.vmap_rule))
-        return body.out_tree.unflatten(bind(custom_vmap_call_p, *body.consts, *leaves, params=params))
+        params = CustomVmapParams(
+            body.program, len(body.consts), tree, body.out_tree, rule, name_of(self.vmap_rule)
+        )
+        return body.out_tree.unflatten(
+            bind(custom_vmap_call_p, *body.consts, *leaves, params=params)
+        )
 
 
-def _flat_rule(custom: custom_vmap, rule: Callable[..., Any], in_tree: Any, out_tree: Any) -> FlatRule:
+def _flat_rule(
+    custom: custom_vmap, rule: Callable[..., Any], in_tree: Any, out_tree: Any
+) -> FlatRule:
     """The user's rule on flat values, with its answers checked."""
     what = f"the batching rule `{name_of(rule)}` of `{custom.__name__}`"
 
-    def flat(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+    def flat(
+        size: int, batched: Sequence[bool], operands: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
         pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise BatchingRuleError(f"{what} must return a pair (result, whether it is batched).",
@@ -195,7 +223,8 @@ def _flat_rule(custom: custom_vmap, rule: Callable[..., Any], in_tree: Any, out_
             flags = broadcast_prefix_to(pair[1], out_tree)
         except TreeError as error:
             raise BatchingRuleError(
-                f"{what} must say for each result whether it is batched.", got=str(error).splitlines()
+                f"{what} must say for each result whether it is batched.",
+                got=str(error).splitlines(),
             ) from None
         for x, is_batched in zip(results, flags, strict=True):
             shape = type_of(x).shape  # type: ignore[attr-defined]
@@ -226,7 +255,11 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
         def one(elements: list[Any]) -> Any:
             given = iter(elements)
-            return f(*tree.unflatten([next(given) if b else x for x, b in zip(leaves, flags, strict=True)]))
+            return f(
+                *tree.unflatten(
+                    [next(given) if b else x for x, b in zip(leaves, flags, strict=True)]
+                )
+            )
 
         result = sequential_map(one, batched)
         return result, flatten(result)[1].unflatten([True] * flatten(result)[1].num_leaves)

@@ -23,7 +23,9 @@ class JitParams(NamedTuple):
 
     def on(self, program: ClosedJaxpr) -> JitParams:
         """Params of a call of a program derived from this one."""
-        return JitParams(self.name, program, inline=self.inline, compiler_options=self.compiler_options)
+        return JitParams(
+            self.name, program, inline=self.inline, compiler_options=self.compiler_options
+        )
 
 
 class Jit(Call):

@@ -46,7 +46,16 @@ from pellucid.xla.pytree import flatten
 class Program:
     """A traced function: its program, what it closes over, its executables by where they run."""
 
-    __slots__ = ("call", "consts", "executables", "lock", "miss", "out_tree", "params", "__weakref__")
+    __slots__ = (
+        "call",
+        "consts",
+        "executables",
+        "lock",
+        "miss",
+        "out_tree",
+        "params",
+        "__weakref__",
+    )
 
     def __init__(self, params: JitParams, consts: list[Any], out_tree: Any, call: Call) -> None:
         self.params = params
@@ -232,7 +241,9 @@ class Jitted:
         if config.explain_cache_misses.value:
             misses.logger.warning("%s", misses.explanation(miss))
         if on.cache_looked:
-            event = CacheLooked(self.spec.name, self.spec.function, False, reasons, key, miss.source)
+            event = CacheLooked(
+                self.spec.name, self.spec.function, False, reasons, key, miss.source
+            )
             publish(on.cache_looked, event)
 
     def trace(self, call: Call) -> Program:
@@ -294,8 +305,18 @@ class Jitted:
             program.miss.compile_seconds = seconds
             return
         devices = ", ".join(map(str, place.placement.devices))
-        reason = MissReason("device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place.")
-        misses.recent.append(Miss(self.spec.name, (reason,), capture(), compile_seconds=seconds, entry_count=len(self.programs)))
+        reason = MissReason(
+            "device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place."
+        )
+        misses.recent.append(
+            Miss(
+                self.spec.name,
+                (reason,),
+                capture(),
+                compile_seconds=seconds,
+                entry_count=len(self.programs),
+            )
+        )
 
 
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
@@ -343,7 +364,9 @@ def jit(
     if not callable(fun):
         raise ArgumentTypeError("jit takes a function.", got=f"got {type(fun).__name__}")
     if in_shardings is not None or out_shardings is not None:
-        raise NotImplementedError("jit's in_shardings and out_shardings come with the many-devices work.")
+        raise NotImplementedError(
+            "jit's in_shardings and out_shardings come with the many-devices work."
+        )
     static_nums, static_names = resolve_arguments(fun, static_argnums, static_argnames, "static")
     donated_nums, donated_names = resolve_arguments(fun, donate_argnums, donate_argnames, "donate")
     overlap = set(static_nums) & set(donated_nums)
@@ -353,7 +376,11 @@ def jit(
     if backend is not None:
         device = platforms.client(backend).local_devices()[0]
     jitted = Jitted(
-        spec, inline=inline, keep_unused=keep_unused, device=device, compiler_options=frozen(compiler_options)
+        spec,
+        inline=inline,
+        keep_unused=keep_unused,
+        device=device,
+        compiler_options=frozen(compiler_options),
     )
     return callable_of(jitted, fun)
 
@@ -362,7 +389,13 @@ def callable_of(jitted: Jitted, fun: Callable[..., Any]) -> Any:
     """The C++ callable of a jitted function, with its stages as attributes."""
     spec = jitted.spec
     call = make_call(
-        spec.name, fun, jitted.cache_miss, spec.static_nums, spec.static_names, jitted.options_key(), shard_argument
+        spec.name,
+        fun,
+        jitted.cache_miss,
+        spec.static_nums,
+        spec.static_names,
+        jitted.options_key(),
+        shard_argument,
     )
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names:

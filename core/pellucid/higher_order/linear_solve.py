@@ -88,10 +88,15 @@ class LinearSolve(Primitive[LinearSolveParams]):
         right = list(b_tangents)
         nonzero = [type(t) is not Zero for t in const_tangents.matvec]
         if any(nonzero):
-            program, more, mask = jvp_jaxpr(params.jaxprs.matvec.jaxpr, [*nonzero, *[False] * n], False)
+            program, more, mask = jvp_jaxpr(
+                params.jaxprs.matvec.jaxpr, [*nonzero, *[False] * n], False
+            )
             live = [t for t in const_tangents.matvec if type(t) is not Zero]
             found = iter(replay(program.jaxpr, (), *more, *consts.matvec, *results[:n], *live)[n:])
-            right = [add_tangents(t, neg(next(found))) if m else t for t, m in zip(right, mask, strict=True)]
+            right = [
+                add_tangents(t, neg(next(found))) if m else t
+                for t, m in zip(right, mask, strict=True)
+            ]
         aux_tangents = [Zero(type_of(x).tangent()) for x in results[n:]]
         if all(type(t) is Zero for t in right):
             return results, [*right, *aux_tangents]
@@ -108,14 +113,20 @@ class LinearSolve(Primitive[LinearSolveParams]):
                 do="Give transpose_solve, or symmetric=True if the operator is symmetric.",
             )
         if not all(type(x) is LinearOperand for x in b):
-            raise DerivativeRuleError("custom_linear_solve is linear in all of its right-hand side at once.")
+            raise DerivativeRuleError(
+                "custom_linear_solve is linear in all of its right-hand side at once."
+            )
         cts = [instantiate(ct) for ct in cotangents[: len(b)]]
         moved = consts.transposed()
         found = bind(self, *(x for part in moved for x in part), *cts, params=params.transposed())
         return [*[None] * (len(operands) - len(b)), *found[: len(b)]]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: LinearSolveParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: LinearSolveParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         consts, b = params.split(operands)
         const_dims, b_dims = params.split(dims)
@@ -132,7 +143,9 @@ class LinearSolve(Primitive[LinearSolveParams]):
             new_consts.append([*more, *values])
             out_dims.append(found)
         b = [brought_to(axis, x, d, 0) for x, d in zip(b, b_dims, strict=True)]
-        new = LinearSolveParams(LinearSolveTuple(*map(len, new_consts)), LinearSolveTuple(*programs))
+        new = LinearSolveParams(
+            LinearSolveTuple(*map(len, new_consts)), LinearSolveTuple(*programs)
+        )
         results = bind(self, *(x for part in new_consts for x in part), *b, params=new)
         solve_dims = batch_dims_of_solve(params, out_dims)
         return results, solve_dims
@@ -149,7 +162,9 @@ class LinearSolve(Primitive[LinearSolveParams]):
 linear_solve_p = LinearSolve()
 
 
-def batch_dims_of_solve(params: LinearSolveParams, out_dims: Sequence[Sequence[BatchDim]]) -> list[BatchDim]:
+def batch_dims_of_solve(
+    params: LinearSolveParams, out_dims: Sequence[Sequence[BatchDim]]
+) -> list[BatchDim]:
     """Where the results of the batched solve have their batch axes."""
     position = sum(jaxpr is not None for jaxpr in params.jaxprs[:2])
     return list(out_dims[position])
@@ -180,7 +195,9 @@ def custom_linear_solve(
     for function in (matvec, solve, *([transpose_solve] if transpose_solve is not None else [])):
         check_callable(function, "custom_linear_solve")
     leaves, tree = flatten(b)
-    leaves = checked_leaves(leaves, "custom_linear_solve", solve, (None, b), {}) if leaves else leaves
+    leaves = (
+        checked_leaves(leaves, "custom_linear_solve", solve, (None, b), {}) if leaves else leaves
+    )
     avals = types_of(leaves)
     forward = _program(matvec, matvec, tree, avals, "matvec")
     solver = _program(solve, lambda y: solve(matvec, y), tree, avals, "solve", has_aux=has_aux)
@@ -190,12 +207,16 @@ def custom_linear_solve(
         backward, transpose_solver = forward, solver
         if transpose_solve is not None:
             given = transpose_solve
-            transpose_solver = _program(given, lambda y: given(matvec, y), tree, avals, "transpose_solve", has_aux=has_aux)
+            transpose_solver = _program(
+                given, lambda y: given(matvec, y), tree, avals, "transpose_solve", has_aux=has_aux
+            )
     elif transpose_solve is not None:
         given = transpose_solve
         vecmat = lambda y: linear_transpose(matvec, tree.unflatten(avals))(y)[0]
         backward = _program(matvec, vecmat, tree, avals, "vecmat")
-        transpose_solver = _program(given, lambda y: given(vecmat, y), tree, avals, "transpose_solve", has_aux=has_aux)
+        transpose_solver = _program(
+            given, lambda y: given(vecmat, y), tree, avals, "transpose_solve", has_aux=has_aux
+        )
     programs = (forward, backward, solver, transpose_solver)
     params = LinearSolveParams(
         LinearSolveTuple(*(0 if p is None else len(p.consts) for p in programs)),
@@ -215,7 +236,13 @@ class _Program(NamedTuple):
 
 
 def _program(
-    function: Callable[..., Any], call: Callable[[Any], Any], tree: Any, avals: Sequence[Any], what: str, *, has_aux: bool = False
+    function: Callable[..., Any],
+    call: Callable[[Any], Any],
+    tree: Any,
+    avals: Sequence[Any],
+    what: str,
+    *,
+    has_aux: bool = False,
 ) -> _Program:
     """The program of `call`, which must give a tree of the structure and types that it takes."""
     aux_trees: list[Any] = []
@@ -241,14 +268,18 @@ def check_same_type(
     """Raise ArgumentTypeError unless a result has the structure and types `tree` and `avals`."""
     if tree != out_tree:
         raise ArgumentTypeError(
-            f"{caller}: {what} must return the structure that it takes.", got=[f"taken {tree}", f"returned {out_tree}"]
+            f"{caller}: {what} must return the structure that it takes.",
+            got=[f"taken {tree}", f"returned {out_tree}"],
         )
     different = differing_types(avals, out_avals)
     if different:
         paths = [path for path, _ in flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
         raise ArgumentTypeError(
             f"{caller}: {what} must return the types that it takes.",
-            got=[f"value{keystr(paths[i])}: taken {avals[i].text()}, returned {out_avals[i].text()}" for i in different[:4]],
+            got=[
+                f"value{keystr(paths[i])}: taken {avals[i].text()}, returned {out_avals[i].text()}"
+                for i in different[:4]
+            ],
         )
 
 
@@ -271,10 +302,14 @@ def custom_root(
     >>> custom_root(lambda x: 2.0 * x - 3.0, 0.0, newton, lambda g, y: y / g(1.0))
     Array(1.5, dtype=float32, weak_type=True)
     """
-    for function in (f, solve, tangent_solve):
+    for function in (f, solve, tangent_solve):  # pyright: ignore[reportAssignmentType]
         check_callable(function, "custom_root")
     leaves, tree = flatten(initial_guess)
-    leaves = checked_leaves(leaves, "custom_root", solve, (None, initial_guess), {}) if leaves else leaves
+    leaves = (
+        checked_leaves(leaves, "custom_root", solve, (None, initial_guess), {})
+        if leaves
+        else leaves
+    )
     avals = types_of(leaves)
     aux_trees: list[Any] = []
 
@@ -306,17 +341,26 @@ def custom_root(
     f_program, f_consts = stage_open(flat_f, avals, DebugInfo(name_of(f)))
     solve_program, solve_consts = stage_open(flat_solve, avals, DebugInfo(name_of(solve)))
     tangent_avals = [*avals, *(a.tangent() for a in avals)]
-    tangent_program, tangent_consts = stage_open(linearize_and_solve, tangent_avals, DebugInfo(name_of(tangent_solve)))
+    tangent_program, tangent_consts = stage_open(
+        linearize_and_solve, tangent_avals, DebugInfo(name_of(tangent_solve))
+    )
     n, n_f, n_solve, n_tangent = len(avals), len(f_consts), len(solve_consts), len(tangent_consts)
 
     def function(*operands: Any) -> list[Any]:
-        return replay(solve_program.jaxpr, (), *operands[n_f : n_f + n_solve], *operands[n_f + n_solve + n_tangent :])
+        return replay(
+            solve_program.jaxpr,
+            (),
+            *operands[n_f : n_f + n_solve],
+            *operands[n_f + n_solve + n_tangent :],
+        )
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         results = context.trace.custom_jvp_call(call, tuple(primals))
         root = results[:n]
         _, right, _ = jvp_flat(
-            lambda *consts: (replay(f_program.jaxpr, (), *consts, *root), ()), primals[:n_f], tangents[:n_f]
+            lambda *consts: (replay(f_program.jaxpr, (), *consts, *root), ()),
+            primals[:n_f],
+            tangents[:n_f],
         )
         aux_tangents = [Zero(type_of(x).tangent()) for x in results[n:]]
         if all(type(t) is Zero for t in right):
@@ -327,7 +371,12 @@ def custom_root(
         return results, [*map(neg, found), *aux_tangents]
 
     call = CustomJvpCall(
-        "custom_root", function, rule, "implicit derivative", False, lambda: DebugInfo("custom_root")
+        "custom_root",
+        function,
+        rule,
+        "implicit derivative",
+        False,
+        lambda: DebugInfo("custom_root"),
     )
     operands = (*f_consts, *solve_consts, *tangent_consts, *leaves)
     results = context.trace.custom_jvp_call(call, operands)

@@ -67,7 +67,9 @@ def scan(
     unroll = _unroll(unroll, length)
     if config.disable_jit.value:
         return _scanned_by_python(f, init, xs, length, reverse)
-    return _scan(f, None, (init_leaves, init_tree), (xs_leaves, xs_tree), length, bool(reverse), unroll)
+    return _scan(
+        f, None, (init_leaves, init_tree), (xs_leaves, xs_tree), length, bool(reverse), unroll
+    )
 
 
 def _scan(
@@ -112,7 +114,12 @@ def _scan_length(xs: Any, avals: list[Any], length: Any) -> int:
                                     do="Use `fori_loop` or `while_loop` for a number of steps that is computed.") from None  # fmt: skip
     scalars = [i for i, a in enumerate(avals) if not a.shape]
     sizes = {a.shape[0] for a in avals if a.shape}
-    if scalars or len(sizes) > 1 or (length is not None and sizes - {length}) or (length is None and not sizes):
+    if (
+        scalars
+        or len(sizes) > 1
+        or (length is not None and sizes - {length})
+        or (length is None and not sizes)
+    ):
         paths = ["xs" + keystr(path) for path, _ in flatten_with_path(xs)[0]]
         if scalars:
             raise ArgumentValueError(
@@ -120,11 +127,15 @@ def _scan_length(xs: Any, avals: list[Any], length: Any) -> int:
                 do="Scalars that all steps share can be captured by the function.",
             )  # fmt: skip
         if not sizes:
-            raise ArgumentValueError("scan doesn't know its number of steps: xs holds no arrays.", do="Give length.")
+            raise ArgumentValueError(
+                "scan doesn't know its number of steps: xs holds no arrays.", do="Give length."
+            )
         lines = [f"length: {length}"] if length is not None else []
         raise ArgumentValueError(
             "scan got arrays whose leading axes differ.",
-            got=[*lines, *(f"{path}: {a.text()}" for path, a in zip(paths, avals, strict=True))][:8],
+            got=[*lines, *(f"{path}: {a.text()}" for path, a in zip(paths, avals, strict=True))][
+                :8
+            ],
         )
     return next(iter(sizes)) if length is None else length
 
@@ -141,9 +152,13 @@ def _unroll(unroll: Any, length: int) -> int:
     return unroll
 
 
-def _scanned_by_python(f: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
+def _scanned_by_python(
+    f: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
+) -> tuple[Any, Any]:
     if length == 0:
-        raise ArgumentValueError("a scan of no steps can't run while disable_jit is on: the type of its result is unknown.")
+        raise ArgumentValueError(
+            "a scan of no steps can't run while disable_jit is on: the type of its result is unknown."
+        )
     ys = []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, tree_map(lambda x, i=i: index_in_dim(x, i, 0, False), xs))  # type: ignore[misc]
@@ -151,7 +166,9 @@ def _scanned_by_python(f: Callable[..., Any], carry: Any, xs: Any, length: int, 
     return carry, tree_map(lambda *parts: stack(parts, 0), *(reversed(ys) if reverse else ys))
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
     """The value after `while cond_fun(value): value = body_fun(value)`, which begins as `init_val`.
 
     The value keeps its structure, shapes and dtypes. `cond_fun` gives a scalar boolean. Forward mode and `vmap` go
@@ -196,14 +213,26 @@ def _while(
 
 def check_predicate(caller: str, function: Callable[..., Any], tree: Any, avals: Any) -> None:
     """Raise ArgumentTypeError unless a condition gives a scalar boolean."""
-    if tree.num_nodes == 1 and tree.num_leaves == 1 and avals[0].shape == () and avals[0].dtype == np.bool_:
+    if (
+        tree.num_nodes == 1
+        and tree.num_leaves == 1
+        and avals[0].shape == ()
+        and avals[0].dtype == np.bool_
+    ):
         return
     shown = avals[0].text() if tree.num_nodes == 1 and tree.num_leaves == 1 else str(tree)
-    raise ArgumentTypeError(f"{caller}: `{name_of(function)}` must return a scalar boolean.", got=f"it returned {shown}")
+    raise ArgumentTypeError(
+        f"{caller}: `{name_of(function)}` must return a scalar boolean.", got=f"it returned {shown}"
+    )
 
 
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
 ) -> Any:
     """The value after `value = body_fun(i, value)` for `i` from `lower` to `upper - 1`, which begins as `init_val`.
 
@@ -217,7 +246,9 @@ def fori_loop(
     bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
     for name, aval in zip(("lower", "upper"), bounds, strict=True):
         if aval.shape != () or aval.dtype.kind not in "iu":  # type: ignore[attr-defined]
-            raise ArgumentTypeError("fori_loop needs scalar integer bounds.", got=f"{name}: {aval.text()}")
+            raise ArgumentTypeError(
+                "fori_loop needs scalar integer bounds.", got=f"{name}: {aval.text()}"
+            )
     low, high = concrete_value(lower), concrete_value(upper)
     if config.disable_jit.value and low is not None and high is not None:
         value = init_val
@@ -233,7 +264,13 @@ def fori_loop(
         length = max(int(high) - int(low), 0)
         init = [start, *leaves], treedef_tuple([counters, tree])
         (_, value), _ = _scan(
-            body_fun, _counted_step, init, flatten(None), length, False, _unroll(1 if unroll is None else unroll, length)
+            body_fun,
+            _counted_step,
+            init,
+            flatten(None),
+            length,
+            False,
+            _unroll(1 if unroll is None else unroll, length),
         )
         return value
     if unroll is not None:
@@ -246,12 +283,16 @@ def fori_loop(
     return _while(_is_below, None, body_fun, _counted_turn, [start, end, *leaves], value_tree)[2]
 
 
-def _counted_step(body_fun: Callable[..., Any], carry: tuple[Any, Any], _: None) -> tuple[Any, None]:
+def _counted_step(
+    body_fun: Callable[..., Any], carry: tuple[Any, Any], _: None
+) -> tuple[Any, None]:
     i, value = carry
     return (_next(i), body_fun(i, value)), None
 
 
-def _counted_turn(body_fun: Callable[..., Any], value: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+def _counted_turn(
+    body_fun: Callable[..., Any], value: tuple[Any, Any, Any]
+) -> tuple[Any, Any, Any]:
     i, end, inner = value
     return _next(i), end, body_fun(i, inner)
 
@@ -269,7 +310,8 @@ def _counter(bounds: list[Any]) -> Any:
     strong = {a.dtype for a in bounds if not a.weak_type}
     if len(strong) > 1:
         raise ArgumentTypeError(
-            "fori_loop needs bounds of one dtype.", got=f"lower: {bounds[0].text()}, upper: {bounds[1].text()}"
+            "fori_loop needs bounds of one dtype.",
+            got=f"lower: {bounds[0].text()}, upper: {bounds[1].text()}",
         )
     return strong.pop() if strong else bounds[0].dtype
 
@@ -303,11 +345,16 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     batched = vmap(f)
     parts = []
     if whole:
-        shaped = [reshape(slice_in_dim(x, 0, whole), (whole // batch_size, batch_size, *x.shape[1:])) for x in xs_leaves]
+        shaped = [
+            reshape(slice_in_dim(x, 0, whole), (whole // batch_size, batch_size, *x.shape[1:]))
+            for x in xs_leaves
+        ]
         found = scan(lambda _, x: (None, batched(x)), None, xs_tree.unflatten(shaped))[1]
         parts.append(tree_map(lambda y: reshape(y, (whole, *y.shape[2:])), found))
     if length > whole or not whole:
-        parts.append(batched(xs_tree.unflatten([slice_in_dim(x, whole, length) for x in xs_leaves])))
+        parts.append(
+            batched(xs_tree.unflatten([slice_in_dim(x, whole, length) for x in xs_leaves]))
+        )
     return parts[0] if len(parts) == 1 else tree_map(lambda *ys: concatenate(ys, 0), *parts)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from pellucid.base.events import logger as logger
+from pellucid.base.events import logger as logger  # noqa: PLC0414
 from pellucid.base.source import describe
 from pellucid.base.tree import structure_differences
 from pellucid.xla.flags import trace_context_names
@@ -17,7 +17,16 @@ class MissReason(NamedTuple):
     """One part of a call that differs from the most similar call seen before."""
 
     kind: Literal[
-        "first call", "shape", "dtype", "weak type", "sharding", "tree", "static", "option", "device", "function"
+        "first call",
+        "shape",
+        "dtype",
+        "weak type",
+        "sharding",
+        "tree",
+        "static",
+        "option",
+        "device",
+        "function",
     ]
     path: str
     old: str
@@ -75,26 +84,58 @@ def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, 
     reasons: list[MissReason] = []
     if old.tree != new.tree:
         for difference in structure_differences(old.tree, new.tree)[:4]:
-            reasons.append(
+            reasons.append(  # noqa: PERF401
                 MissReason(
                     "tree", "arguments", str(difference), "another structure",
                     "Call with the same containers and keys.",
                 )
             )  # fmt: skip
-        reasons = reasons or [MissReason("tree", "arguments", str(old.tree), str(new.tree), "Call with the same containers and keys.")]
+        reasons = reasons or [
+            MissReason(
+                "tree",
+                "arguments",
+                str(old.tree),
+                str(new.tree),
+                "Call with the same containers and keys.",
+            )
+        ]
     else:
         for path, a, b in zip(paths, old.avals, new.avals, strict=False):
             if a is not b:
                 reasons.append(_argument_reason(path, a, b))
     for was, now in zip(old.static.positions, new.static.positions, strict=False):
         if was != now:
-            reasons.append(MissReason("static", f"static argument {now[0]}", repr(was[2]), repr(now[2]), "Each value of a static argument is compiled for itself."))
+            reasons.append(
+                MissReason(
+                    "static",
+                    f"static argument {now[0]}",
+                    repr(was[2]),
+                    repr(now[2]),
+                    "Each value of a static argument is compiled for itself.",
+                )
+            )
     for was, now in zip(old.static.keywords, new.static.keywords, strict=False):
         if was != now:
-            reasons.append(MissReason("static", f"static argument {now[0]!r}", repr(was[2]), repr(now[2]), "Each value of a static argument is compiled for itself."))
+            reasons.append(
+                MissReason(
+                    "static",
+                    f"static argument {now[0]!r}",
+                    repr(was[2]),
+                    repr(now[2]),
+                    "Each value of a static argument is compiled for itself.",
+                )
+            )
     for name, was, now in zip(trace_context_names(), old.context, new.context, strict=False):
         if was != now:
-            reasons.append(MissReason("option", f"option {name.removeprefix('pellucid_')}", repr(was), repr(now), "Keep options the same between calls."))
+            reasons.append(
+                MissReason(
+                    "option",
+                    f"option {name.removeprefix('pellucid_')}",
+                    repr(was),
+                    repr(now),
+                    "Keep options the same between calls.",
+                )
+            )
     return tuple(reasons)
 
 
@@ -127,4 +168,8 @@ def explanation(miss: Miss) -> str:
 def explain_misses(n: int = 20) -> None:
     """Print the latest `n` misses of jitted functions: what was compiled again, why, and what it cost."""
     shown = list(recent)[-n:]
-    print("\n".join(map(explanation, shown)) if shown else "no jitted function was traced or compiled yet")  # noqa: T201
+    print(  # noqa: T201
+        "\n".join(map(explanation, shown))
+        if shown
+        else "no jitted function was traced or compiled yet"
+    )

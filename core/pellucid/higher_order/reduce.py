@@ -78,7 +78,10 @@ def combination(
         if different:
             raise ArgumentTypeError(
                 f"{caller}: `{name_of(computation)}` must give scalars of the types that it takes.",
-                got=[f"taken {tree.unflatten(scalars)}", f"returned {out_tree.unflatten(types_of(results))}"],
+                got=[
+                    f"taken {tree.unflatten(scalars)}",
+                    f"returned {out_tree.unflatten(types_of(results))}",
+                ],
             )
         return results
 
@@ -94,7 +97,11 @@ def _monoid(found: Combination, avals: Sequence[Any], initial: Sequence[Any]) ->
         return None
     [equation] = jaxpr.equations
     monoid = monoid_of(equation.primitive.name)
-    if monoid is None or set(equation.operands) != set(jaxpr.invars) or list(jaxpr.outvars) != list(equation.results):
+    if (
+        monoid is None
+        or set(equation.operands) != set(jaxpr.invars)
+        or list(jaxpr.outvars) != list(equation.results)
+    ):
         return None
     dtype = avals[0].dtype
     same = np.asarray(value, dtype) == np.asarray(monoid.identity(dtype))
@@ -120,19 +127,32 @@ class Reduce(Primitive[ReduceParams]):
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReduceParams) -> Sequence[Any]:
         n = len(avals) // 2
-        return [shaped_array(reduced_shape(a.shape, params.dimensions, "reduce"), a.dtype) for a in avals[:n]]
+        return [
+            shaped_array(reduced_shape(a.shape, params.dimensions, "reduce"), a.dtype)
+            for a in avals[:n]
+        ]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
+    ) -> tuple[Any, Any]:
         results = bind(self, *primals, params=params)
-        _, out, _ = jvp_flat(lambda *xs: (_halved(params.jaxpr, xs, params.dimensions), ()), primals, tangents)
+        _, out, _ = jvp_flat(
+            lambda *xs: (_halved(params.jaxpr, xs, params.dimensions), ()), primals, tangents
+        )
         return results, out
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ReduceParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
-            return batch_flat(lambda *xs: _halved(params.jaxpr, xs, params.dimensions), axis, operands, dims)
+            return batch_flat(
+                lambda *xs: _halved(params.jaxpr, xs, params.dimensions), axis, operands, dims
+            )
         given = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
         axes, _ = batched_axes(params.dimensions, 0)
         return bind(self, *given, *operands[n:], params=params._replace(dimensions=axes)), [0] * n
@@ -149,7 +169,9 @@ class Reduce(Primitive[ReduceParams]):
 reduce_p = Reduce()
 
 
-def _halved(jaxpr: ClosedJaxpr, values: Sequence[Any], dimensions: Sequence[int], consts: Sequence[Any] = ()) -> list[Any]:
+def _halved(
+    jaxpr: ClosedJaxpr, values: Sequence[Any], dimensions: Sequence[int], consts: Sequence[Any] = ()
+) -> list[Any]:
     """The reduction written as combinations of halves, so that it can be differentiated and batched."""
     n = len(values) // 2
     operands, initial = values[:n], values[n:]
@@ -157,7 +179,9 @@ def _halved(jaxpr: ClosedJaxpr, values: Sequence[Any], dimensions: Sequence[int]
     kept = [i for i in range(aval.ndim) if i not in dimensions]
     shape = tuple([aval.shape[i] for i in kept])
     order = (*dimensions, *kept)
-    rest = [reshape(transpose(x, order), (_product(aval.shape, dimensions), *shape)) for x in operands]
+    rest = [
+        reshape(transpose(x, order), (_product(aval.shape, dimensions), *shape)) for x in operands
+    ]
 
     def combined(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         return _on_arrays(jaxpr, consts, a, b)
@@ -168,7 +192,10 @@ def _halved(jaxpr: ClosedJaxpr, values: Sequence[Any], dimensions: Sequence[int]
         second = [slice_in_dim(x, half, 2 * half) for x in rest]
         joined = combined(first, second)
         if size % 2:
-            joined = [concatenate([a, slice_in_dim(x, size - 1, size)], 0) for a, x in zip(joined, rest, strict=True)]
+            joined = [
+                concatenate([a, slice_in_dim(x, size - 1, size)], 0)
+                for a, x in zip(joined, rest, strict=True)
+            ]
         rest = joined
     starts = [broadcast_in_dim(x, shape, ()) for x in initial]
     if type_of(rest[0]).shape[0] == 0:  # type: ignore[attr-defined]
@@ -180,13 +207,18 @@ def _product(shape: Sequence[int], dimensions: Sequence[int]) -> int:
     return math.prod(shape[d] for d in dimensions)
 
 
-def _on_arrays(jaxpr: ClosedJaxpr, consts: Sequence[Any], a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+def _on_arrays(
+    jaxpr: ClosedJaxpr, consts: Sequence[Any], a: Sequence[Any], b: Sequence[Any]
+) -> list[Any]:
     """A program of scalars applied to each pair of elements of arrays of one shape."""
     shape = type_of(a[0]).shape  # type: ignore[attr-defined]
     size = _product(shape, range(len(shape)))
     flat = [reshape(x, (size,)) for x in (*a, *b)]
     results, dims = batch_flat(
-        lambda *xs: replay(jaxpr.jaxpr, (), *xs), BatchAxis(size), [*consts, *flat], [*[None] * len(consts), *[0] * len(flat)]
+        lambda *xs: replay(jaxpr.jaxpr, (), *xs),
+        BatchAxis(size),
+        [*consts, *flat],
+        [*[None] * len(consts), *[0] * len(flat)],
     )
     found = [brought_to(BatchAxis(size), x, d, 0) for x, d in zip(results, dims, strict=True)]
     return [reshape(x, shape) for x in found]
@@ -214,9 +246,12 @@ def reduce(
     start_leaves, start_tree = flatten(init_values)
     if tree != start_tree:
         raise ArgumentTypeError(
-            "reduce needs one initial value for each operand.", got=[f"operands: {tree}", f"init_values: {start_tree}"]
+            "reduce needs one initial value for each operand.",
+            got=[f"operands: {tree}", f"init_values: {start_tree}"],
         )
-    checked = checked_leaves([*leaves, *start_leaves], "reduce", _REDUCE, (operands, init_values), {})
+    checked = checked_leaves(
+        [*leaves, *start_leaves], "reduce", _REDUCE, (operands, init_values), {}
+    )
     leaves, avals, start_leaves = _reduced("reduce", checked)
     axes = tuple([operator.index(d) for d in dimensions])
     found = combination("reduce", computation, tree, avals)
@@ -245,7 +280,8 @@ def _reduced(caller: str, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], 
         raise ArgumentTypeError(f"{caller} needs at least one array.")
     if any(a.shape != avals[0].shape for a in avals):
         raise ShapeError(
-            f"{caller} needs arrays of one shape.", got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+            f"{caller} needs arrays of one shape.",
+            got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
         )
     for i, (a, s) in enumerate(zip(avals, starts, strict=True)):
         if s.shape != () or (s.dtype != a.dtype and not s.weak_type):
@@ -253,10 +289,14 @@ def _reduced(caller: str, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], 
                 f"{caller} needs scalar initial values of the operands' dtypes.",
                 got=f"operand {i}: {a.text()}, initial value: {s.text()}",
             )
-    return operands, avals, [
-        x if s.dtype == a.dtype else convert_element_type(x, a.dtype)
-        for x, s, a in zip(initial, starts, avals, strict=True)
-    ]
+    return (
+        operands,
+        avals,
+        [
+            x if s.dtype == a.dtype else convert_element_type(x, a.dtype)
+            for x, s, a in zip(initial, starts, avals, strict=True)
+        ],
+    )
 
 
 # reduce_window ------------------------------------------------------------------------------------------
@@ -277,7 +317,11 @@ class ReduceWindowParams(NamedTuple):
     def window(self) -> WindowParams:
         """The windows."""
         return WindowParams(
-            self.window_dimensions, self.window_strides, self.padding, self.base_dilation, self.window_dilation
+            self.window_dimensions,
+            self.window_strides,
+            self.padding,
+            self.base_dilation,
+            self.window_dilation,
         )
 
     def with_window(self, window: WindowParams) -> ReduceWindowParams:
@@ -293,9 +337,14 @@ class ReduceWindow(Primitive[ReduceWindowParams]):
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReduceWindowParams) -> Sequence[Any]:
         n = len(avals) // 2
-        return [shaped_array(window_shape(a.shape, params.window, "reduce_window"), a.dtype) for a in avals[:n]]
+        return [
+            shaped_array(window_shape(a.shape, params.window, "reduce_window"), a.dtype)
+            for a in avals[:n]
+        ]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceWindowParams) -> Any:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceWindowParams
+    ) -> Any:
         raise MissingRule(
             "a reduction over windows by a function of your own has no derivative.",
             got=f"reduce_window by `{params.jaxpr.jaxpr.debug.name if params.jaxpr.jaxpr.debug else '?'}`",
@@ -303,7 +352,11 @@ class ReduceWindow(Primitive[ReduceWindowParams]):
         )
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceWindowParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ReduceWindowParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
@@ -317,7 +370,11 @@ class ReduceWindow(Primitive[ReduceWindowParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceWindowParams) -> Sequence[Any]:
         op = ctx.op(
-            "stablehlo.reduce_window", ctx.types(ctx.avals_out), operands, window_attributes(ctx, params.window), regions=1
+            "stablehlo.reduce_window",
+            ctx.types(ctx.avals_out),
+            operands,
+            window_attributes(ctx, params.window),
+            regions=1,
         )
         ctx.jaxpr_body(op.regions[0], params.jaxpr.jaxpr)
         return list(op.results)
@@ -352,7 +409,9 @@ def reduce_window(
             "reduce_window needs one initial value for each operand.",
             got=[f"operand: {tree}", f"init_value: {start_tree}"],
         )
-    checked = checked_leaves([*leaves, *start_leaves], "reduce_window", _REDUCE_WINDOW, (operand, init_value), {})
+    checked = checked_leaves(
+        [*leaves, *start_leaves], "reduce_window", _REDUCE_WINDOW, (operand, init_value), {}
+    )
     leaves, avals, start_leaves = _reduced("reduce_window", checked)
     found = combination("reduce_window", computation, tree, avals)
     monoid = _monoid(found, avals, start_leaves)

@@ -44,7 +44,9 @@ class Remat(Call):
 
     name = "remat2"
 
-    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematParams) -> Any:
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematParams
+    ) -> Any:
         nonzero = tuple([type(t) is not Zero for t in tangents])
         parts = split_remat(params, nonzero)
         operands = (*parts.consts, *primals)
@@ -66,7 +68,11 @@ class Remat(Call):
     def lower(self, ctx: Any, operands: Sequence[Any], params: RematParams) -> Sequence[Any]:
         if params.differentiated and params.prevent_cse is not False:
             # Without a barrier the compiler would find that all this was computed before, and keep it.
-            prevented = params.prevent_cse if isinstance(params.prevent_cse, tuple) else (True,) * len(operands)
+            prevented = (
+                params.prevent_cse
+                if isinstance(params.prevent_cse, tuple)
+                else (True,) * len(operands)
+            )
             behind = [x for x, p in zip(operands, prevented, strict=False) if p]
             if behind:
                 barrier = ctx.op("stablehlo.optimization_barrier", [x.type for x in behind], behind)
@@ -153,22 +159,33 @@ def _residual_atoms(parts: LinearizedJaxpr, body: Jaxpr) -> list[Any]:
     ]
 
 
-def _primal_program(body: Jaxpr, n_results: int, kept: dict[Var, bool | Offloadable]) -> ClosedJaxpr:
+def _primal_program(
+    body: Jaxpr, n_results: int, kept: dict[Var, bool | Offloadable]
+) -> ClosedJaxpr:
     """Results, and the values that are kept, in the memory where they are kept."""
-    pruned, _ = remove_dead_equations(body.replace(outvars=[*body.outvars[:n_results], *kept]), keep_inputs=True)
+    pruned, _ = remove_dead_equations(
+        body.replace(outvars=[*body.outvars[:n_results], *kept]), keep_inputs=True
+    )
     if not any(isinstance(how, Offloadable) for how in kept.values()):
         return ClosedJaxpr(pruned)
 
     def primal(*operands: Any) -> list[Any]:
         found = replay(pruned, (), *operands)
-        away = [_moved(x, how.dst) if isinstance(how, Offloadable) else x for x, how in zip(found[n_results:], kept.values(), strict=True)]
+        away = [
+            _moved(x, how.dst) if isinstance(how, Offloadable) else x
+            for x, how in zip(found[n_results:], kept.values(), strict=True)
+        ]
         return [*found[:n_results], *away]
 
     return stage_open(primal, body.in_avals, body.debug)[0]
 
 
 def _linear_program(
-    parts: LinearizedJaxpr, recompute: Jaxpr, constant: Sequence[bool], kept: Sequence[bool | Offloadable], n_needed: int
+    parts: LinearizedJaxpr,
+    recompute: Jaxpr,
+    constant: Sequence[bool],
+    kept: Sequence[bool | Offloadable],
+    n_needed: int,
 ) -> ClosedJaxpr:
     """From (needed operands, kept values, constants, tangents) to tangents of the results."""
     linear = parts.linear.jaxpr
@@ -237,7 +254,9 @@ def checkpoint(
     @wraps(fun, "Rematerialized form")
     def rematerialized(*args: Any, **kwargs: Any) -> Any:
         call = spec.call(args, kwargs)
-        body = known_body(fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call))
+        body = known_body(
+            fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call)
+        )
         params = RematParams(False, body.program, policy, prevent_cse)
         return body.out_tree.unflatten(bind(remat_p, *body.consts, *call.leaves, params=params))
 

@@ -35,17 +35,25 @@ class Name(Movement):
     def abstract_eval(self, avals: tuple[Any, ...], params: NameParams) -> Sequence[Any]:
         return avals
 
-    def explicit_sharding(self, avals: tuple[Any, ...], results: Sequence[Any], params: NameParams) -> Sequence[Any]:
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: NameParams
+    ) -> Sequence[Any]:
         return avals
 
     def undo(self, cotangent: Any, aval: Any, params: NameParams) -> Any:
         return cotangent
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NameParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NameParams
+    ) -> tuple[Any, Any]:
         return [bind1(self, *primals, params=params)], [tangents[0]]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: NameParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: NameParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         return [bind1(self, *operands, params=params)], dims
 
@@ -143,7 +151,11 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     """Keep results of matrix products without batch dimensions in memory `offload_dst`."""
 
     def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> Any:
-        return Offloadable(offload_src, offload_dst) if _is_dot_without_batch(primitive, params) else Recompute
+        return (
+            Offloadable(offload_src, offload_dst)
+            if _is_dot_without_batch(primitive, params)
+            else Recompute
+        )
 
     return policy
 

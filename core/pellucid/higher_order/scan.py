@@ -69,7 +69,9 @@ class Scan(Primitive[ScanParams]):
 
     # Derivatives ----------------------------------------------------------------------------------
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams
+    ) -> tuple[Any, Any]:
         nonzero = [type(t) is not Zero for t in tangents]
         program, consts, mask, carried = _jvp_body(params, nonzero)
         given = instantiated(tangents, params, carried)
@@ -88,7 +90,9 @@ class Scan(Primitive[ScanParams]):
         results = [*carry, *ys]
         return results, spread([*carry_tangents, *ys_tangents], mask, [type_of(x) for x in results])
 
-    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams) -> Any:
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams
+    ) -> Any:
         nonzero = tuple([type(t) is not Zero for t in tangents])
         parts = split_scan(params, nonzero)
         consts, carry, xs = params.split(primals)
@@ -101,7 +105,13 @@ class Scan(Primitive[ScanParams]):
         n = len(parts.mask)
         out: Sequence[Any] = ()
         if any(parts.mask):
-            known = {"const": constants, "hoisted": hoisted, "xs": xs, "result": results, "constant": parts.constants}
+            known = {
+                "const": constants,
+                "hoisted": hoisted,
+                "xs": xs,
+                "result": results,
+                "constant": parts.constants,
+            }
             fixed = [known[s.kind][s.index] for s in parts.fixed]
             per_step = [known[s.kind][s.index] for s in parts.per_step]
             t_consts, t_carry, t_xs = params.split(instantiated(tangents, params, parts.carried))
@@ -110,7 +120,9 @@ class Scan(Primitive[ScanParams]):
             linear = params._replace(
                 jaxpr=parts.linear, num_consts=len(fixed) + len(live[0]), num_carry=len(live[1])
             )
-            out = trace.stage_linear(self, (*fixed, *live[0], *live[1], *per_step, *live[2]), linear)
+            out = trace.stage_linear(
+                self, (*fixed, *live[0], *live[1], *per_step, *live[2]), linear
+            )
         return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
 
     def transpose(
@@ -127,7 +139,9 @@ class Scan(Primitive[ScanParams]):
         residual_xs = [x for x in xs if type(x) is not LinearOperand]
         sums = [zeros(x.aval) for x, m in zip(_linear(consts), body.consts_mask, strict=True) if m]
         n = params.num_carry
-        carry_cts = [instantiate(ct) for ct, m in zip(cotangents[:n], body.carry_mask, strict=True) if m]
+        carry_cts = [
+            instantiate(ct) for ct, m in zip(cotangents[:n], body.carry_mask, strict=True) if m
+        ]
         ys_cts = [ct for ct in cotangents[n:] if type(ct) is not Zero]
         found = bind(
             self, *body.consts, *residual_consts, *sums, *carry_cts, *ys_cts, *residual_xs,
@@ -138,17 +152,23 @@ class Scan(Primitive[ScanParams]):
         )  # fmt: skip
         given = iter(found)
         masks = iter([*body.consts_mask, *body.carry_mask, *body.xs_mask])
-        cts = [(next(given) if next(masks) else Zero(type_of(x))) if m else None for x, m in zip(operands, linear, strict=True)]
+        cts = [
+            (next(given) if next(masks) else Zero(type_of(x))) if m else None
+            for x, m in zip(operands, linear, strict=True)
+        ]
         return [ct if a else None for ct, a in zip(cts, asked, strict=True)]
 
     # Batches --------------------------------------------------------------------------------------
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ScanParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ScanParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         consts, carry, xs = params.split(operands)
         const_dims, carry_dims, xs_dims = params.split(dims)
-        xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in zip(xs, xs_dims, strict=True)]
         inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
         n = params.num_carry
         batched = [d is not None for d in carry_dims]
@@ -159,7 +179,11 @@ class Scan(Primitive[ScanParams]):
             if [d is not None for d in out_dims[:n]] == batched:
                 break
             batched = [d is not None for d in out_dims[:n]]
-        carry = [brought_to(axis, x, d, 0) if b else x for x, d, b in zip(carry, carry_dims, batched, strict=True)]
+        carry = [
+            brought_to(axis, x, d, 0) if b else x
+            for x, d, b in zip(carry, carry_dims, batched, strict=True)
+        ]
+        xs = [move_axis(x, 0, 1) if d == 0 else x for x, d in zip(xs, xs_dims, strict=True)]
         results = bind(
             self, *more, *consts, *carry, *xs,
             params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),
@@ -180,8 +204,13 @@ class Scan(Primitive[ScanParams]):
         def step(i: Any, carry: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             index = i
             if params.reverse:
-                index = ctx.op1("stablehlo.subtract", counter, [ctx.constant(dtype.type(length - 1)), i])
-            inputs = [element_at(ctx, x, a, index, unstacked(a)) for x, a in zip(xs, xs_avals, strict=True)]
+                index = ctx.op1(
+                    "stablehlo.subtract", counter, [ctx.constant(dtype.type(length - 1)), i]
+                )
+            inputs = [
+                element_at(ctx, x, a, index, unstacked(a))
+                for x, a in zip(xs, xs_avals, strict=True)
+            ]
             results = ctx.inline(jaxpr, (), [*consts, *carry, *inputs])
             written = [
                 with_element_at(ctx, y, a, index, x, unstacked(a))
@@ -230,7 +259,9 @@ class Scan(Primitive[ScanParams]):
         body, used_inputs, carried = _pruned_body(params, tuple(used))
         used_results = [*carried, *used[m:]]
         keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]
-        new_params = params._replace(jaxpr=body, num_consts=sum(used_inputs[:n]), num_carry=sum(carried))
+        new_params = params._replace(
+            jaxpr=body, num_consts=sum(used_inputs[:n]), num_carry=sum(carried)
+        )
         remaining = equation.replace(
             operands=keep(equation.operands, used_inputs), results=keep(equation.results, used_results),
             params=new_params,
@@ -248,7 +279,11 @@ def _linear(operands: Sequence[Any]) -> list[Any]:
 def instantiated(tangents: Sequence[Any], params: ScanParams, carried: Sequence[bool]) -> list[Any]:
     """`tangents` where those of the carry are arrays if the loop makes them so."""
     consts, carry, xs = params.split(tangents)
-    return [*consts, *(instantiate(t) if c else t for t, c in zip(carry, carried, strict=True)), *xs]
+    return [
+        *consts,
+        *(instantiate(t) if c else t for t, c in zip(carry, carried, strict=True)),
+        *xs,
+    ]
 
 
 # Forward mode -----------------------------------------------------------------------------------------
@@ -275,7 +310,9 @@ def _jvp_body(params: ScanParams, nonzero: Sequence[bool]) -> _JvpBody:
     sizes = [params.num_consts, n_carry, len(xs_nz)]
     tangent_sizes = [sum(consts_nz), sum(carry_nz), sum(xs_nz)]
     inputs = [*range(first), *interleaved(first, sizes, tangent_sizes)]
-    results = interleaved(0, [n_carry, n_ys], [sum(derived.mask[:n_carry]), sum(derived.mask[n_carry:])])
+    results = interleaved(
+        0, [n_carry, n_ys], [sum(derived.mask[:n_carry]), sum(derived.mask[n_carry:])]
+    )
     program = rearranged(derived.program, inputs, results)
     return _JvpBody(program, derived.consts, derived.mask, tuple(carry_nz))
 
@@ -341,7 +378,9 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
     invariant = _invariant_atoms(body, n_consts)
     hoisted: list[Any] = []
     per_step: list[Any] = []
-    places = [_place(parts, source, params, invariant, hoisted, per_step) for source in parts.sources]
+    places = [
+        _place(parts, source, params, invariant, hoisted, per_step) for source in parts.sources
+    ]
     results = [*body.outvars[: n_carry + n_ys], *per_step]
     primal, hoist = _with_hoisted(body, n_consts, results, hoisted)
     is_fixed = [p.kind in ("const", "hoisted", "constant") for p in places]
@@ -365,13 +404,20 @@ def _invariant_atoms(body: Jaxpr, n_consts: int) -> set[Any]:
     """The variables of `body` that depend on nothing but its first `n_consts` inputs."""
     invariant: set[Any] = set(body.invars[:n_consts])
     for equation in body.equations:
-        if not equation.effects and all(type(a) is Literal or a in invariant for a in equation.operands):
+        if not equation.effects and all(
+            type(a) is Literal or a in invariant for a in equation.operands
+        ):
             invariant.update(equation.results)
     return invariant
 
 
 def _place(
-    parts: LinearizedJaxpr, source: Any, params: ScanParams, invariant: set[Any], hoisted: list[Any], per_step: list[Any]
+    parts: LinearizedJaxpr,
+    source: Any,
+    params: ScanParams,
+    invariant: set[Any],
+    hoisted: list[Any],
+    per_step: list[Any],
 ) -> Place:
     """Where the residual from `source` is found; notes in the lists what must be hoisted or stacked for it."""
     if source.kind == "constant":
@@ -407,7 +453,9 @@ def _with_hoisted(
     """(the body with `results` and with `hoisted` as further constants, the program that computes these)."""
     consts, rest = body.invars[:n_consts], body.invars[n_consts:]
     pure = [e for e in body.equations if not e.effects]
-    hoist, _ = remove_dead_equations(Jaxpr((), consts, pure, hoisted, debug=body.debug), keep_inputs=True)
+    hoist, _ = remove_dead_equations(
+        Jaxpr((), consts, pure, hoisted, debug=body.debug), keep_inputs=True
+    )
     primal = with_known(body, hoisted, results)
     given = primal.invars[len(body.invars) :]
     return ClosedJaxpr(primal.replace(invars=[*consts, *given, *rest])), hoist
@@ -429,7 +477,9 @@ def _linear_operands(params: ScanParams, asked: Sequence[bool]) -> tuple[bool, .
             if any(a in reached for a in equation.operands if type(a) is not Literal):
                 reached.update(equation.results)
         out = jaxpr.outvars[:n_carry]
-        more = [m or (type(a) is not Literal and a in reached) for m, a in zip(carry, out, strict=True)]
+        more = [
+            m or (type(a) is not Literal and a in reached) for m, a in zip(carry, out, strict=True)
+        ]
         if more == carry:
             return (*consts, *carry, *xs)
         carry = more
@@ -450,13 +500,17 @@ class TransposedBody(NamedTuple):
     xs_mask: tuple[bool, ...]
 
 
-def transposed_body(params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]) -> TransposedBody:
+def transposed_body(
+    params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> TransposedBody:
     """The body of the reversed loop for operands that are `linear` and results with `nonzero` cotangents."""
     key = ("transposed body", linear, nonzero, params.num_consts, params.num_carry)
     return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, nonzero))
 
 
-def _transposed_body(params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]) -> TransposedBody:
+def _transposed_body(
+    params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> TransposedBody:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
@@ -470,9 +524,13 @@ def _transposed_body(params: ScanParams, linear: tuple[bool, ...], nonzero: tupl
         carry_mask = found
     consts_mask, xs_mask = derived.mask[:n_consts], derived.mask[n_consts + n_carry :]
     n_sums, n_cts, n_ys = sum(consts_mask), sum(carry_mask), sum(ys_mask)
-    residual_avals = [a for a, is_linear in zip(jaxpr.in_avals, linear, strict=True) if not is_linear]
+    residual_avals = [
+        a for a, is_linear in zip(jaxpr.in_avals, linear, strict=True) if not is_linear
+    ]
     n_residual_consts = params.num_consts - n_consts
-    ct_avals = [a.tangent() for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True) if nz]
+    ct_avals = [
+        a.tangent() for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True) if nz
+    ]
     sum_avals = list(derived.program.out_avals[:n_sums])
     n_derived = len(derived.consts)
 
@@ -482,7 +540,9 @@ def _transposed_body(params: ScanParams, linear: tuple[bool, ...], nonzero: tupl
         consts, residual_consts, sums, carry_cts, ys_cts = map(
             take, (n_derived, n_residual_consts, n_sums, n_cts, n_ys)
         )
-        found = replay(derived.program.jaxpr, (), *consts, *residual_consts, *parts, *carry_cts, *ys_cts)
+        found = replay(
+            derived.program.jaxpr, (), *consts, *residual_consts, *parts, *carry_cts, *ys_cts
+        )
         return [*map(add_tangents, sums, found[:n_sums]), *found[n_sums:]]
 
     avals = [
@@ -504,12 +564,16 @@ def _transposed_by_parts(
 
     def run(*given: Any) -> Any:
         values = iter(given)
-        return bind(scan, *(next(values) if m else x for x, m in zip(operands, linear, strict=True)), params=params), ()
+        return bind(
+            scan,
+            *(next(values) if m else x for x, m in zip(operands, linear, strict=True)),
+            params=params,
+        ), ()
 
     at_zero = [zeros(x.aval) for x in _linear(operands)]
     _, program, _ = linearize_flat(run, at_zero, [True] * len(at_zero))
     live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-    wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]
+    wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # pyright: ignore[reportArgumentType]
     found = iter(backward_pass(program.jaxpr, program.residuals, wanted, live))
     return [next(found) if m else None for m in linear]
 
@@ -517,7 +581,9 @@ def _transposed_by_parts(
 # Dead code --------------------------------------------------------------------------------------------
 
 
-def _pruned_body(params: ScanParams, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
+def _pruned_body(
+    params: ScanParams, used: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
     """(the body that the `used` results need, which operands it takes, which carries remain)."""
     jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
     key = ("pruned body", used, n, m)

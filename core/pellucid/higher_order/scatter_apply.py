@@ -67,7 +67,15 @@ class ScatterApply(Scatter):
             lambda elements: ([_applied(params.update_jaxpr, elements)], []), [there], [moved]
         )
         replaced = ScatterParams(*params[:4])
-        return [result], [bind1(scatter_p, tx, indices, zeros(aval) if type(slope) is Zero else slope, params=replaced)]
+        return [result], [
+            bind1(
+                scatter_p,
+                tx,
+                indices,
+                zeros(aval) if type(slope) is Zero else slope,
+                params=replaced,
+            )
+        ]
 
     def printed_name(self, equation: Any) -> str:
         return "scatter"
@@ -115,7 +123,9 @@ def scatter_apply(
     [0.0, -1.0, 2.0, -3.0]
     """
     if not callable(func):
-        raise ArgumentTypeError("scatter_apply takes a function of a scalar.", got=f"got {type(func).__name__}")
+        raise ArgumentTypeError(
+            "scatter_apply takes a function of a scalar.", got=f"got {type(func).__name__}"
+        )
     dtype = type_of(operand).dtype
     scalar = shaped_array((), dtype)
     jaxpr, consts = stage(lambda element, _: [func(element)], [scalar, scalar])

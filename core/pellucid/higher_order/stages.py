@@ -33,13 +33,23 @@ class ShapeDtypeStruct:
 
     __slots__ = ("aval", "sharding")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False, **unknown: Any) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        **unknown: Any,
+    ) -> None:
         for name in set(unknown) - {"vma", "is_ref", "manual_axis_type"}:
             raise ArgumentTypeError(f"ShapeDtypeStruct has no argument {name!r}.")
         if dtype is None:
             raise ArgumentValueError("ShapeDtypeStruct needs a dtype.")
         chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        self.aval: ShapedArray = shaped_array(tuple(operator.index(s) for s in shape), chosen, weak_type)
+        self.aval: ShapedArray = shaped_array(
+            tuple(operator.index(s) for s in shape), chosen, weak_type
+        )
         self.sharding = sharding
 
     @property
@@ -67,7 +77,12 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This struct with some fields changed."""
-        fields = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding, "weak_type": self.weak_type}
+        fields = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "sharding": self.sharding,
+            "weak_type": self.weak_type,
+        }
         return ShapeDtypeStruct(**(fields | changes))
 
     def __repr__(self) -> str:
@@ -77,7 +92,10 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and (self.aval, self.sharding) == (other.aval, other.sharding)
+        return isinstance(other, ShapeDtypeStruct) and (self.aval, self.sharding) == (
+            other.aval,
+            other.sharding,
+        )
 
     def __hash__(self) -> int:
         return hash((self.aval, self.sharding))
@@ -146,7 +164,9 @@ class Stage:
 
 def struct_of(aval: Any) -> ShapeDtypeStruct:
     """The ShapeDtypeStruct of an aval."""
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding
+    )
 
 
 class Traced(Stage):
@@ -164,9 +184,14 @@ class Traced(Stage):
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The program as StableHLO, for the platform of its arguments or the one named."""
         if lowering_platforms is not None and len(lowering_platforms) != 1:
-            raise ArgumentValueError("lower takes one platform at a time.", got=f"got {lowering_platforms}")
+            raise ArgumentValueError(
+                "lower takes one platform at a time.", got=f"got {lowering_platforms}"
+            )
         lowered = self._jitted.lower(self._program, self._leaves)
-        if lowering_platforms is not None and lowering_platforms[0] != lowered.request.placement.platform:
+        if (
+            lowering_platforms is not None
+            and lowering_platforms[0] != lowered.request.placement.platform
+        ):
             raise ArgumentValueError(
                 f"this program was traced for {lowered.request.placement.platform}.",
                 got=f"asked for {lowering_platforms[0]}", do="Use `export` to lower for another platform.",
@@ -189,7 +214,7 @@ class Lowered(Stage):
         """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
         if _dialect(dialect) == "hlo":
             return self.compiler_ir("hlo").as_hlo_text()
-        return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)
+        return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)  # pyright: ignore[reportReturnType]
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module itself: an MLIR module, which stays in memory, or an XLA computation for "hlo"."""
@@ -216,7 +241,9 @@ class Lowered(Stage):
 
 def _dialect(dialect: str | None) -> str:
     if dialect is not None and dialect not in _DIALECTS:
-        raise ArgumentValueError(f"there is no dialect {dialect!r}.", do=f"Use one of {', '.join(_DIALECTS)}.")
+        raise ArgumentValueError(
+            f"there is no dialect {dialect!r}.", do=f"Use one of {', '.join(_DIALECTS)}."
+        )
     return dialect or "stablehlo"
 
 
@@ -238,13 +265,20 @@ class Compiled(Stage):
             )
         wrong = [
             (path, a, b)
-            for path, a, b in zip(self._jitted.spec.debug_info(call).argument_names, expected.avals, call.avals, strict=True)
+            for path, a, b in zip(
+                self._jitted.spec.debug_info(call).argument_names,
+                expected.avals,
+                call.avals,
+                strict=True,
+            )
             if (a.shape, a.dtype) != (b.shape, b.dtype)
         ]
         if wrong:
             raise ArgumentTypeError(
                 f"`{self.fun_name}` was compiled for arguments of other types.",
-                got=[f"{path}: compiled for {a.text()}, got {b.text()}" for path, a, b in wrong[:5]],
+                got=[
+                    f"{path}: compiled for {a.text()}, got {b.text()}" for path, a, b in wrong[:5]
+                ],
                 do="Lower and compile it again for these arguments, or call the jitted function itself.",
             )
         return self.out_tree.unflatten(self._executable(call.leaves))
@@ -308,7 +342,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return tree.unflatten([struct_of(a) for a in avals])
 
 
-def _traced(spec: FunctionSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any, Any]:
+def _traced(
+    spec: FunctionSpec, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[ClosedJaxpr, Any, Any]:
     call = spec.call(args, kwargs)
     trees: list[Any] = []
 

@@ -60,13 +60,17 @@ class While(Primitive[WhileParams]):
 
     # Derivatives ----------------------------------------------------------------------------------
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
+    ) -> tuple[Any, Any]:
         loop = _DifferentiatedLoop(params, tangents)
         results = bind(self, *loop.operands(primals), params=loop.params)
         n = len(params.body_jaxpr.out_avals)
         return results[:n], spread(results[n:], loop.carried, [type_of(x) for x in results[:n]])
 
-    def linearize(self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams) -> Any:
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
+    ) -> Any:
         results = bind(self, *primals, params=params)
         loop = _DifferentiatedLoop(params, tangents)
         out: Sequence[Any] = ()
@@ -87,7 +91,11 @@ class While(Primitive[WhileParams]):
     # Batches --------------------------------------------------------------------------------------
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: WhileParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: WhileParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         cond_dims, body_dims, carry_dims = params.split(dims)
         cond_consts, body_consts, carry = params.split(operands)
@@ -102,7 +110,8 @@ class While(Primitive[WhileParams]):
                 break
             carry_batched = found
         carry = [
-            brought_to(axis, x, d, 0) if b else x for x, d, b in zip(carry, carry_dims, carry_batched, strict=True)
+            brought_to(axis, x, d, 0) if b else x
+            for x, d, b in zip(carry, carry_dims, carry_batched, strict=True)
         ]
         if ends_apart:
             cond_consts = [*condition.consts, *cond_consts]
@@ -137,7 +146,9 @@ class While(Primitive[WhileParams]):
             new = body(values[1:])
             return [condition(new), *new]
 
-        return lowered_while(ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0], step, effects)[1:]
+        return lowered_while(
+            ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0], step, effects
+        )[1:]
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         if not any(used) and not equation.effects:
@@ -147,7 +158,9 @@ class While(Primitive[WhileParams]):
         n, m = equation.params.cond_nconsts, equation.params.body_nconsts
         params = WhileParams(body, sum(used_inputs[n : n + m]), program, sum(used_inputs[:n]))
         remaining = equation.replace(
-            operands=keep(equation.operands, used_inputs), results=keep(equation.results, carried), params=params
+            operands=keep(equation.operands, used_inputs),
+            results=keep(equation.results, carried),
+            params=params,
         )
         return used_inputs, remaining
 
@@ -172,11 +185,16 @@ class _DifferentiatedLoop:
         self.tangents = params.split(tangents)
         self.consts = derived.consts
         n_consts, n_carry, first = params.body_nconsts, len(jaxpr.outvars), len(derived.consts)
-        inputs = [*range(first), *interleaved(first, [n_consts, n_carry], [sum(consts), sum(carry)])]
+        inputs = [
+            *range(first),
+            *interleaved(first, [n_consts, n_carry], [sum(consts), sum(carry)]),
+        ]
         body = rearranged(derived.program, inputs, range(n_carry + sum(carry)))
         tangent_avals = [a.tangent() for a, c in zip(jaxpr.out_avals, carry, strict=True) if c]
         condition = _with_more_inputs(params.cond_jaxpr, tuple(tangent_avals))
-        self.params = WhileParams(body, first + n_consts + sum(consts), condition, params.cond_nconsts)
+        self.params = WhileParams(
+            body, first + n_consts + sum(consts), condition, params.cond_nconsts
+        )
 
     def operands(self, primals: Sequence[Any]) -> tuple[Any, ...]:
         """Operands of the loop, with tangents that are carried as arrays."""
@@ -201,7 +219,9 @@ def _with_more_inputs(program: ClosedJaxpr, avals: tuple[Any, ...]) -> ClosedJax
     return found
 
 
-def _ending_apart(params: WhileParams, condition: Derived, body: Derived) -> tuple[Derived, Derived]:
+def _ending_apart(
+    params: WhileParams, condition: Derived, body: Derived
+) -> tuple[Derived, Derived]:
     """Condition and body of a loop over a batch whose elements end at different steps.
 
     It goes on while one of them does; elements that have ended keep their values. The body takes the constants of
@@ -213,15 +233,23 @@ def _ending_apart(params: WhileParams, condition: Derived, body: Derived) -> tup
             got=", ".join(map(repr, params.body_jaxpr.effects | params.cond_jaxpr.effects)),
         )
     jaxpr = body.program.jaxpr
-    test = remembered(jaxpr, ("any goes on", condition.program.jaxpr), lambda: _any_goes_on(condition))
-    step = remembered(jaxpr, ("step of those that go on", condition.program.jaxpr), lambda: _guarded_step(condition, body))
+    test = remembered(
+        jaxpr, ("any goes on", condition.program.jaxpr), lambda: _any_goes_on(condition)
+    )
+    step = remembered(
+        jaxpr,
+        ("step of those that go on", condition.program.jaxpr),
+        lambda: _guarded_step(condition, body),
+    )
     return test, step
 
 
 def _any_goes_on(condition: Derived) -> Derived:
     jaxpr = condition.program.jaxpr
     program, consts = stage_open(
-        lambda *values: [reduce_or(replay(jaxpr, (), *values)[0], (0,))], jaxpr.in_avals, jaxpr.debug
+        lambda *values: [reduce_or(replay(jaxpr, (), *values)[0], (0,))],
+        jaxpr.in_avals,
+        jaxpr.debug,
     )
     return Derived(program, consts, (None,))
 
@@ -267,8 +295,12 @@ def _pruned_loop(
             carried = more
         kept = [*tested[:n], *carried], [*needed[:m], *carried]
         programs = [
-            ClosedJaxpr(jaxpr.replace(invars=[v for v, k in zip(full.invars, keep, strict=True) if k]))
-            for jaxpr, full, keep in zip((pruned_condition, pruned), (condition, body), kept, strict=True)
+            ClosedJaxpr(
+                jaxpr.replace(invars=[v for v, k in zip(full.invars, keep, strict=True) if k])
+            )
+            for jaxpr, full, keep in zip(
+                (pruned_condition, pruned), (condition, body), kept, strict=True
+            )
         ]
         found = body.memo[key] = (*programs, [*tested[:n], *needed[:m], *carried], carried)
-    return found
+    return found  # pyright: ignore[reportReturnType]

@@ -34,6 +34,7 @@ class ProgramColumns:
         self._type_records: list[schema.TypeRecord] = []
         self._literals: dict[tuple[str, int], int] = {}
         self._scopes: dict[tuple[int, int], int] = {}
+        self._stacks: dict[int, int] = {}
         self._meshes: dict[Any, int] = {}
         self._mesh_records: list[schema.MeshRecord] = []
         self._shardings: dict[Any, int] = {}
@@ -54,11 +55,15 @@ class ProgramColumns:
             found = self._types[aval] = self._add_type(self._record_of(aval))
         return found
 
-    def array_type(self, text: str, dtype: str, shape: Sequence[int] | None, bits: int | None) -> int:
+    def array_type(
+        self, text: str, dtype: str, shape: Sequence[int] | None, bits: int | None
+    ) -> int:
         """The index of a type that another printer wrote as `text`; `bits` are those of an element."""
         found = self._types.get(text)
         if found is None:
-            n_bytes = None if bits is None or shape is None else math.ceil(math.prod(shape) * bits / 8)
+            n_bytes = (
+                None if bits is None or shape is None else math.ceil(math.prod(shape) * bits / 8)
+            )
             record = schema.TypeRecord(
                 text=text, dtype=dtype, shape=None if shape is None else list(shape), weak_type=False,
                 bytes=n_bytes, sharding=-1, memory_space=None,
@@ -73,7 +78,13 @@ class ProgramColumns:
     def _record_of(self, aval: AbstractValue) -> schema.TypeRecord:
         if not isinstance(aval, ShapedArray):
             return schema.TypeRecord(
-                text=aval.text(), dtype="", shape=None, weak_type=False, bytes=None, sharding=-1, memory_space=None
+                text=aval.text(),
+                dtype="",
+                shape=None,
+                weak_type=False,
+                bytes=None,
+                sharding=-1,
+                memory_space=None,
             )
         shape: list[int | str] = [d if isinstance(d, int) else str(d) for d in aval.shape]
         return schema.TypeRecord(
@@ -119,6 +130,15 @@ class ProgramColumns:
             index = self._scopes.setdefault((self.string(name), index), len(self._scopes))
         return index
 
+    def scope_of(self, stack: Any) -> int:
+        """The index of the scope of a name stack, which the program keeps alive; -1 for None."""
+        if stack is None:
+            return -1
+        found = self._stacks.get(id(stack))  # stacks are long to hash
+        if found is None:
+            found = self._stacks[id(stack)] = self.scope(stack.path())
+        return found
+
     def value(self, name: str, type_index: int, user_name: str = "") -> int:
         """The index of a new value."""
         values = self.values
@@ -133,7 +153,7 @@ class ProgramColumns:
 
     def equation(
         self,
-        id: int,  # noqa: A002
+        id: int,
         primitive: str,
         operands: Sequence[int],
         results: Sequence[int],
@@ -152,7 +172,7 @@ class ProgramColumns:
         """
         if id in self._ids:
             origins = (*origins, id)
-            id = self._highest_id + 1  # noqa: A001
+            id = self._highest_id + 1
         self._ids.add(id)
         self._highest_id = max(self._highest_id, id)
         string, columns = self.string, self.equations
@@ -187,7 +207,9 @@ class ProgramColumns:
     def equation_count(self) -> int:
         return len(self.equations.id)
 
-    def end_body(self, name: str, first: int, constants: list[int], inputs: list[int], outputs: list[int]) -> None:
+    def end_body(
+        self, name: str, first: int, constants: list[int], inputs: list[int], outputs: list[int]
+    ) -> None:
         """The equations from number `first` on are those of the next body."""
         self.bodies.append(
             schema.BodyRecord(
@@ -221,7 +243,8 @@ class ProgramColumns:
             sources=sources,
             spans=spans,
             scopes=schema.ScopeColumns(
-                name=[name for name, _ in self._scopes], parent=[parent for _, parent in self._scopes]
+                name=[name for name, _ in self._scopes],
+                parent=[parent for _, parent in self._scopes],
             ),
             values=self.values,
             literals=literals,

@@ -7,12 +7,17 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import make_jaxpr
-from pellucid.introspect.lineage import Made
-from pellucid.introspect.links import link, link_siblings, record_of
+from pellucid.higher_order.stages import Compiled, make_jaxpr
+from pellucid.introspect.lineage import Made, equations_by_id
+from pellucid.introspect.links import link, link_siblings
 from pellucid.introspect.program import jaxpr_record, name_of, program
-from pellucid.introspect.schema import DiffRecord, LadderRecord, LensRecord, LinkRecord, ProgramRecord
-from pellucid.introspect.stablehlo import equations_by_id
+from pellucid.introspect.schema import (
+    DiffRecord,
+    LadderRecord,
+    LensRecord,
+    LinkRecord,
+    ProgramRecord,
+)
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.ir.rules import BatchAxis
@@ -39,7 +44,11 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     return LensRecord(
         name=traced.fun_name,
         programs=[before, middle, after],
-        links=[link(before, middle, "lower"), link(middle, after, "compile"), link(before, after, "compile")],
+        links=[
+            link(before, middle, "lower"),
+            link(middle, after, "compile"),
+            link(before, after, "compile"),
+        ],
     )
 
 
@@ -65,7 +74,8 @@ def ladder(
     unknown = set(transformations) - set(TRANSFORMATIONS)
     if unknown:
         raise ArgumentValueError(
-            f"ladder knows no transformation {sorted(unknown)[0]!r}.", do=f"Use some of {', '.join(TRANSFORMATIONS)}."
+            f"ladder knows no transformation {min(unknown)!r}.",
+            do=f"Use some of {', '.join(TRANSFORMATIONS)}.",
         )
     closed = make_jaxpr(function)(*args)
     jaxpr = constants_as_inputs(closed.jaxpr)
@@ -82,7 +92,9 @@ def ladder(
         if len(programs) > 1:
             links.append(link_siblings(programs[-1], made, transformation))
         programs.append(made)
-    return LadderRecord(name=name, transformations=["", *transformations], programs=programs, links=links)
+    return LadderRecord(
+        name=name, transformations=["", *transformations], programs=programs, links=links
+    )
 
 
 def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:
@@ -107,18 +119,18 @@ def diff(before: Any, after: Any, *args: Any) -> DiffRecord:
     Equations that are the very same, or that one program's transformation took from the other, are matched;
     the viewer matches the others by what they do.
     """
-    first, second = (
-        x if isinstance(x, ProgramRecord) else program(x, *args, key=f"{side}") if callable(x) else program(x, key=side)
-        for side, x in (("before", before), ("after", after))
-    )
+    first, second = _side(before, "before", args), _side(after, "after", args)
     return DiffRecord(before=first, after=second, matches=_matches(first, second))
+
+
+def _side(x: Any, key: str, args: tuple[Any, ...]) -> ProgramRecord:
+    if isinstance(x, ProgramRecord):
+        return x
+    return program(x, *(args if callable(x) and not isinstance(x, Compiled) else ()), key=key)
 
 
 def _matches(first: ProgramRecord, second: ProgramRecord) -> LinkRecord | None:
     if first.dialect != "jaxpr" or second.dialect != "jaxpr":
         return None
-    both = set(first.equations.id) & set(second.equations.id)
-    known = record_of(first, second, "same", ((i, i) for i in both))
-    made = link(first, second, "same")
-    pairs = [*zip(known.source_ids, known.target_ids, strict=True), *zip(made.source_ids, made.target_ids, strict=True)]
-    return record_of(first, second, "same", pairs) if pairs else None
+    found = link(first, second, "same")
+    return found if found.source_ids else None

@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.events import CompilationFinished, Observer, PassFinished, TraceFinished, TraceStarted, observe
+from pellucid.base.events import (
+    CompilationFinished,
+    Observer,
+    PassFinished,
+    TraceFinished,
+    TraceStarted,
+    observe,
+)
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
 from pellucid.introspect.hlo import HloReading, read_hlo
 from pellucid.introspect.hlo_text import Computation, Instruction
+from pellucid.introspect.lineage import equation_ids
 from pellucid.introspect.op_costs import is_free
-from pellucid.introspect.stablehlo import equation_ids
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 
@@ -21,8 +28,20 @@ _COLLECTIVES = frozenset({
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
     "ragged-all-to-all",
 })  # fmt: skip
-_LIBRARY_OPCODES = frozenset({"dot", "convolution", "fft", "sort", "cholesky", "triangular-solve", "topk"})
-_LIBRARY_TARGETS = ("__onednn$", "__cublas$", "__cudnn$", "lapack_", "cusolver", "TopK", "Eigen", "ducc_", "__ynn$")
+_LIBRARY_OPCODES = frozenset(
+    {"dot", "convolution", "fft", "sort", "cholesky", "triangular-solve", "topk"}
+)
+_LIBRARY_TARGETS = (
+    "__onednn$",
+    "__cublas$",
+    "__cudnn$",
+    "lapack_",
+    "cusolver",
+    "TopK",
+    "Eigen",
+    "ducc_",
+    "__ynn$",
+)
 _RUNS_OTHERS = frozenset({"call", "while", "conditional"})
 
 
@@ -38,10 +57,12 @@ def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRe
     if isinstance(x, Compiled):
         return compiled_record(x, "memory", [], with_program=with_program)
     if not callable(x):
-        raise ArgumentTypeError("compiled takes a Compiled stage or a function.", got=f"got {type(x).__name__}")
+        raise ArgumentTypeError(
+            "compiled takes a Compiled stage or a function.", got=f"got {type(x).__name__}"
+        )
     with observe(_Phases()) as seen:
         stage = (x if hasattr(x, "jitted") else jit(x)).trace(*args).lower().compile()
-    return compiled_record(stage, seen.cache, seen.phases, with_program=with_program)
+    return compiled_record(stage, seen.cache, seen.phases, with_program=with_program)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class _Phases(Observer):
@@ -100,7 +121,9 @@ def _cost(analysis: dict[str, float]) -> schema.CompiledCostRecord:
         return None if value is None or value < 0 else value
 
     return schema.CompiledCostRecord(
-        flops=known("flops"), transcendentals=known("transcendentals"), bytes_accessed=known("bytes accessed")
+        flops=known("flops"),
+        transcendentals=known("transcendentals"),
+        bytes_accessed=known("bytes accessed"),
     )
 
 
@@ -167,5 +190,3 @@ def _equations(instruction: Instruction, called: list[Computation]) -> list[int]
         if ids:
             found[ids[-1]] = None
     return list(found)
-
-

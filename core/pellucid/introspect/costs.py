@@ -26,13 +26,20 @@ class Cost(NamedTuple):
     bytes: float | None
 
     def plus(self, other: Cost) -> Cost:
-        return Cost(*[None if a is None or b is None else a + b for a, b in zip(self, other, strict=True)])
+        return Cost(
+            *[None if a is None or b is None else a + b for a, b in zip(self, other, strict=True)]
+        )
 
     def times(self, factor: float) -> Cost:
         return Cost(*[None if a is None else a * factor for a in self])
 
     def maximum(self, other: Cost) -> Cost:
-        return Cost(*[None if a is None or b is None else max(a, b) for a, b in zip(self, other, strict=True)])
+        return Cost(
+            *[
+                None if a is None or b is None else max(a, b)
+                for a, b in zip(self, other, strict=True)
+            ]
+        )
 
 
 FREE = Cost(0, 0, 0)
@@ -182,6 +189,7 @@ _COUNTS: dict[str, Rule] = {
     "integer_pow": _integer_pow,
     "random_bits": _bits,
     "threefry2x32": _bits,
+    "random_gamma": _bits,
     "rng_bit_generator": _bits,
     "rng_uniform": _bits,
     "triangular_solve": _triangular_solve,
@@ -189,8 +197,12 @@ _COUNTS: dict[str, Rule] = {
     "cholesky": _matrix(lambda m, n: n**3 / 3),
     "cholesky_update": _matrix(lambda m, n: 4.0 * n**2),
     "lu": _matrix(lambda m, n: m * n**2 - n**3 / 3 if m >= n else n * m**2 - m**3 / 3),
-    "qr": _matrix(lambda m, n: 2 * m * n**2 - 2 * n**3 / 3 if m >= n else 2 * n * m**2 - 2 * m**3 / 3),
-    "geqrf": _matrix(lambda m, n: 2 * m * n**2 - 2 * n**3 / 3 if m >= n else 2 * n * m**2 - 2 * m**3 / 3),
+    "qr": _matrix(
+        lambda m, n: 2 * m * n**2 - 2 * n**3 / 3 if m >= n else 2 * n * m**2 - 2 * m**3 / 3
+    ),
+    "geqrf": _matrix(
+        lambda m, n: 2 * m * n**2 - 2 * n**3 / 3 if m >= n else 2 * n * m**2 - 2 * m**3 / 3
+    ),
     "householder_product": _matrix(lambda m, n: 2 * m * n**2 - 2 * n**3 / 3),
     "eigh": _matrix(lambda m, n: 9.0 * n**3),
     "eig": _matrix(lambda m, n: 25.0 * n**3),
@@ -206,7 +218,15 @@ _COUNTS: dict[str, Rule] = {
 }
 _COUNTS |= dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), _running)
 _COUNTS |= dict.fromkeys(
-    ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or", "reduce_xor"),
+    (
+        "reduce_sum",
+        "reduce_prod",
+        "reduce_max",
+        "reduce_min",
+        "reduce_and",
+        "reduce_or",
+        "reduce_xor",
+    ),
     each_operand_element,
 )
 _COUNTS |= dict.fromkeys(
@@ -226,10 +246,11 @@ _COUNTS |= dict.fromkeys(
 )  # fmt: skip
 _COUNTS |= dict.fromkeys(
     ("broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "rev", "slice", "dynamic_slice",
-     "dynamic_update_slice", "concatenate", "stack", "split", "unstack", "tile", "pad", "gather", "scatter", "iota",
+     "dynamic_update_slice", "concatenate", "stack", "split", "unstack", "tile", "pad", "gather", "scatter", "iota", "iota_2x32_shape",
      "copy", "copy_p", "device_put", "sharding_constraint", "bitcast_convert_type", "stop_gradient",
      "optimization_barrier", "create_token", "after_all", "random_wrap", "random_unwrap", "broadcast", "full",
      "empty", "real", "imag", "complex", "reshard", "mesh_cast", "layout_constraint", "pvary", "axis_index", "platform_index",
+     "iota_2x32_shape", "get", "swap", "new_ref", "freeze", "empty_ref", "free_ref",
      "name", "tie_in", "with_memory_space_constraint", "to_memory_space"),
     no_operations,
 )  # fmt: skip
@@ -239,13 +260,25 @@ _COUNTS |= dict.fromkeys(
      "convert_element_type", "reduce_precision", "is_finite", "nextafter", "shift_left", "shift_right_logical",
      "shift_right_arithmetic", "population_count", "clz", "conj", "add_any", "add_jaxvals", "copysign", "mulhi",
      "random_seed", "random_fold_in", "random_split", "random_clone", "psum", "psum2", "psum_invariant", "pmax",
-     "pmin", "reduce_scatter"),
+     "pmin", "reduce_scatter", "addupdate"),
     each_element,
 )  # fmt: skip
 _COUNTS |= dict.fromkeys(
-    ("all_gather", "all_to_all", "ppermute", "pbroadcast", "all_gather_invariant"), no_operations
+    (
+        "all_gather",
+        "all_to_all",
+        "ppermute",
+        "pbroadcast",
+        "all_gather_invariant",
+        "ragged_all_to_all",
+        "psend",
+        "precv",
+        "all_gather_reduced",
+        "vary_unreduced",
+        "pcast",
+    ),
+    no_operations,
 )
-
 
 
 def has_count(primitive: str) -> bool:
@@ -308,7 +341,9 @@ class CostModel:
         if not _is_static((*operands, *results)):
             return UNKNOWN
         rule = _COUNTS.get(equation.primitive.name)
-        flops, transcendentals = (None, None) if rule is None else rule(operands, results, equation.params)
+        flops, transcendentals = (
+            (None, None) if rule is None else rule(operands, results, equation.params)
+        )
         return Cost(flops, transcendentals, _bytes(equation, operands, results))
 
     def _of_bodies(self, equation: Equation, bodies: Sequence[Body]) -> Cost:
@@ -364,7 +399,9 @@ _UNKNOWN_TRIPS = frozenset({"while", "cond", "sort", "custom_linear_solve", *_CO
 def bodies_of(equation: Equation) -> list[Body]:
     """The programs among the params of `equation`."""
     params = equation.params
-    if equation.primitive.remember_types or not subjaxprs(params):  # types are not remembered of what holds programs
+    if equation.primitive.remember_types or not subjaxprs(
+        params
+    ):  # types are not remembered of what holds programs
         return []
     name = equation.primitive.name
     trips = None if name in _UNKNOWN_TRIPS else params.length if name == "scan" else 1
@@ -389,7 +426,9 @@ def cost_columns(rows: Sequence[Cost]) -> list[schema.CostColumn]:
     """Costs of equations as columns."""
     units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
     return [
-        schema.CostColumn(name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows])
+        schema.CostColumn(
+            name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows]
+        )
         for i, (name, unit) in enumerate(units)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,9 +10,9 @@ from typing import Any, NamedTuple
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.hlo_text import Computation, Instruction, parse
-from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, op_cost
+from pellucid.introspect.lineage import equation_ids, equations_by_id
+from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, bits_of, op_cost
 from pellucid.introspect.spans import Spans
-from pellucid.introspect.stablehlo import bits_of, equation_ids, equations_by_id
 from pellucid.ir.jaxpr import Equation
 from pellucid.xla import hlo as xla_hlo
 
@@ -65,23 +66,19 @@ def shapes_of(type_text: str) -> list[Shape]:
     ]
 
 
-def instruction_cost_counts(instruction: Instruction, operands: Sequence[Shape]) -> tuple[float, float]:
+def instruction_cost_counts(
+    instruction: Instruction, operands: Sequence[Shape]
+) -> tuple[float, float]:
     """How many products one element of the result sums, and how many elements are in a window."""
     attributes = dict(instruction.attributes)
     if instruction.opcode == "dot":
-        axes = [int(d) for d in attributes.get("lhs_contracting_dims", "{}")[1:-1].split(",") if d]
-        summed = 1
-        for d in axes:
-            summed *= operands[0].dims[d]
-        return summed, 1
+        axes = re.findall(r"\d+", attributes.get("lhs_contracting_dims", ""))
+        return math.prod(operands[0].dims[int(d)] for d in axes), 1
     if instruction.opcode == "convolution":
         kernel = attributes["dim_labels"].split("->")[0].split("_")[1]
         return operands[1].size / max(1, operands[1].dims[kernel.index("o")]), 1
     window = re.search(r"size=([\dx]+)", attributes.get("window", ""))
-    elements = 1
-    for d in window.group(1).split("x") if window else ():
-        elements *= int(d)
-    return 1, elements
+    return 1, math.prod(map(int, window.group(1).split("x"))) if window else 1
 
 
 class _HloWriter:
@@ -95,7 +92,6 @@ class _HloWriter:
         self.bodies: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self.types: dict[str, int] = {}
-        self.scopes: dict[int, int] = {}
 
     def write(
         self, computations: list[Computation], text: str | None, *, source_lines: bool
@@ -149,7 +145,7 @@ class _HloWriter:
             [values[instruction.name]],
             instruction.attributes,
             [(self.bodies[name], role, trips) for role, name in instruction.called],
-            self.scope(equation),
+            -1 if equation is None else columns.scope_of(equation.scope),
             self.spans.span(equation.source) if equation is not None else -1,
             origins=[ids[-1]] if ids else (),
         )
@@ -170,16 +166,10 @@ class _HloWriter:
                 found = self.columns.array_type(text, "", None, None)
             else:
                 [shape] = shapes_of(text)
-                found = self.columns.array_type(text, array.group(1), shape.dims, bits_of(array.group(1)))
+                found = self.columns.array_type(
+                    text, array.group(1), shape.dims, bits_of(array.group(1))
+                )
             self.types[text] = found
-        return found
-
-    def scope(self, equation: Equation | None) -> int:
-        if equation is None or equation.scope is None:
-            return -1
-        found = self.scopes.get(id(equation.scope))
-        if found is None:
-            found = self.scopes[id(equation.scope)] = self.columns.scope(equation.scope.path())
         return found
 
     def listing(self, text: str) -> schema.ListingRecord:

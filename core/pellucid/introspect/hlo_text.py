@@ -111,7 +111,11 @@ def _attributes(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]
             continue
         if name in _CALLING and "%" in value:
             names = _NAME.findall(value)
-            roles = [name] if len(names) == 1 and not value.startswith("{") else [f"{name}[{i}]" for i in range(len(names))]
+            roles = (
+                [name]
+                if len(names) == 1 and not value.startswith("{")
+                else [f"{name}[{i}]" for i in range(len(names))]
+            )
             called += zip(roles, names, strict=True)
         elif name == "metadata":
             match = _PATH.search(value)

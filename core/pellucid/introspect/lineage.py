@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-from pellucid.ir.jaxpr import Equation
+from pellucid.introspect.costs import bodies_of
+from pellucid.ir.jaxpr import Equation, Jaxpr
+
+_EQUATION_ID = re.compile(r"#e(\d+)")
 
 _COPY = "replay"
 """What the lineage of an equation says that was made by running a program again."""
@@ -49,3 +53,22 @@ def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[E
         elif origin.lineage is not None:
             waiting += origin.lineage.origins
     return list(found.values())
+
+
+def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
+    """All equations of a program and of those within it."""
+    found: dict[int, Equation] = {}
+    programs, seen = [jaxpr], {jaxpr}
+    for program in programs:  # grows meanwhile
+        for equation in program.equations:
+            found[equation.id] = equation
+            for body in bodies_of(equation):
+                if body.jaxpr not in seen:
+                    seen.add(body.jaxpr)
+                    programs.append(body.jaxpr)
+    return found
+
+
+def equation_ids(path: str) -> list[int]:
+    """The equations on a path of names, such as `jit(f)/scan#e6/add#e4`, outermost first."""
+    return [int(found) for found in _EQUATION_ID.findall(path)]

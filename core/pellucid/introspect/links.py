@@ -16,7 +16,9 @@ def link(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRec
     programs were made from a third one, and of what came of one equation the same operations go together, or all
     with all where none are the same.
     """
-    pairs = _made_from(source, target) if source.dialect == "jaxpr" else _made_together(source, target)
+    pairs = (
+        _made_from(source, target) if source.dialect == "jaxpr" else _made_together(source, target)
+    )
     return record_of(source, target, relation, pairs)
 
 

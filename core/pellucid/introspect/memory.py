@@ -35,7 +35,9 @@ def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
     live = _distinct(described_live_arrays(), {*owners, *holders})
     arrays = [_array_record(each, owners, holders) for each in live]
     devices = [d for client in platforms.started_clients() for d in client.local_devices()]
-    return schema.MemoryRecord(devices=[_device_record(memory_of(d, live)) for d in devices], arrays=arrays)
+    return schema.MemoryRecord(
+        devices=[_device_record(memory_of(d, live)) for d in devices], arrays=arrays
+    )
 
 
 def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
@@ -101,7 +103,9 @@ def _holders(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
     for place, traceback in _tracebacks():
         while traceback is not None:
             frame = traceback.tb_frame
-            for name, value in frame.f_locals.items() if source.is_user_file(frame.f_code.co_filename) else ():
+            for name, value in (
+                frame.f_locals.items() if source.is_user_file(frame.f_code.co_filename) else ()
+            ):
                 if value is not namespace:
                     _find(f"{place}: {name} in {frame.f_code.co_name}", value, found)
             traceback = traceback.tb_next
@@ -122,7 +126,9 @@ def _find(name: str, value: Any, found: dict[int, list[str]]) -> None:
     elif not isinstance(value, (str, bytes, int, float, type)) and not callable(value):
         try:
             leaves, _ = flatten_with_path(value)
-        except Exception:  # a container that is no tree, or one of the user's whose flattening fails
+        except (
+            Exception
+        ):  # a container that is no tree, or one of the user's whose flattening fails
             return
         for path, leaf in leaves:
             if type(leaf) is ArrayImpl and path:

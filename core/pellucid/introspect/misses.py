@@ -40,7 +40,9 @@ def miss_record(miss: Miss) -> schema.MissRecord:
         cell=None if frame is None else source.cell_name(frame.file),
         entry_count=miss.entry_count,
         seconds=miss.trace_seconds + miss.compile_seconds,
-        phases=[schema.PhaseRecord(name=name, seconds=seconds) for name, seconds in steps if seconds],
+        phases=[
+            schema.PhaseRecord(name=name, seconds=seconds) for name, seconds in steps if seconds
+        ],
         causes=[_cause(reason) for reason in miss.reasons],
     )
 

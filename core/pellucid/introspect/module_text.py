@@ -39,7 +39,9 @@ def printed_module(text: str, module: Any) -> Printed:
     for function in module.body.operations:
         if function.operation.name == "func.func":
             header = next(lines)
-            _read_block(function.operation.regions[0].blocks[0], _TYPED.findall(header.text), lines, printed)
+            _read_block(
+                function.operation.regions[0].blocks[0], _TYPED.findall(header.text), lines, printed
+            )
         else:
             next(lines)
     return printed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -26,6 +27,20 @@ class Shape(NamedTuple):
         return math.ceil(self.size * self.bits / 8)
 
 
+def bits_of(dtype: str) -> int | None:
+    """Bits of an element, from the name of its type: the first number in it."""
+    complex_part = re.match(r"complex<(.*)>", dtype)
+    if complex_part:
+        bits = bits_of(complex_part.group(1))
+        return None if bits is None else 2 * bits
+    if dtype == "pred":
+        return 8
+    digits = re.search(r"\d+", dtype)
+    if digits is None:
+        return None
+    return 8 if dtype == "i1" else int(digits.group())
+
+
 _TRANSCENDENTAL = frozenset({
     "atan2", "cbrt", "cosine", "erf", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic",
     "power", "rsqrt", "sine", "sqrt", "tan", "tanh", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh",
@@ -47,16 +62,12 @@ _MOVING = frozenset({
     "dynamic-slice", "dynamic-update-slice", "gather", "imag", "iota", "pad", "real", "reshape", "reverse", "slice",
     "transpose", "all-gather", "all-to-all", "collective-permute", "collective-broadcast",
 })  # fmt: skip
-_NAMES = {
-    "dot_general": "dot", "cosine": "cosine", "exponential_minus_one": "exponential-minus-one",
-    "log_plus_one": "log-plus-one",
-}  # fmt: skip
 
 
 def opcode_of(operation: str) -> str:
     """The HLO opcode for an operation of StableHLO or CHLO, `stablehlo.dot_general` for `dot`."""
     name = operation.partition(".")[2] or operation
-    return _NAMES.get(name, name.replace("_", "-"))
+    return "dot" if name == "dot_general" else name.replace("_", "-")
 
 
 def is_free(opcode: str) -> bool:
@@ -65,7 +76,11 @@ def is_free(opcode: str) -> bool:
 
 
 def op_cost(
-    opcode: str, operands: Sequence[Shape], results: Sequence[Shape], summed: float = 1.0, window: float = 1.0
+    opcode: str,
+    operands: Sequence[Shape],
+    results: Sequence[Shape],
+    summed: float = 1.0,
+    window: float = 1.0,
 ) -> Cost:
     """Cost of one operation.
 
@@ -132,7 +147,9 @@ class OpCosts:
         next_use = 0
         for count in equations.body_counts:
             uses = slice(next_use, next_use + count)
-            self._uses.append(list(zip(equations.bodies[uses], equations.body_trips[uses], strict=True)))
+            self._uses.append(
+                list(zip(equations.bodies[uses], equations.body_trips[uses], strict=True))
+            )
             next_use += count
         return cost_columns([self._row(i) for i in range(len(self._rows))])
 

@@ -9,7 +9,6 @@ from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.costs import Cost, CostModel, bodies_of, cost_columns
-
 from pellucid.introspect.hlo import hlo_program
 from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
@@ -93,7 +92,6 @@ class _JaxprWriter:
         self.bodies: dict[Jaxpr, int] = {}
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
-        self.scopes: dict[int, int] = {}
         self.cost_rows: list[Cost] = []
         self.equation_index: dict[Equation, int] = {}
 
@@ -140,7 +138,9 @@ class _JaxprWriter:
 
     def bind(self, var: Var, user_name: str = "") -> int:
         name = "_" if type(var) is DropVar else self.names.get(var, "_")
-        index = self.values[var] = self.columns.value(name, self.columns.aval_type(var.aval), user_name)
+        index = self.values[var] = self.columns.value(
+            name, self.columns.aval_type(var.aval), user_name
+        )
         return index
 
     def atom(self, atom: Atom) -> int:
@@ -163,21 +163,13 @@ class _JaxprWriter:
             results,
             shown_params(equation),
             [(self.bodies[b.jaxpr], b.role, b.trips) for b in bodies],
-            self.scope(equation.scope),
+            self.columns.scope_of(equation.scope),
             span,
             ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
             transformation_of(equation) or (self.made.by if equation.lineage is not None else ""),
             [e.id for e in origins_of(equation, self.made.base)],
         )
         self.cost_rows.append(self.costs.equation(equation))
-
-    def scope(self, stack: Any) -> int:
-        if stack is None:
-            return -1
-        found = self.scopes.get(id(stack))  # stacks are long; the program keeps them alive
-        if found is None:
-            found = self.scopes[id(stack)] = self.columns.scope(stack.path())
-        return found
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
         """The user's names for results of equations.
@@ -217,7 +209,11 @@ class _JaxprWriter:
         rows: list[int] = []
         for equation in shown.line_equations:
             # A program that is only shown, because a param implies it, belongs to the equation that shows it.
-            row = -1 if equation is None else self.equation_index.get(equation, rows[-1] if rows else -1)
+            row = (
+                -1
+                if equation is None
+                else self.equation_index.get(equation, rows[-1] if rows else -1)
+            )
             rows.append(row)
         return schema.ListingRecord(text=shown.text, line_equations=rows)
 

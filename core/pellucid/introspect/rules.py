@@ -7,14 +7,24 @@ import pkgutil
 
 from pellucid.ir.primitive import rule_matrix
 
-_PACKAGES = ("primitives", "higher_order", "refs", "parallel", "callbacks", "ffi", "linalg", "random", "kernels")
+_PACKAGES = (
+    "primitives",
+    "higher_order",
+    "refs",
+    "parallel",
+    "callbacks",
+    "ffi",
+    "linalg",
+    "random",
+    "kernels",
+)
 """Packages whose modules define primitives; those that do not exist yet define none."""
 
 
 def load_all_primitives() -> None:
     """Import every module that defines primitives."""
     for name in _PACKAGES:
-        if importlib.util.find_spec(f"pellucid.{name}") is None:
+        if importlib.util.find_spec(f"pellucid.{name}") is None:  # pyright: ignore[reportAttributeAccessIssue]
             continue
         package = importlib.import_module(f"pellucid.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

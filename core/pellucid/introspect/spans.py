@@ -65,9 +65,22 @@ class Spans:
         line, column = max(frame.line, 0), max(frame.column, 0)
         end_line, end_column = max(frame.end_line, line), max(frame.end_column, 0)
         in_lambda = frame.function.endswith("<lambda>")
-        variable = "" if in_lambda else self._statements[file].variable((line, column, end_line, end_column))
+        variable = (
+            ""
+            if in_lambda
+            else self._statements[file].variable((line, column, end_line, end_column))
+        )
         self._columns.append(
-            (file, line, end_line, column, end_column, self._string(frame.function), self._string(variable), caller)
+            (
+                file,
+                line,
+                end_line,
+                column,
+                end_column,
+                self._string(frame.function),
+                self._string(variable),
+                caller,
+            )
         )
         return len(self._columns) - 1
 
@@ -88,7 +101,9 @@ class Spans:
             elif isinstance(fate, Assigned):
                 if item is None:
                     return Naming(span, fate.names)
-                return Naming(span, (fate.names[item],)) if 0 <= item < len(fate.names) > 1 else None
+                return (
+                    Naming(span, (fate.names[item],)) if 0 <= item < len(fate.names) > 1 else None
+                )
             else:
                 return None
         return None
@@ -96,7 +111,16 @@ class Spans:
     def columns(self) -> schema.SpanColumns:
         """The spans as columns."""
         columns = list(map(list, zip(*self._columns, strict=True))) or [[] for _ in range(8)]
-        names = ("source", "line", "end_line", "column", "end_column", "function", "variable", "caller")
+        names = (
+            "source",
+            "line",
+            "end_line",
+            "column",
+            "end_column",
+            "function",
+            "variable",
+            "caller",
+        )
         return schema.SpanColumns(**dict(zip(names, columns, strict=True)))
 
     def sources(self, *, with_lines: bool) -> list[schema.SourceRecord]:
@@ -107,7 +131,8 @@ class Spans:
             first[file] = min(first[file], line)
             last[file] = max(last[file], end_line)
         return [
-            source_record(path, (first[i], last[i]) if with_lines else None) for path, i in self._files.items()
+            source_record(path, (first[i], last[i]) if with_lines else None)
+            for path, i in self._files.items()
         ]
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.costs import bodies_of
+from pellucid.introspect.lineage import equation_ids, equations_by_id
 from pellucid.introspect.module_text import printed_module
-from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, op_cost, opcode_of
+from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, bits_of, op_cost, opcode_of
 from pellucid.introspect.spans import Spans
-from pellucid.ir.jaxpr import Equation, Jaxpr
+from pellucid.ir.jaxpr import Equation
 
 _REGION_ROLES = {
     "stablehlo.while": ("cond", "body"),
@@ -28,7 +28,6 @@ _RUN_BODIES: dict[str, RunBodies] = {
     "sdy.manual_computation": "all",
 }
 _ENDS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
-_EQUATION_ID = re.compile(r"#e(\d+)")
 
 
 def stablehlo_program(
@@ -39,25 +38,6 @@ def stablehlo_program(
     columns = ProgramColumns(key or f"{name}:stablehlo", name, "stablehlo")
     writer = _ModuleWriter(columns, equations_by_id(lowered._lowered.jaxpr))
     return writer.write(lowered.compiler_ir(), listing=listing, source_lines=source_lines)
-
-
-def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
-    """All equations of a program and of those within it."""
-    found: dict[int, Equation] = {}
-    programs, seen = [jaxpr], {jaxpr}
-    for program in programs:  # grows meanwhile
-        for equation in program.equations:
-            found[equation.id] = equation
-            for body in bodies_of(equation):
-                if body.jaxpr not in seen:
-                    seen.add(body.jaxpr)
-                    programs.append(body.jaxpr)
-    return found
-
-
-def equation_ids(path: str) -> list[int]:
-    """The equations on a path of names, such as `jit(f)/scan#e6/add#e4`, outermost first."""
-    return [int(found) for found in _EQUATION_ID.findall(path)]
 
 
 class _Block(NamedTuple):
@@ -82,7 +62,6 @@ class _ModuleWriter:
         self.functions: dict[str, int] = {}
         self.costs = OpCosts(columns)
         self.types: dict[Any, tuple[int, Shape]] = {}
-        self.scopes: dict[int, int] = {}
         self.rows: dict[Any, int] = {}
 
     def write(self, module: Any, *, listing: bool, source_lines: bool) -> schema.ProgramRecord:
@@ -120,7 +99,9 @@ class _ModuleWriter:
 
     def bind(self, value: Any) -> int:
         type_index, shape = self.type(value.type)
-        index = self.values[value] = self.columns.value(self.printed.names.get(value, "_"), type_index)
+        index = self.values[value] = self.columns.value(
+            self.printed.names.get(value, "_"), type_index
+        )
         self.shapes[index] = shape
         return index
 
@@ -177,7 +158,9 @@ class _ModuleWriter:
             results,
             params,
             bodies,
-            self.scope(equation, path),
+            columns.scope(path.split("/")[1:-1])
+            if equation is None
+            else columns.scope_of(equation.scope),
             self.spans.span(equation.source) if equation is not None else -1,
             "",
             "",
@@ -188,19 +171,10 @@ class _ModuleWriter:
             self.costs.add_running(_RUN_BODIES[name])
         else:
             summed, window = _counts(name, operation, shapes)
-            found = op_cost(opcode_of(name), shapes, [self.shape(r) for r in results], summed, window)
+            found = op_cost(
+                opcode_of(name), shapes, [self.shape(r) for r in results], summed, window
+            )
             self.costs.add(found)
-
-    def scope(self, equation: Equation | None, path: str) -> int:
-        if equation is None:
-            return self.columns.scope(path.split("/")[1:-1])
-        stack = equation.scope
-        if stack is None:
-            return -1
-        found = self.scopes.get(id(stack))
-        if found is None:
-            found = self.scopes[id(stack)] = self.columns.scope(stack.path())
-        return found
 
     def listing(self, text: str) -> schema.ListingRecord:
         lines = [-1] * (text.count("\n") + 1)
@@ -221,20 +195,6 @@ def _parsed_type(text: str) -> tuple[list[int] | None, str, int | None]:
         return None, "", None
     dims = [int(d) for d in match.group(1).split("x")[:-1]]
     return dims, match.group(2), bits_of(match.group(2))
-
-
-def bits_of(dtype: str) -> int | None:
-    """Bits of an element, from the name of its type: the first number in it."""
-    complex_part = re.match(r"complex<(.*)>", dtype)
-    if complex_part:
-        bits = bits_of(complex_part.group(1))
-        return None if bits is None else 2 * bits
-    if dtype == "pred":
-        return 8
-    digits = re.search(r"\d+", dtype)
-    if digits is None:
-        return None
-    return 8 if dtype == "i1" else int(digits.group())
 
 
 def _location_path(location: Any) -> str:

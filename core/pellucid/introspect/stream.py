@@ -13,7 +13,9 @@ from pellucid.introspect.misses import miss_record
 from pellucid.introspect.schema import EventRecord
 
 Sink = Callable[[EventRecord], None]
-Kind = Literal["trace", "pass", "lookup", "compilation", "execution", "transfer", "callback", "leak"]
+Kind = Literal[
+    "trace", "pass", "lookup", "compilation", "execution", "transfer", "callback", "leak"
+]
 
 
 @contextlib.contextmanager
@@ -53,9 +55,20 @@ class _Recorder(events.Observer):
         self.hits = hits
 
     def emit(self, kind: Kind, event: events.Event, name: str, **more: Any) -> None:
-        fields = {"seconds": getattr(event, "seconds", None), "bytes": None, "cache": None, "miss": None}
+        fields = {
+            "seconds": getattr(event, "seconds", None),
+            "bytes": None,
+            "cache": None,
+            "miss": None,
+        }
         self.sink(
-            EventRecord(event=kind, name=name, time_us=event.time_ns // 1000, thread=event.thread, **(fields | more))
+            EventRecord(
+                event=kind,
+                name=name,
+                time_us=event.time_ns // 1000,
+                thread=event.thread,
+                **(fields | more),
+            )
         )
 
     def trace_finished(self, event: events.TraceFinished, /) -> None:
@@ -82,7 +95,9 @@ class _Recorder(events.Observer):
         self.emit("transfer", event, event.direction, bytes=event.n_bytes)
 
     def callback_ran(self, event: events.CallbackRan, /) -> None:
-        self.emit("callback", event, getattr(event.function, "__name__", type(event.function).__name__))
+        self.emit(
+            "callback", event, getattr(event.function, "__name__", type(event.function).__name__)
+        )
 
     def tracer_leaked(self, event: events.TracerLeaked, /) -> None:
         self.emit("leak", event, event.tracer.aval.text())

@@ -77,7 +77,7 @@ class ShapedArray(AbstractValue):
             for i, axes in enumerate(self.sharding.spec):
                 if axes is not None:
                     names = axes if isinstance(axes, tuple) else (axes,)
-                    dims[i] += "@" + ("(" + ",".join(names) + ")" if len(names) > 1 else names[0])
+                    dims[i] += "@" + ("(" + ",".join(names) + ")" if len(names) > 1 else names[0])  # pyright: ignore[reportGeneralTypeIssues]
         varying = "{V:" + ",".join(sorted(self.varying)) + "}" if self.varying else ""
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
         return f"{dtypes.short_name(self.dtype)}{space}[{','.join(dims)}]{varying}"

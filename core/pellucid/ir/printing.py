@@ -90,7 +90,9 @@ class Listing(NamedTuple):
 def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
     """The text of a program, the equation of each of its lines and the names of its variables."""
     program = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
-    printer = _Printer(Names(), source_info=False, name_stack=False, equation_ids=False, shapes=True)
+    printer = _Printer(
+        Names(), source_info=False, name_stack=False, equation_ids=False, shapes=True
+    )
     shared = printer.declare_shared(program)
     marks: list[tuple[int, Equation | None]] = []
     shown = layout(concat(*shared, printer.jaxpr(program)), width, marks)
@@ -160,7 +162,7 @@ class _Printer:
         used.update(a for a in jaxpr.outvars if type(a) is not Literal)
         equations = [self.equation(e, used) for e in jaxpr.equations]
         results = self.tuple([self.atom(a) for a in jaxpr.outvars])
-        body = Nest(4, concat(Break(), join(Break(), equations)))
+        body = Nest(4, concat(Break(), join(Break("; "), equations)))
         return Group(concat(head, body, Nest(2, concat(Break(), f"in {results} }}"))))
 
     def dropped(self, var: Var) -> str:
@@ -193,14 +195,12 @@ class _Printer:
         params = self.params(shown) if shown else Text("")
         operands = "".join(f" {self.atom(a)}" for a in equation.operands) or " "
         head = f"{results} = {name}" if equation.results else name
-        return concat(
-            Mark(equation), head, params, operands, self.comment(equation), Mark(None)
-        )
+        return concat(Mark(equation), head, params, operands, self.comment(equation), Mark(None))
 
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
         for operand, var in zip(equation.operands, inner.invars, strict=True):
             if type(operand) is not Literal:
-                self.names[operand]
+                self.names[operand]  # pyright: ignore[reportArgumentType]
                 self.names.suggest(var, operand)
         for result, atom in zip(equation.results, inner.outvars, strict=True):
             self.names.suggest(atom, result)

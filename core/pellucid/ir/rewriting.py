@@ -88,9 +88,17 @@ def with_known(jaxpr: Jaxpr, known: Sequence[Var], results: Sequence[Atom]) -> J
     def read(atom: Atom) -> Atom:
         return atom if type(atom) is Literal else given.get(atom, atom)
 
-    equations = [e.replace(operands=[read(a) for a in e.operands]) for e in jaxpr.equations] if known else jaxpr.equations
+    equations = (
+        [e.replace(operands=[read(a) for a in e.operands]) for e in jaxpr.equations]
+        if known
+        else jaxpr.equations
+    )
     program = Jaxpr(
-        jaxpr.constvars, [*jaxpr.invars, *given.values()], equations, [read(a) for a in results], debug=jaxpr.debug
+        jaxpr.constvars,
+        [*jaxpr.invars, *given.values()],
+        equations,
+        [read(a) for a in results],
+        debug=jaxpr.debug,
     )
     return remove_dead_equations(program, keep_inputs=True)[0]
 

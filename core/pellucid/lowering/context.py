@@ -167,9 +167,13 @@ class LoweringContext:
         """A dense attribute; extension dtypes travel as bytes of their width."""
         element = self.element_type(array.dtype)
         if array.dtype.kind == "V" or array.dtype.type.__module__ == "ml_dtypes":
-            bytes_ = np.ascontiguousarray(array).view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
+            bytes_ = np.ascontiguousarray(array).view(
+                np.uint8 if array.dtype.itemsize == 1 else np.uint16
+            )
             return ir.DenseElementsAttr.get(bytes_, type=element, shape=array.shape)
-        return ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=array.shape)
+        return ir.DenseElementsAttr.get(
+            np.ascontiguousarray(array), type=element, shape=array.shape
+        )
 
     def full(self, aval: ShapedArray, value: Any) -> ir.Value:
         """An array of type `aval` filled with `value`."""
@@ -182,7 +186,9 @@ class LoweringContext:
 
     def broadcast(self, x: ir.Value, dims: Sequence[int], result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
-        return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)})
+        return self.op1(
+            "stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)}
+        )
 
     def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: tuple[int, ...]) -> ir.Value:
         """`x` of type `aval` repeated to `shape`: a scalar, or an array whose dimensions of size 1 stretch."""
@@ -199,7 +205,13 @@ class LoweringContext:
         return self.op1("stablehlo.convert", result, [x])
 
     def compare(
-        self, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArray, *, total_order: bool = False
+        self,
+        x: ir.Value,
+        y: ir.Value,
+        direction: str,
+        aval: ShapedArray,
+        *,
+        total_order: bool = False,
     ) -> ir.Value:
         """Elementwise comparison of two values of type `aval`; direction EQ, NE, LT, LE, GT, GE.
 
@@ -222,10 +234,16 @@ class LoweringContext:
         """`x` with permuted axes."""
         return self.op1("stablehlo.transpose", result, [x], {"permutation": self.ints(permutation)})
 
-    def reduce(self, x: ir.Value, initial: ir.Value, axes: Sequence[int], op: str, result: Any) -> ir.Value:
+    def reduce(
+        self, x: ir.Value, initial: ir.Value, axes: Sequence[int], op: str, result: Any
+    ) -> ir.Value:
         """`x` reduced along `axes` by the StableHLO operation `op`, beginning with the scalar `initial`."""
         reduction = self.op(
-            "stablehlo.reduce", [self.type(result)], [x, initial], {"dimensions": self.ints(axes)}, regions=1
+            "stablehlo.reduce",
+            [self.type(result)],
+            [x, initial],
+            {"dimensions": self.ints(axes)},
+            regions=1,
         )
         self.scalar_body(reduction.regions[0], op, result.dtype)
         return reduction.result
@@ -251,7 +269,11 @@ class LoweringContext:
             self.op("stablehlo.return", [], [result])
 
     def jaxpr_body(
-        self, region: ir.Region, jaxpr: Any, consts: Sequence[ir.Value] = (), extra_avals: Sequence[Any] = ()
+        self,
+        region: ir.Region,
+        jaxpr: Any,
+        consts: Sequence[ir.Value] = (),
+        extra_avals: Sequence[Any] = (),
     ) -> None:
         """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results.
 
@@ -264,11 +286,15 @@ class LoweringContext:
 
     # Programs ---------------------------------------------------------------------------------
 
-    def inline(self, jaxpr: Any, consts: Sequence[ir.Value], operands: Sequence[ir.Value]) -> list[ir.Value]:
+    def inline(
+        self, jaxpr: Any, consts: Sequence[ir.Value], operands: Sequence[ir.Value]
+    ) -> list[ir.Value]:
         """Lower the equations of `jaxpr` here; the values of its results."""
         return self.module_lowering.lower_equations(jaxpr, consts, operands)
 
-    def call(self, jaxpr: Any, name: str, operands: Sequence[ir.Value], **more: Any) -> list[ir.Value]:
+    def call(
+        self, jaxpr: Any, name: str, operands: Sequence[ir.Value], **more: Any
+    ) -> list[ir.Value]:
         """Call `jaxpr` as a function of the module, lowered once however often it is called."""
         return self.module_lowering.lower_call(jaxpr, name, operands, **more)
 
@@ -281,4 +307,3 @@ class LoweringContext:
     ) -> list[ir.Value]:
         """Lower by tracing `function(*operands, *params)`, a definition by other primitives."""
         return self.module_lowering.lower_python(function, operands, params)
-

@@ -27,7 +27,10 @@ def while_loop(
     n = len(effects)
     all_avals = [*(abstract_token for _ in effects), *avals]
     loop = ctx.op(
-        "stablehlo.while", ctx.types(all_avals), [*(ctx.tokens[e] for e in effects), *initial], regions=2
+        "stablehlo.while",
+        ctx.types(all_avals),
+        [*(ctx.tokens[e] for e in effects), *initial],
+        regions=2,
     )
     outer = ctx.tokens
     block = ctx.block(loop.regions[0], all_avals)
@@ -83,11 +86,15 @@ def element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, element: Any
     return ctx.reshape(taken, part)
 
 
-def with_element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, value: Any, element: Any) -> Any:
+def with_element_at(
+    ctx: LoweringContext, x: Any, aval: Any, index: Any, value: Any, element: Any
+) -> Any:
     """`x` with `x[index] = value`."""
     full, part = physical(aval), physical(element)
     window = ctx.reshape(value, shaped_array((1, *part.shape), part.dtype))
-    return ctx.op1("stablehlo.dynamic_update_slice", full, [x, window, *_starts(ctx, index, full.ndim)])
+    return ctx.op1(
+        "stablehlo.dynamic_update_slice", full, [x, window, *_starts(ctx, index, full.ndim)]
+    )
 
 
 def _starts(ctx: LoweringContext, index: Any, ndim: int) -> list[Any]:

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import source
-from pellucid.ir.avals import abstract_token, shaped_array
+from pellucid.ir.avals import abstract_token
 from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.lowering.context import LoweringContext
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
-from pellucid.tracing.values import type_of
 from pellucid.xla.mlir import ir, location_cache, new_context
 
 _FRAME_LIMIT = 12
@@ -124,11 +123,17 @@ class ModuleLowering:
             self._place(attributes, options.result_shardings, options.result_layouts, i, aval)
             results.append(attributes)
         if any(arguments):
-            function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in arguments])
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+                [ir.DictAttr.get(a) for a in arguments]
+            )
         if any(results):
-            function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in results])
+            function.attributes["res_attrs"] = ir.ArrayAttr.get(
+                [ir.DictAttr.get(a) for a in results]
+            )
 
-    def _place(self, attributes: dict[str, Any], shardings: Any, layouts: Any, i: int, aval: Any) -> None:
+    def _place(
+        self, attributes: dict[str, Any], shardings: Any, layouts: Any, i: int, aval: Any
+    ) -> None:
         if shardings and shardings[i] is not None and self.ctx.sharding_attributes is not None:
             attributes["sdy.sharding"] = self.ctx.sharding_attributes.attribute(shardings[i], aval)
         if shardings and getattr(shardings[i], "memory_kind", None) not in (None, "device"):
@@ -136,7 +141,9 @@ class ModuleLowering:
         if layouts and layouts[i] is not None:
             attributes["mhlo.layout_mode"] = self.ctx.string(layouts[i])
 
-    def lower_function(self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False) -> Any:
+    def lower_function(
+        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False
+    ) -> Any:
         """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`."""
         ctx = self.ctx
         avals_in = [*(abstract_token for _ in effects), *jaxpr.in_avals]
@@ -157,7 +164,9 @@ class ModuleLowering:
         ctx.tokens = outer_tokens
         return function
 
-    def lower_call(self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None) -> list[ir.Value]:
+    def lower_call(
+        self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None
+    ) -> list[ir.Value]:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
         ctx = self.ctx
         effects = ordered(jaxpr.effects)
@@ -194,7 +203,9 @@ class ModuleLowering:
         self.names[name] = count + 1
         return name if count == 0 and name != "main" else f"{name}_{count}"
 
-    def lower_python(self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any) -> list[ir.Value]:
+    def lower_python(
+        self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any
+    ) -> list[ir.Value]:
         """Lower a definition by other primitives, traced once for (function, params, types)."""
         ctx = self.ctx
         key = (function, params, ctx.avals_in)
@@ -229,7 +240,7 @@ class ModuleLowering:
 
     def literal(self, literal: Literal) -> ir.Value:
         """A constant for a literal."""
-        return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))
+        return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
 
     def location(self, equation: Any) -> ir.Location:
         """A location that carries the equation's id, scope and source into the compiled program.
@@ -264,5 +275,3 @@ def _listed(results: Any) -> list[Any]:
 def ordered(effects: Any) -> tuple[Effect, ...]:
     """The ordered effects among `effects`, in a fixed order."""
     return tuple(sorted((e for e in effects if e.ordered), key=repr)) if effects else ()
-
-

@@ -196,7 +196,7 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
         )  # fmt: skip
     try:
         sizes = (
-            (operator.index(shape),)
+            (operator.index(shape),)  # pyright: ignore[reportArgumentType]
             if np.ndim(shape) == 0
             else tuple(operator.index(s) for s in shape)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -74,10 +75,12 @@ def parse(subscripts: str, shapes: Sequence[Shape]) -> Notation:
     used = set(text)
     unused = (letter for letter in map(opt_einsum.get_symbol, range(10**6)) if letter not in used)
     ellipsis = "".join(next(unused) for _ in range(max(counts, default=0)))
-    inputs = tuple([
-        term.replace("...", ellipsis[len(ellipsis) - count :])
-        for term, count in zip(terms, counts, strict=True)
-    ])
+    inputs = tuple(
+        [
+            term.replace("...", ellipsis[len(ellipsis) - count :])
+            for term, count in zip(terms, counts, strict=True)
+        ]
+    )
     if arrow:
         output = right.replace("...", ellipsis)
     else:
@@ -106,7 +109,9 @@ def _check(notation: Notation, shapes: Sequence[Shape], subscripts: str) -> None
             sizes[letter] = size if known == 1 else known
     for letter in notation.output:
         if letter not in sizes:
-            raise ArgumentValueError(f"einsum: no operand has the result's letter {letter!r}.", got=got)
+            raise ArgumentValueError(
+                f"einsum: no operand has the result's letter {letter!r}.", got=got
+            )
     if len(set(notation.output)) != len(notation.output):
         raise ArgumentValueError("einsum: the result has a letter twice.", got=got)
 
@@ -124,7 +129,9 @@ def _in_text(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
                 got=f"got {type(labels).__name__}",
             )
         return "".join(
-            "..." if label is Ellipsis else letters.setdefault(label, opt_einsum.get_symbol(len(letters)))
+            "..."
+            if label is Ellipsis
+            else letters.setdefault(label, opt_einsum.get_symbol(len(letters)))
             for label in labels
         )
 
@@ -135,7 +142,11 @@ def _in_text(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
 
 def _given(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
     """Subscripts and operands from either form of arguments."""
-    return (subscripts, list(operands)) if isinstance(subscripts, str) else _in_text(subscripts, operands)
+    return (
+        (subscripts, list(operands))
+        if isinstance(subscripts, str)
+        else _in_text(subscripts, operands)
+    )
 
 
 # Order of contractions ----------------------------------------------------------------------------
@@ -171,7 +182,7 @@ def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequenc
     path, _ = opt_einsum.contract_path(
         notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
     )
-    return path
+    return path  # pyright: ignore[reportReturnType]
 
 
 def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ...]:
@@ -192,7 +203,9 @@ def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ..
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> tuple[Notation, tuple[Step, ...]]:
+def _plan(
+    subscripts: str, shapes: tuple[Shape, ...], optimize: Any
+) -> tuple[Notation, tuple[Step, ...]]:
     notation = parse(subscripts, shapes)
     return notation, steps(notation, _path(notation, shapes, optimize))
 
@@ -231,7 +244,9 @@ def _einsum(
     return convert(result, type_of(result), dtype, weak_type)  # type: ignore[arg-type]
 
 
-def _contracted(chosen: Any, step: Step, multiply: Callable[..., Any], preferred: Any) -> tuple[Any, str]:
+def _contracted(
+    chosen: Any, step: Step, multiply: Callable[..., Any], preferred: Any
+) -> tuple[Any, str]:
     """The product of two operands, and its letters."""
     (lhs, left), (rhs, right) = chosen
     lhs, left = _without_stretched(lhs, left, rhs, right)
@@ -243,7 +258,8 @@ def _contracted(chosen: Any, step: Step, multiply: Callable[..., Any], preferred
     batch = [c for c in step.result if c in left and c in right]
     summed = [c for c in step.summed if c in left and c in right]
     (left_summed, right_summed), (left_batch, right_batch) = (
-        [tuple([letters.index(c) for c in names]) for letters in (left, right)] for names in (summed, batch)
+        [tuple([letters.index(c) for c in names]) for letters in (left, right)]
+        for names in (summed, batch)
     )
     left_rest = [c for c in left if c not in summed and c not in batch]
     right_rest = [c for c in right if c not in summed and c not in batch]
@@ -295,7 +311,7 @@ def _on_diagonal(shape: Shape, axes: Sequence[int]) -> Any:
     """Whether the indices along `axes`, which have one size, are equal."""
     square = tuple([shape[a] for a in axes])
     indices = [broadcasted_iota(np.uint32, square, i) for i in range(len(axes))]
-    pairs = [eq(a, b) for a, b in zip(indices, indices[1:], strict=False)]
+    pairs = [eq(a, b) for a, b in itertools.pairwise(indices)]
     return broadcast_in_dim(functools.reduce(bitwise_and, pairs), shape, axes)
 
 
@@ -323,23 +339,36 @@ def einsum(
     Array([3., 3.], dtype=float32)
     """
     if out is not None:
-        raise UnsupportedError("jnp.einsum can't write into `out`: arrays don't change.", do="Use the result.")
+        raise UnsupportedError(
+            "jnp.einsum can't write into `out`: arrays don't change.", do="Use the result."
+        )
     if out_sharding is not None:
-        raise UnsupportedError("jnp.einsum doesn't place its result.", do="Place it after the call.")
+        raise UnsupportedError(
+            "jnp.einsum doesn't place its result.", do="Place it after the call."
+        )
     text, given = _given(subscripts, operands)
     shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(given)])
     notation, plan = _plan(text, shapes, _hashable(optimize))
     if any(len(step.taken) > 2 for step in plan):
         raise UnsupportedError(
-            "einsum contracts two operands at a time.", got=f"optimize: {optimize!r}", do="Name pairs only."
+            "einsum contracts two operands at a time.",
+            got=f"optimize: {optimize!r}",
+            do="Name pairs only.",
         )
     precision = tuple(precision) if isinstance(precision, list) else precision
     return _einsum(
-        given, notation, plan, precision, preferred_dtype(preferred_element_type, "einsum"), _dot_general
+        given,
+        notation,
+        plan,
+        precision,
+        preferred_dtype(preferred_element_type, "einsum"),
+        _dot_general,
     )
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[Any], Any]:
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+) -> tuple[list[Any], Any]:
     """The pairs in which `einsum` contracts its operands, and opt_einsum's report on their cost.
 
     >>> einsum_path("ij,jk,kl->il", np.ones((2, 9)), np.ones((9, 9)), np.ones((9, 1)))[0]
@@ -348,7 +377,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     text, given = _given(subscripts, operands)
     shapes = tuple([aval_of("einsum_path", x, i).shape for i, x in enumerate(given)])
     notation = parse(text, shapes)
-    return opt_einsum.contract_path(
+    return opt_einsum.contract_path(  # pyright: ignore[reportReturnType]
         notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
     )
 

@@ -383,6 +383,8 @@ def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
         return dtype.type(min(max(index, limits.min), limits.max))
     if isinstance(index, np.ndarray):
         wide = index.astype(np.int64)
-        return np.clip(np.where((wide < 0) & wrap, wide + size, wide), limits.min, limits.max).astype(dtype)
+        return np.clip(
+            np.where((wide < 0) & wrap, wide + size, wide), limits.min, limits.max
+        ).astype(dtype)
     index = wrapped(index, size) if wrap else index
     return index if type_of(index).dtype == dtype else convert_element_type(index, dtype)

@@ -296,8 +296,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 @numpy_function(static=("axis", "dtype"))
 def _stack(arrays: list[Any], axis: int, dtype: Any) -> Any:
-    parts = [broadcasting.expand_dims(p, (axis,)) for p in promote_dtypes("stack", *arrays)]
-    joined = concatenation.concatenate(parts, axis) if len(parts) > 1 else parts[0]
+    joined = concatenation.stack(promote_dtypes("stack", *arrays), axis)
     return joined if dtype is None else joined.astype(dtype)
 
 

@@ -61,11 +61,15 @@ def _present(a: Any) -> Any:
 # Sums and products --------------------------------------------------------------------------------
 
 
-def _accumulated(name: str, kind: Kind, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _accumulated(
+    name: str, kind: Kind, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
     own = aval_of(name, a).dtype
     result = dtype or promoted(own)
     computed = wide(result) if dtype is None else result
-    total = reduced(name, kind, _without_nan(name, a, kind.identity), axis, computed, keepdims, initial, where)
+    total = reduced(
+        name, kind, _without_nan(name, a, kind.identity), axis, computed, keepdims, initial, where
+    )
     return convert(total, type_of(total), result)  # type: ignore[arg-type]
 
 
@@ -89,7 +93,9 @@ def nansum(
     Array(1., dtype=float32)
     """
     refuse_out("nansum", out)
-    return _nansum(a, static_axis(axis), static_dtype("nansum", dtype), bool(keepdims), initial, where)
+    return _nansum(
+        a, static_axis(axis), static_dtype("nansum", dtype), bool(keepdims), initial, where
+    )
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
@@ -112,20 +118,28 @@ def nanprod(
     Array(2., dtype=float32)
     """
     refuse_out("nanprod", out)
-    return _nanprod(a, static_axis(axis), static_dtype("nanprod", dtype), bool(keepdims), initial, where)
+    return _nanprod(
+        a, static_axis(axis), static_dtype("nanprod", dtype), bool(keepdims), initial, where
+    )
 
 
 # Extrema and their positions ----------------------------------------------------------------------
 
 
-def _extreme(name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+def _extreme(
+    name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
     """An extreme element that is not NaN; NaN if all are and there is no `initial`."""
-    found = extreme(name, kind, _without_nan(name, a, kind.identity), axis, keepdims, initial, where)
+    found = extreme(
+        name, kind, _without_nan(name, a, kind.identity), axis, keepdims, initial, where
+    )
     aval: Any = type_of(found)
     if initial is not None or not _has_nan(aval):
         return found
     none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
-    return logical.select(none, broadcast_in_dim(np.asarray(np.nan, aval.dtype)[()], aval.shape, ()), found)
+    return logical.select(
+        none, broadcast_in_dim(np.asarray(np.nan, aval.dtype)[()], aval.shape, ()), found
+    )
 
 
 @numpy_function(static=("axis", "keepdims"))
@@ -190,7 +204,9 @@ def _nanargmax(a: Any, axis: int | None, keepdims: bool) -> Any:
     return _position("nanargmax", lax_argmax, MAX, a, axis, keepdims)
 
 
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
     """Index of the first greatest element of `a` along `axis` that is not NaN; -1 if all are.
 
     >>> nanargmax(np.array([1.0, np.nan, 3.0]))
@@ -205,7 +221,9 @@ def _nanargmin(a: Any, axis: int | None, keepdims: bool) -> Any:
     return _position("nanargmin", lax_argmin, MIN, a, axis, keepdims)
 
 
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
     """Index of the first least element of `a` along `axis` that is not NaN; -1 if all are.
 
     >>> nanargmin(np.array([4.0, np.nan, 3.0]))
@@ -225,7 +243,9 @@ def _mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: An
     result = dtype or aval.dtype
     computed = wide(result) if dtype is None else result
     count = reduced(name, SUM, _present(a), axis, computed, keepdims, where=where)
-    total = reduced(name, SUM, _without_nan(name, a, SUM.identity), axis, computed, keepdims, where=where)
+    total = reduced(
+        name, SUM, _without_nan(name, a, SUM.identity), axis, computed, keepdims, where=where
+    )
     average = arithmetic.div(total, count)
     return convert(average, type_of(average), result)  # type: ignore[arg-type]
 
@@ -294,7 +314,9 @@ def nanvar(
     Array(1., dtype=float32)
     """
     refuse_out("nanvar", out)
-    return _nanvar(a, ddof, mean, static_axis(axis), static_dtype("nanvar", dtype), bool(keepdims), where)
+    return _nanvar(
+        a, ddof, mean, static_axis(axis), static_dtype("nanvar", dtype), bool(keepdims), where
+    )
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
@@ -318,7 +340,9 @@ def nanstd(
     Array(1., dtype=float32)
     """
     refuse_out("nanstd", out)
-    return _nanstd(a, ddof, mean, static_axis(axis), static_dtype("nanstd", dtype), bool(keepdims), where)
+    return _nanstd(
+        a, ddof, mean, static_axis(axis), static_dtype("nanstd", dtype), bool(keepdims), where
+    )
 
 
 # Cumulative ---------------------------------------------------------------------------------------

@@ -219,6 +219,6 @@ def install() -> None:
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
         setattr(ArrayImpl, f"__{name}__", function)
     for cls in (Tracer, ArrayImpl):
-        cls.__pow__ = _power
+        cls.__pow__ = _power  # pyright: ignore[reportAttributeAccessIssue]
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)

@@ -26,14 +26,18 @@ Axes = tuple[int, ...]
 
 def _static(name: str, precision: Any, preferred: Any) -> tuple[Any, Any]:
     """`precision` and `preferred_element_type` as compiled calls remember them."""
-    return tuple(precision) if isinstance(precision, list) else precision, preferred_dtype(preferred, name)
+    return tuple(precision) if isinstance(precision, list) else precision, preferred_dtype(
+        preferred, name
+    )
 
 
 def _avals(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     return aval_of(name, a), aval_of(name, b, 1)
 
 
-def _product(name: str, a: Any, b: Any, dims: Any, precision: Any, preferred: Any, sharding: Any = None) -> Any:
+def _product(
+    name: str, a: Any, b: Any, dims: Any, precision: Any, preferred: Any, sharding: Any = None
+) -> Any:
     """`dot_general` with the dtype that NumPy gives the product of `a` and `b`; raises for sizes that don't fit."""
     first, second = _avals(name, a, b)
     ((left, right), _) = dims
@@ -41,7 +45,10 @@ def _product(name: str, a: Any, b: Any, dims: Any, precision: Any, preferred: An
         if first.shape[i] != second.shape[j]:
             raise ShapeError(
                 f"jnp.{name} needs contracted dimensions of one size, got {first.shape[i]} and {second.shape[j]}.",
-                got=[f"argument 0: {first.text()}, dimension {i}", f"argument 1: {second.text()}, dimension {j}"],
+                got=[
+                    f"argument 0: {first.text()}, dimension {i}",
+                    f"argument 1: {second.text()}, dimension {j}",
+                ],
                 do="Transpose or reshape one of them.",
             )
     dtype, weak_type = preferred, False
@@ -66,7 +73,12 @@ def _dot(a: Any, b: Any, precision: Any, preferred: Any, sharding: Any) -> Any:
 
 
 def dot(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Sum of products over the last axis of `a` and the second-to-last (or only) axis of `b`.
 
@@ -98,7 +110,9 @@ def _inner(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
     first, second = _avals("inner", a, b)
     if first.ndim == 0 or second.ndim == 0:
         a, b = promote_dtypes("inner", a, b)
-        product = arithmetic.mul(a, b) if type_of(a).dtype != np.bool_ else logical.bitwise_and(a, b)  # type: ignore[attr-defined]
+        product = (
+            arithmetic.mul(a, b) if type_of(a).dtype != np.bool_ else logical.bitwise_and(a, b)
+        )  # type: ignore[attr-defined]
         return product if preferred is None else convert(product, type_of(product), preferred)  # type: ignore[arg-type]
     dims = (((first.ndim - 1,), (second.ndim - 1,)), ((), ()))
     return _product("inner", a, b, dims, precision, preferred)
@@ -148,7 +162,9 @@ def tensordot(
             raise ShapeError("jnp.tensordot needs axes of both operands.", got=got)
         left, right = (_listed_axes(x, v.ndim) for x, v in zip(axes, (first, second), strict=True))
         if len(left) != len(right):
-            raise ShapeError("jnp.tensordot needs as many axes of one operand as of the other.", got=got)
+            raise ShapeError(
+                "jnp.tensordot needs as many axes of one operand as of the other.", got=got
+            )
     static = _static("tensordot", precision, preferred_element_type)
     return _tensordot(a, b, left, right, *static, out_sharding)
 
@@ -222,7 +238,12 @@ def _named(x: Any, leading: Axes, n_leading: int) -> tuple[Any, list[Any]]:
 
 
 def matmul(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Matrix product; leading dimensions are batches and are broadcast, vectors are rows or columns.
 
@@ -232,7 +253,9 @@ def matmul(
     Array([1., 2.], dtype=float32)
     """
     if out_sharding is not None:
-        raise UnsupportedError("jnp.matmul doesn't place its result.", do="Use `jnp.dot` or place it after the call.")
+        raise UnsupportedError(
+            "jnp.matmul doesn't place its result.", do="Use `jnp.dot` or place it after the call."
+        )
     return _matmul(a, b, *_static("matmul", precision, preferred_element_type))
 
 
@@ -251,7 +274,13 @@ def _core_axis(name: str, aval: Any, axis: int) -> int:
 
 
 def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
 ) -> Any:
     """Inner products along `axis`, the first conjugated; the other axes are broadcast.
 
@@ -303,7 +332,8 @@ def _times(a: Any, b: Any) -> Any:
 def _outer(a: Any, b: Any) -> Any:
     a, b = promote_dtypes("outer", a, b)
     column, row = (
-        expand_dims(reshape(x, (type_of(x).size,)), (new,)) for x, new in ((a, 1), (b, 0))  # type: ignore[attr-defined]
+        expand_dims(reshape(x, (type_of(x).size,)), (new,))
+        for x, new in ((a, 1), (b, 0))  # type: ignore[attr-defined]
     )
     return _times(column, row)
 
@@ -315,7 +345,9 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     (2, 3)
     """
     if out is not None:
-        raise UnsupportedError("jnp.outer can't write into `out`: arrays don't change.", do="Use the result.")
+        raise UnsupportedError(
+            "jnp.outer can't write into `out`: arrays don't change.", do="Use the result."
+        )
     return _outer(a, b)
 
 
@@ -327,7 +359,9 @@ def _kron(a: Any, b: Any) -> Any:
     a = expand_dims(a, range(ndim - first.ndim))
     b = expand_dims(b, range(ndim - second.ndim))
     shape = [m * n for m, n in zip(type_of(a).shape, type_of(b).shape, strict=True)]  # type: ignore[attr-defined]
-    return reshape(_times(expand_dims(a, range(1, 2 * ndim, 2)), expand_dims(b, range(0, 2 * ndim, 2))), shape)
+    return reshape(
+        _times(expand_dims(a, range(1, 2 * ndim, 2)), expand_dims(b, range(0, 2 * ndim, 2))), shape
+    )
 
 
 def kron(a: Any, b: Any) -> Any:

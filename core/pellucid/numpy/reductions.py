@@ -60,7 +60,9 @@ def static_dtype(name: str, dtype: Any) -> Any:
 def refuse_out(name: str, out: Any) -> None:
     """Raise UnsupportedError if there is an array to write into: arrays don't change."""
     if out is not None:
-        raise UnsupportedError(f"jnp.{name} can't write into `out`: arrays don't change.", do="Use the result.")
+        raise UnsupportedError(
+            f"jnp.{name} can't write into `out`: arrays don't change.", do="Use the result."
+        )
 
 
 def wide(dtype: Any) -> Any:
@@ -75,7 +77,9 @@ def masked(name: str, a: Any, where: Any, neutral: Any) -> Any:
     mask, aval = aval_of(name, where), type_of(a)
     if mask.dtype != _BOOL:
         raise ArgumentValueError(
-            f"jnp.{name} needs bools as `where`.", got=f"where: {mask.text()}", do="Compare with something."
+            f"jnp.{name} needs bools as `where`.",
+            got=f"where: {mask.text()}",
+            do="Compare with something.",
         )
     shape = broadcast_shapes(mask.shape, aval.shape)  # type: ignore[attr-defined]
     where = where if mask.ndim == 0 else broadcast_to(where, shape)
@@ -100,7 +104,14 @@ _OF_BOOLS = {SUM: OR, PROD: AND}
 
 
 def reduced(
-    name: str, kind: Kind, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None
+    name: str,
+    kind: Kind,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any = None,
+    where: Any = None,
 ) -> Any:
     """`a`, converted to `dtype`, reduced along `axis`. Results are never weakly typed."""
     aval = aval_of(name, a)
@@ -112,7 +123,9 @@ def reduced(
     if initial is not None:
         start = aval_of(name, initial)
         if start.ndim:
-            raise ArgumentValueError(f"jnp.{name} needs a scalar as `initial`.", got=f"initial: {start.text()}")
+            raise ArgumentValueError(
+                f"jnp.{name} needs a scalar as `initial`.", got=f"initial: {start.text()}"
+            )
         result = kind.combine(convert(initial, start, dtype), result)
     return expand_dims(result, axes) if keepdims else result
 
@@ -126,11 +139,23 @@ def promoted(dtype: Any) -> Any:
         return dtype
     unsigned = dtype.name.startswith("uint")
     default = dtypes.default_uint_dtype() if unsigned else dtypes.default_int_dtype()
-    return default if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) or dtype == _BOOL else dtype
+    return (
+        default
+        if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) or dtype == _BOOL
+        else dtype
+    )
 
 
 def _accumulated(
-    name: str, kind: Kind, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool
+    name: str,
+    kind: Kind,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    promote: bool,
 ) -> Any:
     """Sum or product; without a `dtype`, small integers are widened and half precision is computed in float32."""
     own = aval_of(name, a).dtype
@@ -141,7 +166,9 @@ def _accumulated(
 
 
 @numpy_function(static=("axis", "dtype", "keepdims", "promote"))
-def _sum(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool) -> Any:
+def _sum(
+    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool
+) -> Any:
     return _accumulated("sum", SUM, a, axis, dtype, keepdims, initial, where, promote)
 
 
@@ -161,11 +188,21 @@ def sum(
     Array(6, dtype=int32)
     """
     refuse_out("sum", out)
-    return _sum(a, static_axis(axis), static_dtype("sum", dtype), bool(keepdims), initial, where, promote_integers)
+    return _sum(
+        a,
+        static_axis(axis),
+        static_dtype("sum", dtype),
+        bool(keepdims),
+        initial,
+        where,
+        promote_integers,
+    )
 
 
 @numpy_function(static=("axis", "dtype", "keepdims", "promote"))
-def _prod(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool) -> Any:
+def _prod(
+    a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any, promote: bool
+) -> Any:
     return _accumulated("prod", PROD, a, axis, dtype, keepdims, initial, where, promote)
 
 
@@ -185,7 +222,15 @@ def prod(
     Array(6, dtype=int32)
     """
     refuse_out("prod", out)
-    return _prod(a, static_axis(axis), static_dtype("prod", dtype), bool(keepdims), initial, where, promote_integers)
+    return _prod(
+        a,
+        static_axis(axis),
+        static_dtype("prod", dtype),
+        bool(keepdims),
+        initial,
+        where,
+        promote_integers,
+    )
 
 
 # Truth --------------------------------------------------------------------------------------------
@@ -196,7 +241,9 @@ def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     return reduced("all", AND, a, axis, _BOOL, keepdims, where=where)
 
 
-def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
     """Whether all elements of `a` along `axis` are nonzero.
 
     >>> all(np.array([1, 0]))
@@ -211,7 +258,9 @@ def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     return reduced("any", OR, a, axis, _BOOL, keepdims, where=where)
 
 
-def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
     """Whether some element of `a` along `axis` is nonzero.
 
     >>> any(np.array([1, 0]))
@@ -252,7 +301,9 @@ def extreme(
             )
         if 0 in [aval.shape[i] for i in canonical_axes(axis, aval.ndim)]:
             raise ShapeError(
-                f"jnp.{name} of no elements is not defined.", got=f"a: {aval.text()}, axis {axis}", do="Pass `initial`."
+                f"jnp.{name} of no elements is not defined.",
+                got=f"a: {aval.text()}, axis {axis}",
+                do="Pass `initial`.",
             )
     return reduced(name, kind, a, axis, aval.dtype, keepdims, initial, where)
 
@@ -336,7 +387,9 @@ def position(name: str, find: Callable[..., Any], a: Any, axis: int | None, keep
         along = canonical_axis(axis, aval.ndim)
         kept = (along,)
     if type_of(a).shape[along] == 0:  # type: ignore[attr-defined]
-        raise ShapeError(f"jnp.{name} of no elements is not defined.", got=f"a: {aval.text()}, axis {axis}")
+        raise ShapeError(
+            f"jnp.{name} of no elements is not defined.", got=f"a: {aval.text()}, axis {axis}"
+        )
     found = find(a, along, dtypes.default_int_dtype())
     return expand_dims(found, kept) if keepdims else found
 
@@ -346,7 +399,9 @@ def single_axis(name: str, axis: Any) -> int | None:
     try:
         return None if axis is None else operator.index(axis)
     except TypeError:
-        raise ArgumentTypeError(f"jnp.{name} works along one axis.", got=f"axis: {axis!r}") from None
+        raise ArgumentTypeError(
+            f"jnp.{name} works along one axis.", got=f"axis: {axis!r}"
+        ) from None
 
 
 @numpy_function(static=("axis", "keepdims"))
@@ -383,7 +438,12 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 def accumulated(
-    name: str, apply: Callable[..., Any], a: Any, axis: int | None, dtype: Any, promote: bool = False
+    name: str,
+    apply: Callable[..., Any],
+    a: Any,
+    axis: int | None,
+    dtype: Any,
+    promote: bool = False,
 ) -> Any:
     """A cumulative reduction along `axis`, or of the raveled array; bools are counted."""
     aval = aval_of(name, a)
@@ -435,7 +495,8 @@ def _cumulative(
     aval = aval_of(name, x)
     if aval.ndim == 0 or (axis is None and aval.ndim != 1):
         raise ArgumentValueError(
-            f"jnp.{name} needs an axis, and an array of at least one dimension.", got=f"x: {aval.text()}"
+            f"jnp.{name} needs an axis, and an array of at least one dimension.",
+            got=f"x: {aval.text()}",
         )
     along = 0 if axis is None else canonical_axis(axis, aval.ndim)
     result = accumulated(name, apply, x, along, dtype, promote)
@@ -448,7 +509,9 @@ def _cumulative(
 
 @numpy_function(static=("axis", "dtype", "include_initial"))
 def _cumulative_sum(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
-    return _cumulative("cumulative_sum", cumulative.cumsum, x, axis, dtype, include_initial, 0, True)
+    return _cumulative(
+        "cumulative_sum", cumulative.cumsum, x, axis, dtype, include_initial, 0, True
+    )
 
 
 def cumulative_sum(
@@ -460,12 +523,16 @@ def cumulative_sum(
     Array([0, 1, 3, 6], dtype=int32)
     """
     name = "cumulative_sum"
-    return _cumulative_sum(x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial))
+    return _cumulative_sum(
+        x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial)
+    )
 
 
 @numpy_function(static=("axis", "dtype", "include_initial"))
 def _cumulative_prod(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
-    return _cumulative("cumulative_prod", cumulative.cumprod, x, axis, dtype, include_initial, 1, False)
+    return _cumulative(
+        "cumulative_prod", cumulative.cumprod, x, axis, dtype, include_initial, 1, False
+    )
 
 
 def cumulative_prod(
@@ -477,7 +544,9 @@ def cumulative_prod(
     Array([1, 1, 2, 6], dtype=int32)
     """
     name = "cumulative_prod"
-    return _cumulative_prod(x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial))
+    return _cumulative_prod(
+        x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial)
+    )
 
 
 # Diagonals and comparisons ------------------------------------------------------------------------
@@ -520,7 +589,9 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
         return broadcast_in_dim(np.False_, (), ())
     same = elementwise.equal(a1, a2)
     if equal_nan:
-        same = elementwise.logical_or(same, elementwise.logical_and(elementwise.isnan(a1), elementwise.isnan(a2)))
+        same = elementwise.logical_or(
+            same, elementwise.logical_and(elementwise.isnan(a1), elementwise.isnan(a2))
+        )
     return all(same)
 
 

@@ -103,7 +103,13 @@ def segment_min(
 
 
 def _segments(
-    caller: str, data: Any, segment_ids: Any, options: Any, update: str, initial: Any, reduce: Callable[..., Any]
+    caller: str,
+    data: Any,
+    segment_ids: Any,
+    options: Any,
+    update: str,
+    initial: Any,
+    reduce: Callable[..., Any],
 ) -> Any:
     count, indices_are_sorted, unique_indices, bucket_size, mode = options
     data, segment_ids = asarray(data), asarray(segment_ids)
@@ -124,7 +130,10 @@ def _segments(
         return combined(data, segment_ids)
     n_buckets = max(1, -(-segment_ids.size // bucket_size))
     buckets = [
-        combined(data[i * bucket_size : (i + 1) * bucket_size], segment_ids[i * bucket_size : (i + 1) * bucket_size])
+        combined(
+            data[i * bucket_size : (i + 1) * bucket_size],
+            segment_ids[i * bucket_size : (i + 1) * bucket_size],
+        )
         for i in range(n_buckets)
     ]
     return reduce(stack(buckets), axis=0)

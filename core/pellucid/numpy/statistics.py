@@ -12,7 +12,16 @@ from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, convert, promote_dtypes_inexact, promote_shapes
-from pellucid.numpy.reductions import SUM, Axis, masked, reduced, refuse_out, static_axis, static_dtype, wide
+from pellucid.numpy.reductions import (
+    SUM,
+    Axis,
+    masked,
+    reduced,
+    refuse_out,
+    static_axis,
+    static_dtype,
+    wide,
+)
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.complex_parts import conj, real
@@ -116,7 +125,9 @@ def _correction(name: str, ddof: Any, correction: Any) -> Any:
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _var(a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _var(
+    a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+) -> Any:
     return _variance("var", a, correction, mean, axis, dtype, keepdims, where)
 
 
@@ -142,11 +153,15 @@ def var(
     """
     refuse_out("var", out)
     correction = _correction("var", ddof, correction)
-    return _var(a, correction, mean, static_axis(axis), static_dtype("var", dtype), bool(keepdims), where)
+    return _var(
+        a, correction, mean, static_axis(axis), static_dtype("var", dtype), bool(keepdims), where
+    )
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
-def _std(a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _std(
+    a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
+) -> Any:
     return arithmetic.sqrt(_variance("std", a, correction, mean, axis, dtype, keepdims, where))
 
 
@@ -169,7 +184,9 @@ def std(
     """
     refuse_out("std", out)
     correction = _correction("std", ddof, correction)
-    return _std(a, correction, mean, static_axis(axis), static_dtype("std", dtype), bool(keepdims), where)
+    return _std(
+        a, correction, mean, static_axis(axis), static_dtype("std", dtype), bool(keepdims), where
+    )
 
 
 # Weighted averages --------------------------------------------------------------------------------

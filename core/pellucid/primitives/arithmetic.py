@@ -56,7 +56,11 @@ def neg(x: Any) -> Any:
 
 
 neg_p: Elementwise = Elementwise(
-    "neg", accepts=NUMBER, hlo="negate", tangents=(lambda t, y, x: neg(t),), transposes=(lambda c, x: neg(c),)
+    "neg",
+    accepts=NUMBER,
+    hlo="negate",
+    tangents=(lambda t, y, x: neg(t),),
+    transposes=(lambda c, x: neg(c),),
 )
 
 
@@ -125,11 +129,12 @@ def _lower_mul(ctx: Any, operands: Any, params: MulParams) -> Any:
     return ctx.op1("stablehlo.multiply", result, operands)
 
 
-def _mul_back(cotangent: Any, other: Any, dtype: Any, params: MulParams) -> Any:
-    """The cotangent of an operand of dtype `dtype`, given the other one."""
-    if params.out_dtype is None:
-        return mul(cotangent, other)
-    return converted(mul(cotangent, converted(other, params.out_dtype)), dtype)
+def _mul_back(cotangent: Any, other: Any, dtype: Any, params: MulParams, *, is_second: bool) -> Any:
+    """The cotangent of an operand of dtype `dtype`, given the other one; it takes the operand's place."""
+    if params.out_dtype is not None:
+        other = converted(other, params.out_dtype)
+    product = mul(other, cotangent) if is_second else mul(cotangent, other)
+    return product if params.out_dtype is None else converted(product, dtype)
 
 
 mul_p: Elementwise = Elementwise(
@@ -140,8 +145,8 @@ mul_p: Elementwise = Elementwise(
         lambda t, z, x, y, params: mul(x, t, out_dtype=params.out_dtype),
     ),
     transposes=(
-        lambda c, x, y, params: _mul_back(c, y, x.aval.dtype, params),
-        lambda c, x, y, params: _mul_back(c, x, y.aval.dtype, params),
+        lambda c, x, y, params: _mul_back(c, y, x.aval.dtype, params, is_second=False),
+        lambda c, x, y, params: _mul_back(c, x, y.aval.dtype, params, is_second=True),
     ),
 )  # fmt: skip
 
@@ -225,7 +230,7 @@ rem_p: Elementwise = Elementwise(
 # Sign and size ------------------------------------------------------------------------------------
 
 
-def abs(x: Any) -> Any:  # noqa: A001
+def abs(x: Any) -> Any:
     """Absolute value of `x`, element by element; real for complex `x`.
 
     Its derivative at 0 is 1 for real `x`, 0 for complex `x`. Source: StableHLO specification, `abs`.
@@ -249,7 +254,11 @@ def nonzero(x: Any) -> Any:
 
 
 abs_p: Elementwise = Elementwise(
-    "abs", accepts=SIGNED | FLOATING | COMPLEX, hlo="abs", result=real_dtype, tangents=(_abs_tangent,)
+    "abs",
+    accepts=SIGNED | FLOATING | COMPLEX,
+    hlo="abs",
+    result=real_dtype,
+    tangents=(_abs_tangent,),
 )
 
 
@@ -276,7 +285,7 @@ def _lower_sign(ctx: Any, operands: Any, params: Any) -> Any:
 sign_p = Elementwise("sign", accepts=NUMBER, hlo=_lower_sign, tangents=(None,))
 
 
-def max(x: Any, y: Any) -> Any:  # noqa: A001
+def max(x: Any, y: Any) -> Any:
     """The greater of `x` and `y`, element by element; NaN if either is.
 
     Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
@@ -288,7 +297,7 @@ def max(x: Any, y: Any) -> Any:  # noqa: A001
     return bind1(max_p, x, y)
 
 
-def min(x: Any, y: Any) -> Any:  # noqa: A001
+def min(x: Any, y: Any) -> Any:
     """The lesser of `x` and `y`, element by element; NaN if either is.
 
     Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
@@ -342,7 +351,7 @@ min_p = _extremum("min", "stablehlo.minimum", "LT")
 # Powers and roots ---------------------------------------------------------------------------------
 
 
-def pow(x: Any, y: Any) -> Any:  # noqa: A001
+def pow(x: Any, y: Any) -> Any:
     """`x` to the power `y`, element by element; `x` is floating or complex, `y` of its dtype or an integer.
 
     Source: StableHLO specification, `power`.
@@ -408,7 +417,10 @@ def log(x: Any, *, accuracy: Any = None) -> Any:
 
 # Here rather than among the transcendental functions because the derivative of `pow` needs it.
 log_p: Elementwise = Elementwise(
-    "log", accepts=FLOATING | COMPLEX, hlo=with_accuracy("log"), tangents=(lambda t, y, x: div(t, x),)
+    "log",
+    accepts=FLOATING | COMPLEX,
+    hlo=with_accuracy("log"),
+    tangents=(lambda t, y, x: div(t, x),),
 )
 
 
@@ -438,12 +450,16 @@ def integer_pow(x: Any, y: int) -> Any:
 def _lower_integer_pow(ctx: Any, operands: Any, params: IntegerPowParams) -> Any:
     [result], [x] = ctx.avals_out, operands
     if params.y == 3:  # complex products round by their order, and the reference cubes in this one
-        return ctx.op1("stablehlo.multiply", result, [ctx.op1("stablehlo.multiply", result, [x, x]), x])
+        return ctx.op1(
+            "stablehlo.multiply", result, [ctx.op1("stablehlo.multiply", result, [x, x]), x]
+        )
     exponent, square = builtins.abs(params.y), x
     power = None
     while exponent:
         if exponent & 1:
-            power = square if power is None else ctx.op1("stablehlo.multiply", result, [power, square])
+            power = (
+                square if power is None else ctx.op1("stablehlo.multiply", result, [power, square])
+            )
         exponent >>= 1
         if exponent:
             square = ctx.op1("stablehlo.multiply", result, [square, square])
@@ -464,7 +480,11 @@ def _integer_pow_tangent(t: Any, z: Any, x: Any, *, params: IntegerPowParams) ->
 
 
 integer_pow_p: Elementwise = Elementwise(
-    "integer_pow", accepts=NUMBER, hlo=_lower_integer_pow, tangents=(_integer_pow_tangent,), rules_take_params=True
+    "integer_pow",
+    accepts=NUMBER,
+    hlo=_lower_integer_pow,
+    tangents=(_integer_pow_tangent,),
+    rules_take_params=True,
 )
 
 
@@ -494,7 +514,10 @@ def _lower_square(ctx: Any, operands: Any, params: Any) -> Any:
 
 
 square_p: Elementwise = Elementwise(
-    "square", accepts=NUMBER, hlo=_lower_square, tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 2), x)),)
+    "square",
+    accepts=NUMBER,
+    hlo=_lower_square,
+    tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 2), x)),),
 )
 
 
@@ -563,7 +586,7 @@ class RoundParams(NamedTuple):
     rounding_method: RoundingMethod
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:  # noqa: A001
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """The integer nearest to floating `x`, element by element; `rounding_method` decides half-way cases.
 
     Source: StableHLO specification, `round_nearest_afz` and `round_nearest_even`.
@@ -606,7 +629,9 @@ def ceil(x: Any) -> Any:
 
 def _lower_round(ctx: Any, operands: Any, params: RoundParams) -> Any:
     away = params.rounding_method is RoundingMethod.AWAY_FROM_ZERO
-    return ctx.op1(f"stablehlo.round_nearest_{'afz' if away else 'even'}", ctx.avals_out[0], operands)
+    return ctx.op1(
+        f"stablehlo.round_nearest_{'afz' if away else 'even'}", ctx.avals_out[0], operands
+    )
 
 
 round_p = Elementwise("round", accepts=FLOATING, hlo=_lower_round, tangents=(None,))

@@ -11,6 +11,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.tracing.trace import bind
 
+
 class OptimizationBarrier(Primitive[Any]):
     """Gives its operands back, any number of them."""
 
@@ -19,10 +20,14 @@ class OptimizationBarrier(Primitive[Any]):
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return avals
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         return bind(self, *primals), _through_barrier(tangents)
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         found = _through_barrier(cotangents)
         return [c if is_linear(x) else None for c, x in zip(found, operands, strict=True)]
 
@@ -32,7 +37,9 @@ class OptimizationBarrier(Primitive[Any]):
         return bind(self, *operands), dims
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
-        return list(ctx.op("stablehlo.optimization_barrier", ctx.types(ctx.avals_out), operands).results)
+        return list(
+            ctx.op("stablehlo.optimization_barrier", ctx.types(ctx.avals_out), operands).results
+        )
 
 
 optimization_barrier_p = OptimizationBarrier()

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.primitives.arithmetic import abs as absolute
-from pellucid.primitives.arithmetic import add, div, log, mul, neg, sub
+from pellucid.primitives.arithmetic import abs as absolute, add, div, log, mul, neg, sub
 from pellucid.primitives.families import constant_like, full_as
 from pellucid.primitives.gamma_functions import deviance, precision, stirling_error
 from pellucid.primitives.iteration import MOST_STEPS, Iteration
@@ -30,7 +29,9 @@ def log_power(a: Any, b: Any, x: Any, y: Any) -> Any:
     n = add(a, b)
     away = sub(mul(b, x), mul(a, y))  # n x - a
     divergence = add(deviance(a, mul(n, x), away), deviance(b, mul(n, y), neg(away)))
-    scale = mul(constant_like(a, 0.5), log(mul(div(a, n), mul(b, constant_like(a, 1 / (2 * math.pi))))))
+    scale = mul(
+        constant_like(a, 0.5), log(mul(div(a, n), mul(b, constant_like(a, 1 / (2 * math.pi)))))
+    )
     errors = sub(stirling_error(n), add(stirling_error(a), stirling_error(b)))
     return sub(add(scale, errors), divergence)
 

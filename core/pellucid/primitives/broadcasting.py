@@ -30,7 +30,9 @@ class BroadcastInDimParams(NamedTuple):
 class BroadcastInDim(Movement):
     name = "broadcast_in_dim"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: BroadcastInDimParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: BroadcastInDimParams
+    ) -> Sequence[ShapedArray]:
         [x] = avals
         shape, dims = params.shape, params.broadcast_dimensions
         if len(dims) != x.ndim or list(dims) != sorted(set(dims)):
@@ -57,13 +59,19 @@ class BroadcastInDim(Movement):
         return reshape(summed, aval.shape)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: BroadcastInDimParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: BroadcastInDimParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         x = move_axis(operands[0], dims[0], 0)
         broadcast_dimensions = (0, *(d + 1 for d in params.broadcast_dimensions))
         return [broadcast_in_dim(x, (axis.size, *params.shape), broadcast_dimensions)], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: BroadcastInDimParams) -> Sequence[Any]:
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: BroadcastInDimParams
+    ) -> Sequence[Any]:
         [result] = ctx.avals_out
         inner = range(result.ndim, result.ndim + len(element_shape(result)))
         return [ctx.broadcast(operands[0], (*params.broadcast_dimensions, *inner), result)]
@@ -80,7 +88,11 @@ broadcast_in_dim_p = BroadcastInDim()
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+    operand: Any,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """`operand` repeated to `shape`; its axis `i` becomes axis `broadcast_dimensions[i]`.
 
@@ -94,7 +106,9 @@ def broadcast_in_dim(
     aval = type_of(operand)
     if out_sharding is None and shape == aval.shape and dims == tuple(range(len(shape))):
         return operand
-    return bind1(broadcast_in_dim_p, operand, params=BroadcastInDimParams(dims, shape, out_sharding))
+    return bind1(
+        broadcast_in_dim_p, operand, params=BroadcastInDimParams(dims, shape, out_sharding)
+    )
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
@@ -198,10 +212,16 @@ def batched_axes(axes: Sequence[int], dim: int) -> tuple[tuple[int, ...], int]:
 class ReduceSum(Movement):
     name = "reduce_sum"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceSumParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ReduceSumParams
+    ) -> Sequence[ShapedArray]:
         [x] = avals
         if x.dtype == np.bool_ or isinstance(x.dtype, dtypes.ExtendedDType):
-            raise DtypeError("reduce_sum needs numbers.", got=f"operand: {x.text()}", do="Convert with `.astype`.")
+            raise DtypeError(
+                "reduce_sum needs numbers.",
+                got=f"operand: {x.text()}",
+                do="Convert with `.astype`.",
+            )
         shape = reduced_shape(x.shape, params.axes, "reduce_sum")
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
@@ -210,7 +230,11 @@ class ReduceSum(Movement):
         return broadcast_in_dim(cotangent, aval.shape, kept)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceSumParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ReduceSumParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
         return [reduce_sum(operands[0], axes)], [out_dim]

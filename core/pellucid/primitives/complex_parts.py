@@ -12,7 +12,10 @@ from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constan
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
-_REAL_OF = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+_REAL_OF = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
 _COMPLEX_OF = {real: whole for whole, real in _REAL_OF.items()}
 
 
@@ -54,7 +57,7 @@ def imag(x: Any) -> Any:
     return bind1(imag_p, x)
 
 
-def complex(x: Any, y: Any) -> Any:  # noqa: A001
+def complex(x: Any, y: Any) -> Any:
     """The complex numbers `x + iy`; both parts are float32, or both float64.
 
     Source: StableHLO specification, `complex`.

@@ -31,7 +31,9 @@ class Joining(JointlyLinear):
         """`cotangent` cut into one part for each operand."""
         raise self.missing("parts")
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         [ct] = cotangents
         if type(ct) is Zero:
             return [Zero(x.aval) if is_linear(x) else None for x in operands]
@@ -71,7 +73,9 @@ def aligned_at_one_dim(
         if dim is None:
             aval = type_of(x)
             shape = inserted(aval.shape, target, axis.size)
-            aligned.append(broadcast_in_dim(x, shape, [i + (i >= target) for i in range(aval.ndim)]))
+            aligned.append(
+                broadcast_in_dim(x, shape, [i + (i >= target) for i in range(aval.ndim)])
+            )
         else:
             aligned.append(move_axis(x, dim, target))
     return aligned, target
@@ -84,7 +88,9 @@ class ConcatenateParams(NamedTuple):
 class Concatenate(Joining):
     name = "concatenate"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ConcatenateParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ConcatenateParams
+    ) -> Sequence[ShapedArray]:
         self.check(avals)
         first, dimension = avals[0], params.dimension
         got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
@@ -94,18 +100,25 @@ class Concatenate(Joining):
             others = (*aval.shape[:dimension], first.shape[dimension], *aval.shape[dimension + 1 :])
             if others != first.shape:
                 raise ShapeError(
-                    f"concatenate needs operands whose shapes differ at most in dimension {dimension}.", got=got
+                    f"concatenate needs operands whose shapes differ at most in dimension {dimension}.",
+                    got=got,
                 )
         total = sum(a.shape[dimension] for a in avals)
         shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
-    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: ConcatenateParams) -> Sequence[Any]:
+    def parts(
+        self, cotangent: Any, operands: tuple[Any, ...], params: ConcatenateParams
+    ) -> Sequence[Any]:
         sizes = [a.shape[params.dimension] for a in _operand_avals(operands)]
         return split(cotangent, sizes, params.dimension)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ConcatenateParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ConcatenateParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
         dimension = params.dimension + (dim <= params.dimension)
@@ -139,7 +152,9 @@ def _listed(operands: Any, name: str) -> list[Any]:
         return list(operands)
     if getattr(operands, "ndim", 0):
         return unstack(operands)
-    raise ArgumentValueError(f"{name} needs a sequence of arrays.", got=f"got {type(operands).__name__}")
+    raise ArgumentValueError(
+        f"{name} needs a sequence of arrays.", got=f"got {type(operands).__name__}"
+    )
 
 
 class StackParams(NamedTuple):
@@ -154,20 +169,29 @@ class Stack(Joining):
         first = avals[0]
         if any(a.shape != first.shape for a in avals):
             raise ShapeError(
-                "stack needs operands of one shape.", got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+                "stack needs operands of one shape.",
+                got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
             )
         shape = inserted(first.shape, params.axis, len(avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
-    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: StackParams) -> Sequence[Any]:
+    def parts(
+        self, cotangent: Any, operands: tuple[Any, ...], params: StackParams
+    ) -> Sequence[Any]:
         return unstack(cotangent, params.axis)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: StackParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: StackParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
         before = dim <= params.axis
-        return [bind1(self, *aligned, params=StackParams(params.axis + before))], [dim + (not before)]
+        return [bind1(self, *aligned, params=StackParams(params.axis + before))], [
+            dim + (not before)
+        ]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: StackParams) -> Sequence[Any]:
         aval = physical(ctx.avals_in[0])
@@ -199,14 +223,18 @@ def stack(operands: Any, axis: int = 0) -> Any:
 class Parting(Primitive[Any]):
     """A linear primitive of one operand and several results: its cotangent is theirs, joined."""
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         return bind(self, *primals, params=params), bind(self, *tangents, params=params)
 
     def join(self, cotangents: list[Any], params: Any) -> Any:
         """The cotangent of the operand."""
         raise self.missing("join")
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         if all(type(ct) is Zero for ct in cotangents):
             return [Zero(operands[0].aval)]
         return [self.join([instantiate(ct) for ct in cotangents], params)]
@@ -230,17 +258,23 @@ class Split(Parting):
             raise ShapeError("split needs sizes that are not negative.", got=got)
         if sum(sizes) != x.shape[axis]:
             raise ShapeError(
-                f"split needs sizes that add up to {x.shape[axis]}, the size of axis {axis}.", got=got
+                f"split needs sizes that add up to {x.shape[axis]}, the size of axis {axis}.",
+                got=got,
             )
         return [
-            shaped_array((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for size in sizes
+            shaped_array((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
+            for size in sizes
         ]
 
     def join(self, cotangents: list[Any], params: SplitParams) -> Any:
         return concatenate(cotangents, params.axis)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SplitParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: SplitParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         batched = SplitParams(params.axis + (dim <= params.axis), params.sizes)
@@ -250,7 +284,8 @@ class Split(Parting):
         ends = np.cumsum(params.sizes).tolist()
         pieces = zip(ctx.avals_out, params.sizes, ends, strict=True)
         return [
-            _piece(ctx, operands[0], params.axis, end - size, end, physical(aval)) for aval, size, end in pieces
+            _piece(ctx, operands[0], params.axis, end - size, end, physical(aval))
+            for aval, size, end in pieces
         ]
 
 
@@ -303,7 +338,11 @@ class Unstack(Parting):
         return stack(cotangents, params.axis)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: UnstackParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: UnstackParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         taken = params.axis + (dim <= params.axis)
@@ -312,7 +351,9 @@ class Unstack(Parting):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: UnstackParams) -> Sequence[Any]:
         [aval] = ctx.avals_in
-        piece = physical(aval.update(shape=(*aval.shape[: params.axis], 1, *aval.shape[params.axis + 1 :])))
+        piece = physical(
+            aval.update(shape=(*aval.shape[: params.axis], 1, *aval.shape[params.axis + 1 :]))
+        )
         return [
             ctx.reshape(_piece(ctx, operands[0], params.axis, i, i + 1, piece), row)
             for i, row in enumerate(ctx.avals_out)
@@ -358,7 +399,11 @@ class Tile(Movement):
         return reduce_sum(folded, range(0, 2 * aval.ndim, 2))
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: TileParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: TileParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         return [bind1(self, operands[0], params=TileParams(inserted(params.reps, dim, 1)))], [dim]

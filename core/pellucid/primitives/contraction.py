@@ -6,8 +6,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
@@ -31,7 +29,9 @@ from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 Axes = tuple[int, ...]
-DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
 """((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))."""
 CanonicalDimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
 
@@ -46,7 +46,9 @@ class DotGeneralParams(NamedTuple):
 class Bilinear(Primitive[Any]):
     """A primitive that is linear in each of its first two operands."""
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         lhs, rhs, *rest = primals
         lhs_tangent, rhs_tangent = tangents[:2]
         result = bind1(self, *primals, params=params)
@@ -61,7 +63,9 @@ class Bilinear(Primitive[Any]):
             tangent = term if type(tangent) is Zero else bind1(add_any_p, tangent, term)
         return [result], [tangent]
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         [cotangent] = cotangents
         rules = (self.lhs_cotangent, self.rhs_cotangent)
         found: list[Any] = []
@@ -95,20 +99,30 @@ def cotangent_preference(preferred: Any, operand_dtype: Any) -> Any:
 
     A preferred dtype that can't hold the operand's values (a real one for a complex operand) is let go.
     """
-    return None if preferred is not None and operand_dtype.kind == "c" != preferred.kind else preferred
+    return (
+        None if preferred is not None and operand_dtype.kind == "c" != preferred.kind else preferred
+    )
 
 
 class DotGeneral(Bilinear):
     name = "dot_general"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: DotGeneralParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: DotGeneralParams
+    ) -> Sequence[ShapedArray]:
         lhs, rhs = avals
         check_dimensions(lhs, rhs, params.dimension_numbers, "dot_general")
         dtype = product_dtype(lhs.dtype, rhs.dtype, params.preferred_element_type, "dot_general")
         weak_type = lhs.weak_type and rhs.weak_type
-        return [shaped_array(dot_shape(lhs.shape, rhs.shape, params.dimension_numbers), dtype, weak_type)]
+        return [
+            shaped_array(
+                dot_shape(lhs.shape, rhs.shape, params.dimension_numbers), dtype, weak_type
+            )
+        ]
 
-    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams) -> Any:
+    def lhs_cotangent(
+        self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams
+    ) -> Any:
         lhs, rhs = operands
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
@@ -119,10 +133,14 @@ class DotGeneral(Bilinear):
             (tuple(range(len(lhs_batch))), rhs_batch),
         )
         product = self.cotangent_product(cotangent, rhs, dims, params, lhs.aval.dtype)
-        contracted = [lhs_contract[i] for i in sorted(range(len(rhs_contract)), key=rhs_contract.__getitem__)]
+        contracted = [
+            lhs_contract[i] for i in sorted(range(len(rhs_contract)), key=rhs_contract.__getitem__)
+        ]
         return transpose(product, inverse_permutation([*lhs_batch, *lhs_free, *contracted]))
 
-    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams) -> Any:
+    def rhs_cotangent(
+        self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams
+    ) -> Any:
         lhs, rhs = operands
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)  # type: ignore[attr-defined]
@@ -132,11 +150,18 @@ class DotGeneral(Bilinear):
             (tuple(range(len(lhs_batch))), lhs_batch),
         )
         product = self.cotangent_product(cotangent, lhs, dims, params, rhs.aval.dtype)
-        contracted = [rhs_contract[i] for i in sorted(range(len(lhs_contract)), key=lhs_contract.__getitem__)]
+        contracted = [
+            rhs_contract[i] for i in sorted(range(len(lhs_contract)), key=lhs_contract.__getitem__)
+        ]
         return transpose(product, inverse_permutation([*rhs_batch, *rhs_free, *contracted]))
 
     def cotangent_product(
-        self, cotangent: Any, other: Any, dims: CanonicalDimensions, params: DotGeneralParams, dtype: Any
+        self,
+        cotangent: Any,
+        other: Any,
+        dims: CanonicalDimensions,
+        params: DotGeneralParams,
+        dtype: Any,
     ) -> Any:
         """Product of the cotangent and the other operand, for an operand of `dtype`."""
         preferred = cotangent_preference(params.preferred_element_type, dtype)
@@ -145,11 +170,17 @@ class DotGeneral(Bilinear):
         )
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: DotGeneralParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: DotGeneralParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         ndims = [type_of(x).ndim for x in operands]  # type: ignore[attr-defined]
         numbers, out_dim = batched_dimensions(ndims, dims, params.dimension_numbers)
-        return [bind1(self, *operands, params=params._replace(dimension_numbers=numbers))], [out_dim]
+        return [bind1(self, *operands, params=params._replace(dimension_numbers=numbers))], [
+            out_dim
+        ]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: DotGeneralParams) -> Sequence[Any]:
         lhs, rhs = ctx.avals_in
@@ -163,21 +194,30 @@ class DotGeneral(Bilinear):
         if plan is not None:
             attributes["algorithm"] = plan.attribute
             operand_dtypes, given_dtype = plan.operand_dtypes, plan.result_dtype
-        elif lhs.dtype != rhs.dtype and ctx.platform != "tpu" and not (is_float8(lhs.dtype) and is_float8(rhs.dtype)):
+        elif (
+            lhs.dtype != rhs.dtype
+            and ctx.platform != "tpu"
+            and not (is_float8(lhs.dtype) and is_float8(rhs.dtype))
+        ):
             # Only TPUs multiply operands of unlike dtypes; all have kernels for two kinds of float8.
             operand_dtypes = (result.dtype, result.dtype)
         operands = [
             x if aval.dtype == dtype else ctx.convert(x, aval.update(dtype=dtype))
             for x, aval, dtype in zip(operands, ctx.avals_in, operand_dtypes, strict=True)
         ]
-        given = ctx.op1("stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes)
+        given = ctx.op1(
+            "stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes
+        )
         return [given if given_dtype == result.dtype else ctx.convert(given, result)]
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         params = equation.params
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         shown: dict[str, Any] = {
-            "dimension_numbers": ((list(lhs_contract), list(rhs_contract)), (list(lhs_batch), list(rhs_batch)))
+            "dimension_numbers": (
+                (list(lhs_contract), list(rhs_contract)),
+                (list(lhs_batch), list(rhs_batch)),
+            )
         }
         rest = params._asdict()
         del rest["dimension_numbers"]
@@ -188,17 +228,23 @@ def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str)
     """Raise unless `dims` pair axes that both operands have, each once and of equal size."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
     got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}"]
-    for side, aval, contract, batch in (("lhs", lhs, lhs_contract, lhs_batch), ("rhs", rhs, rhs_contract, rhs_batch)):
+    for side, aval, contract, batch in (
+        ("lhs", lhs, lhs_contract, lhs_batch),
+        ("rhs", rhs, rhs_contract, rhs_batch),
+    ):
         axes = (*contract, *batch)
         if len(set(axes)) != len(axes):
             raise ShapeError(
-                f"{caller} got an axis of {side} twice: contracted {contract}, batch {batch}.", got=got
+                f"{caller} got an axis of {side} twice: contracted {contract}, batch {batch}.",
+                got=got,
             )
         if any(not 0 <= a < aval.ndim for a in axes):
             raise ShapeError(
                 f"{caller} got an axis that {side} lacks: contracted {contract}, batch {batch}.",
                 got=got,
-                do=f"Axes of {side} are 0 to {aval.ndim - 1}." if aval.ndim else f"{side} has no axes.",
+                do=f"Axes of {side} are 0 to {aval.ndim - 1}."
+                if aval.ndim
+                else f"{side} has no axes.",
             )
     for kind, lhs_axes, rhs_axes in (
         ("contracted", lhs_contract, rhs_contract),
@@ -209,7 +255,10 @@ def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str)
         if lhs_sizes != rhs_sizes:
             raise ShapeError(
                 f"{caller} needs {kind} axes of equal size: {lhs_sizes} for lhs, {rhs_sizes} for rhs.",
-                got=[f"lhs: {lhs.text()}, {kind} axes {lhs_axes}", f"rhs: {rhs.text()}, {kind} axes {rhs_axes}"],
+                got=[
+                    f"lhs: {lhs.text()}, {kind} axes {lhs_axes}",
+                    f"rhs: {rhs.text()}, {kind} axes {rhs_axes}",
+                ],
             )
 
 
@@ -280,11 +329,16 @@ def dimensions_attribute(ctx: Any, dims: CanonicalDimensions) -> Any:
 dot_general_p = DotGeneral()
 
 
-def canonical_dimensions(dimension_numbers: DotDimensionNumbers, caller: str) -> CanonicalDimensions:
+def canonical_dimensions(
+    dimension_numbers: DotDimensionNumbers, caller: str
+) -> CanonicalDimensions:
     """Dimension numbers as params hold them; raises ArgumentValueError for another nesting."""
     try:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-        contract = tuple(map(operator.index, lhs_contract)), tuple(map(operator.index, rhs_contract))
+        contract = (
+            tuple(map(operator.index, lhs_contract)),
+            tuple(map(operator.index, rhs_contract)),
+        )
         batch = tuple(map(operator.index, lhs_batch)), tuple(map(operator.index, rhs_batch))
     except (TypeError, ValueError):
         raise ArgumentValueError(

@@ -14,7 +14,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.complex_parts import real_dtype
-from pellucid.primitives.families import ANY, ANY_OR_KEY, FLOATING, Elementwise, kind_of
+from pellucid.primitives.families import ANY_OR_KEY, FLOATING, Elementwise, kind_of
 from pellucid.primitives.movement import Movement, move_axis
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
@@ -41,19 +41,19 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
     aval: Any = type_of(operand)
-    if aval.dtype == dtype:
+    if aval.dtype == dtype:  # noqa: SIM102
         if hasattr(operand, "aval") or not context.trace.is_eager:
             if aval.weak_type == weak_type:
                 return operand
             if not hasattr(operand, "aval") and not weak_type:
-                return np.asarray(operand, dtype)  # a literal needs no equation
+                return np.asarray(operand, dtype)  # a literal needs no equation  # pyright: ignore[reportArgumentType, reportCallIssue]
     if kind_of(aval.dtype) == "complex" and kind_of(dtype) not in ("complex", "key"):
         warnings.warn(
             "Casting complex values to real discards the imaginary part.",
             np.exceptions.ComplexWarning,
             stacklevel=2,
         )
-    return converted(operand, dtype, weak_type)
+    return converted(operand, dtype, weak_type)  # pyright: ignore[reportArgumentType]
 
 
 def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
@@ -164,7 +164,11 @@ class BitcastConvertType(Primitive[BitcastParams]):
         return [y], [Zero(type_of(y).tangent())]  # type: ignore[attr-defined]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: BitcastParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: BitcastParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         x = move_axis(operands[0], dims[0], 0)  # the last axis may have a meaning
         return [bind1(self, x, params=params)], [0]
@@ -262,7 +266,10 @@ def stop_gradient(x: Any) -> Any:
 
 
 stop_gradient_p = Elementwise(
-    "stop_gradient", accepts=ANY_OR_KEY, hlo=lambda ctx, operands, params: operands[0], tangents=(None,)
+    "stop_gradient",
+    accepts=ANY_OR_KEY,
+    hlo=lambda ctx, operands, params: operands[0],
+    tangents=(None,),
 )
 
 

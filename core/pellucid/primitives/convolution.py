@@ -73,7 +73,9 @@ class ConvGeneralDilated(Bilinear):
         )  # fmt: skip
         dtype = _result_dtype(lhs.dtype, params.preferred_element_type)
         weak_type = lhs.weak_type and rhs.weak_type
-        return [shaped_array(tuple([shape[i] for i in inverse_permutation(out_spec)]), dtype, weak_type)]
+        return [
+            shaped_array(tuple([shape[i] for i in inverse_permutation(out_spec)]), dtype, weak_type)
+        ]
 
     def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: ConvParams) -> Any:
         # Each window's cotangent is spread over the window: a convolution with the reversed kernel, whose
@@ -89,7 +91,9 @@ class ConvGeneralDilated(Bilinear):
         for i, (low, _) in enumerate(params.padding):
             window = dilated_size(rhs_shape[rhs_spec[2 + i]], params.rhs_dilation[i])
             size = dilated_size(lhs.aval.shape[lhs_spec[2 + i]], params.lhs_dilation[i])
-            windows = dilated_size(type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i])  # type: ignore[attr-defined]
+            windows = dilated_size(
+                type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i]
+            )  # type: ignore[attr-defined]
             pads.append((window - 1 - low, size + low - windows))
         swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
         found = bind1(self, cotangent, rhs, params=params._replace(
@@ -112,11 +116,13 @@ class ConvGeneralDilated(Bilinear):
         for i, (low, _) in enumerate(params.padding):
             window = dilated_size(rhs.aval.shape[rhs_spec[2 + i]], params.rhs_dilation[i])
             size = dilated_size(lhs_shape[lhs_spec[2 + i]], params.lhs_dilation[i])
-            windows = dilated_size(type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i])  # type: ignore[attr-defined]
+            windows = dilated_size(
+                type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i]
+            )  # type: ignore[attr-defined]
             pads.append((low, windows + window - 1 - size - low))
-        dimension_numbers = ConvDimensionNumbers(*(
-            (spec[1], spec[0], *spec[2:]) for spec in (lhs_spec, out_spec, rhs_spec)
-        ))
+        dimension_numbers = ConvDimensionNumbers(
+            *((spec[1], spec[0], *spec[2:]) for spec in (lhs_spec, out_spec, rhs_spec))
+        )
         return bind1(self, lhs, cotangent, params=params._replace(
             window_strides=params.rhs_dilation, padding=tuple(pads), rhs_dilation=params.window_strides,
             dimension_numbers=dimension_numbers, feature_group_count=params.batch_group_count,
@@ -124,7 +130,11 @@ class ConvGeneralDilated(Bilinear):
         ))  # fmt: skip
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ConvParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ConvParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         if axis.size == 0:
             return self.empty_batch(operands, dims, params)
@@ -154,7 +164,9 @@ class ConvGeneralDilated(Bilinear):
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         """The result for no examples at all."""
         avals = [
-            type_of(x) if d is None else type_of(x).update(shape=(*type_of(x).shape[:d], *type_of(x).shape[d + 1 :]))  # type: ignore[attr-defined]
+            type_of(x)
+            if d is None
+            else type_of(x).update(shape=(*type_of(x).shape[:d], *type_of(x).shape[d + 1 :]))  # type: ignore[attr-defined]
             for x, d in zip(operands, dims, strict=True)
         ]
         [aval] = self.abstract_eval(tuple(avals), params)
@@ -186,10 +198,15 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> N
             do="Convert one with `lax.convert_element_type`.",
         )
     lhs_spec, rhs_spec, out_spec = params.dimension_numbers
-    for name, ndim, spec in (("lhs", lhs.ndim, lhs_spec), ("rhs", rhs.ndim, rhs_spec), ("out", lhs.ndim, out_spec)):
+    for name, ndim, spec in (
+        ("lhs", lhs.ndim, lhs_spec),
+        ("rhs", rhs.ndim, rhs_spec),
+        ("out", lhs.ndim, out_spec),
+    ):
         if sorted(spec) != list(range(ndim)):
             raise ShapeError(
-                f"conv_general_dilated: {name}_spec must name each of {ndim} axes once, got {spec}.", got=got
+                f"conv_general_dilated: {name}_spec must name each of {ndim} axes once, got {spec}.",
+                got=got,
             )
     n_features, batch = lhs.shape[lhs_spec[1]], lhs.shape[lhs_spec[0]]
     n_out, n_in = rhs.shape[rhs_spec[0]], rhs.shape[rhs_spec[1]]
@@ -230,7 +247,11 @@ def _result_dtype(dtype: Any, preferred: Any) -> Any:
         return dtype
     kind, wanted = _kind(dtype), _kind(preferred)
     fits = kind in ("bool", wanted) or (kind == "integer" and wanted == "floating")
-    if kind == wanted == "integer" and not dtype.name.startswith("u") and preferred.name.startswith("u"):
+    if (
+        kind == wanted == "integer"
+        and not dtype.name.startswith("u")
+        and preferred.name.startswith("u")
+    ):
         fits = False
     if not fits or component_bits(preferred) < component_bits(dtype):
         raise DtypeError(
@@ -283,7 +304,9 @@ def _dimensions_attribute(ctx: Any, numbers: ConvDimensionNumbers) -> Any:
         return f"[{', '.join(labels)}]"
 
     lhs, rhs, out = numbers
-    return ctx.attribute(f"#stablehlo.conv<{text(lhs, 'b', 'f')}x{text(rhs, 'o', 'i')}->{text(out, 'b', 'f')}>")
+    return ctx.attribute(
+        f"#stablehlo.conv<{text(lhs, 'b', 'f')}x{text(rhs, 'o', 'i')}->{text(out, 'b', 'f')}>"
+    )
 
 
 def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any) -> Any:
@@ -297,7 +320,7 @@ def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any) -> Any:
         params = params._replace(preferred_element_type=half)
     a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
     k = bind1(conv_general_dilated_p, add(a, b), c, params=params)
-    l = bind1(conv_general_dilated_p, a, sub(d, c), params=params)  # noqa: E741
+    l = bind1(conv_general_dilated_p, a, sub(d, c), params=params)
     m = bind1(conv_general_dilated_p, b, add(c, d), params=params)
     return complex_from_parts(sub(k, m), add(k, l))
 
@@ -345,8 +368,13 @@ def conv_general_dilated(
                 f"padding {padding!r} has no meaning where lhs is dilated.",
                 do="Give padding as pairs, or use `lax.conv_transpose`.",
             )
-        windows = [dilated_size(rhs_shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
-        padding = padtype_to_pads([lhs_shape[a] for a in numbers.lhs_spec[2:]], windows, strides, padding)
+        windows = [
+            dilated_size(rhs_shape[a], d)
+            for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)
+        ]
+        padding = padtype_to_pads(
+            [lhs_shape[a] for a in numbers.lhs_spec[2:]], windows, strides, padding
+        )
     params = ConvParams(
         strides, explicit_pads(padding, count, caller), spread, dilation, numbers, int(feature_group_count),
         int(batch_group_count), canonical_precision(precision, caller),
@@ -359,7 +387,8 @@ def _shapes(lhs: Any, rhs: Any, caller: str) -> tuple[Shape, Shape]:
     lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
     if lhs_aval.ndim != rhs_aval.ndim or lhs_aval.ndim < 2:  # type: ignore[attr-defined]
         raise ShapeError(
-            f"{caller} needs operands of equal rank, two at least.", got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"]
+            f"{caller} needs operands of equal rank, two at least.",
+            got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"],
         )
     return lhs_aval.shape, rhs_aval.shape  # type: ignore[attr-defined]
 
@@ -378,7 +407,12 @@ def conv(
     (1, 16, 4, 4)
     """
     return conv_general_dilated(
-        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
     )
 
 
@@ -444,13 +478,19 @@ def conv_transpose(
     count = len(lhs_shape) - 2
     strides = positive_sizes(strides, count, "strides", caller)
     dilation = positive_sizes(rhs_dilation, count, "rhs_dilation", caller)
-    windows = [dilated_size(rhs_shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
+    windows = [
+        dilated_size(rhs_shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)
+    ]
     if isinstance(padding, str):
-        pads: Any = [transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)]
+        pads: Any = [
+            transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)
+        ]
     else:
         pads = explicit_pads(padding, count, caller)
         if use_consistent_padding:
-            pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(windows, pads, strict=True)]
+            pads = [
+                (w - 1 - low, w - 1 - high) for w, (low, high) in zip(windows, pads, strict=True)
+            ]
     if transpose_kernel:
         for spatial_axis in numbers.rhs_spec[2:]:
             rhs = rev(rhs, (spatial_axis,))
@@ -522,7 +562,14 @@ def conv_general_dilated_local(
     precision = canonical_precision(precision, "conv_general_dilated_local")
     of_patches = (precision[0], precision[0]) if type(precision) is tuple else precision
     patches = conv_general_dilated_patches(
-        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, of_patches
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        of_patches,
     )
     shape = type_of(lhs).shape  # type: ignore[attr-defined]
     _, rhs_spec, out_spec = conv_dimension_numbers(shape, (1, 1, *filter_shape), dimension_numbers)
@@ -532,6 +579,11 @@ def conv_general_dilated_local(
 
 
 __all__ = [
-    "conv", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_p", "conv_general_dilated_patches",
-    "conv_transpose", "conv_with_general_padding",
-]  # fmt: skip
+    "conv",
+    "conv_general_dilated",
+    "conv_general_dilated_local",
+    "conv_general_dilated_p",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
+]

@@ -52,15 +52,19 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
     spatial = [c for c in rhs if c not in "OI"]
     if any({*name} - {*both} != {*spatial} for name, both in ((lhs, "NC"), (out, "NC"))):
         raise ArgumentValueError(
-            "dimension_numbers must name the same spatial axes three times.", got=f"dimension_numbers: {names}"
+            "dimension_numbers must name the same spatial axes three times.",
+            got=f"dimension_numbers: {names}",
         )
     return tuple(  # type: ignore[return-value]
-        tuple([name.index(c) for c in (*both, *spatial)]) for name, both in zip(names, special, strict=True)
+        tuple([name.index(c) for c in (*both, *spatial)])
+        for name, both in zip(names, special, strict=True)
     )
 
 
 def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: ConvGeneralDilatedDimensionNumbers
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> ConvDimensionNumbers:
     """`dimension_numbers`, in any of their forms, as `ConvDimensionNumbers` for operands of these shapes.
 
@@ -78,8 +82,10 @@ def conv_dimension_numbers(
     if dimension_numbers is None:
         axes = tuple(range(ndim))
         return ConvDimensionNumbers(axes, axes, axes)
-    if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3 or not all(
-        isinstance(name, str) for name in dimension_numbers
+    if (
+        not isinstance(dimension_numbers, (tuple, list))
+        or len(dimension_numbers) != 3
+        or not all(isinstance(name, str) for name in dimension_numbers)
     ):
         raise ArgumentTypeError(
             "dimension_numbers of a convolution are three strings, for lhs, rhs and the result.",
@@ -89,7 +95,8 @@ def conv_dimension_numbers(
     for name in dimension_numbers:
         if len(name) != ndim:
             raise ShapeError(
-                f"dimension_numbers must name {ndim} axes each.", got=f"dimension_numbers: {dimension_numbers}"
+                f"dimension_numbers must name {ndim} axes each.",
+                got=f"dimension_numbers: {dimension_numbers}",
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
@@ -151,7 +158,9 @@ def conv_transpose_shape_tuple(
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec]
     if isinstance(padding, str):
-        padding = [transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
+        padding = [
+            transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)
+        ]
     ones = (1,) * (len(lhs) - 2)
     shape = conv_shape(lhs, rhs, ones, padding, window_strides, ones, 1)
     return tuple([shape[i] for i in inverse_permutation(out_spec)])
@@ -168,7 +177,9 @@ def conv_shape(
 ) -> Shape:
     """Shape (batch, features, spatial) of a convolution of (batch, features, spatial) with (out, in, spatial)."""
     spatial = [
-        window_count(dilated_size(size, spread) + low + high, dilated_size(window, dilation), stride)
+        window_count(
+            dilated_size(size, spread) + low + high, dilated_size(window, dilation), stride
+        )
         for size, window, stride, (low, high), spread, dilation in zip(
             lhs_shape[2:], rhs_shape[2:], strides, pads, lhs_dilation, rhs_dilation, strict=True
         )
@@ -186,12 +197,19 @@ def transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int]
         low = window - 1
     else:
         raise ArgumentValueError(
-            "conv_transpose knows no such padding.", got=f"padding: {padding!r}", do="Use 'SAME' or 'VALID', or pairs."
+            "conv_transpose knows no such padding.",
+            got=f"padding: {padding!r}",
+            do="Use 'SAME' or 'VALID', or pairs.",
         )
     return low, total - low
 
 
 __all__ = [
-    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers", "conv_general_permutations",
-    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple",
-]  # fmt: skip
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
+    "conv_dimension_numbers",
+    "conv_general_permutations",
+    "conv_general_shape_tuple",
+    "conv_shape_tuple",
+    "conv_transpose_shape_tuple",
+]

@@ -77,7 +77,9 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Any:
     """An array of `shape` whose elements are their positions along `dimension`.
 
     Source: StableHLO specification, `iota`.
@@ -153,7 +155,11 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 
 
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    sharding: Any = None,
 ) -> Any:
     """An array like `x` whose elements are all `fill_value`; `dtype` and `shape` are those of `x` unless given.
 
@@ -165,7 +171,9 @@ def full_like(
     if dtype is None and aval.weak_type:
         if type(fill_value) in _PYTHON_SCALARS:
             fill_value = constant_like(x, fill_value)
-        return _filled(sizes, convert_element_type(fill_value, aval.dtype, weak_type=True), sharding)
+        return _filled(
+            sizes, convert_element_type(fill_value, aval.dtype, weak_type=True), sharding
+        )
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
 
 

@@ -13,7 +13,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import abs, add, div, max, min, mul, neg, rem, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
 from pellucid.primitives.concatenation import concatenate
@@ -53,7 +53,9 @@ class Cumulative(Primitive[CumulativeParams]):
         """Fill `region` with the combination of two elements."""
         raise self.missing("fill")
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: CumulativeParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: CumulativeParams
+    ) -> Sequence[ShapedArray]:
         [x] = avals
         if kind_of(x.dtype) not in self.accepts:
             raise DtypeError(
@@ -70,7 +72,11 @@ class Cumulative(Primitive[CumulativeParams]):
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: CumulativeParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CumulativeParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         moved = CumulativeParams(params.axis + (params.axis >= dim), params.reverse)
@@ -208,9 +214,7 @@ def _finite(x: Any, z: Any) -> Any:
     aval: Any = type_of(x)
     is_infinite = eq(x, np.asarray(np.inf, aval.dtype))
     if x is z:
-        is_infinite = select_n(
-            is_infinite, eq(x, np.asarray(-np.inf, aval.dtype)), is_infinite
-        )
+        is_infinite = select_n(is_infinite, eq(x, np.asarray(-np.inf, aval.dtype)), is_infinite)
     return select_n(is_infinite, x, zeros(aval))
 
 
@@ -232,7 +236,9 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
         return complex_from_parts(real(z), sub(angle, half))
     difference = sub(x, y)
     # Equal infinities have no difference; their sum is the result.
-    return select_n(ne(difference, difference), add(greater, log1p(exp(neg(abs(difference))))), add(x, y))
+    return select_n(
+        ne(difference, difference), add(greater, log1p(exp(neg(abs(difference))))), add(x, y)
+    )
 
 
 class CumulativeProduct(Scanned, CumulativeMonoid):

@@ -155,7 +155,9 @@ class Elementwise(Primitive[Any]):
                     do=f"It accepts {', '.join(sorted(accepted))} elements.",
                 )
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         if self.tangents is None:
             raise self.missing("jvp")
         y = bind1(self, *primals, params=params)
@@ -173,7 +175,9 @@ class Elementwise(Primitive[Any]):
             total = term if total is None else bind1(add_any_p, total, term)
         return [y], [Zero(aval.tangent()) if total is None else total]
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         if self.transposes is None:
             raise self.missing("transpose")
         [cotangent] = cotangents

@@ -37,7 +37,11 @@ def ones(aval: Any) -> Any:
 def filled(aval: Any, value: int) -> Any:
     """An array of type `aval` whose elements are all `value`."""
     scalar = shaped_array((), aval.dtype, aval.weak_type)
-    x = _array_scalar(scalar, value, default_sharding()) if context.trace.is_eager else _host_scalar(scalar, value)
+    x = (
+        _array_scalar(scalar, value, default_sharding())
+        if context.trace.is_eager
+        else _host_scalar(scalar, value)
+    )
     return broadcast_in_dim(x, aval.shape, ())
 
 

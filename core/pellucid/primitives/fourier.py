@@ -65,12 +65,16 @@ class Fft(Movement):
             expected = (*lengths[:-1], lengths[-1] // 2 + 1)
         if x.shape[x.ndim - rank :] != expected:
             raise ShapeError(
-                f"{kind.name} with fft_lengths {lengths} needs an operand whose last axes are {expected}.", got=got
+                f"{kind.name} with fft_lengths {lengths} needs an operand whose last axes are {expected}.",
+                got=got,
             )
         wants_real = kind is FftType.RFFT
-        if x.dtype.name not in (("float32", "float64") if wants_real else ("complex64", "complex128")):
+        if x.dtype.name not in (
+            ("float32", "float64") if wants_real else ("complex64", "complex128")
+        ):
             raise DtypeError(
-                f"{kind.name} needs a {'float32 or float64' if wants_real else 'complex'} operand.", got=got
+                f"{kind.name} needs a {'float32 or float64' if wants_real else 'complex'} operand.",
+                got=got,
             )
         batch = x.shape[: x.ndim - rank]
         if kind is FftType.RFFT:
@@ -95,7 +99,11 @@ class Fft(Movement):
         return conj(mul(weights, spectrum))
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: FftParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: FftParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         n_batch = type_of(operands[0]).ndim - len(params.fft_lengths)  # type: ignore[attr-defined]
@@ -155,12 +163,16 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     try:
         lengths = tuple([operator.index(n) for n in fft_lengths])
     except TypeError:
-        raise ArgumentTypeError("fft needs a tuple of lengths.", got=f"fft_lengths: {fft_lengths!r}") from None
+        raise ArgumentTypeError(
+            "fft needs a tuple of lengths.", got=f"fft_lengths: {fft_lengths!r}"
+        ) from None
     dtype = type_of(x).dtype  # type: ignore[attr-defined]
     if kind is FftType.RFFT:
         if dtype.kind == "c":
             raise DtypeError(
-                "RFFT takes real signals only.", got=f"operand: {type_of(x)!r}", do="Use FFT for complex ones."
+                "RFFT takes real signals only.",
+                got=f"operand: {type_of(x)!r}",
+                do="Use FFT for complex ones.",
             )
         x = converted(x, dtypes.to_inexact_dtype(dtype))
     else:

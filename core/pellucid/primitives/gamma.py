@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pellucid.base.errors import MissingRule
 from pellucid.primitives.arithmetic import add, mul, neg
 from pellucid.primitives.families import FLOATING, Elementwise, constant_like
@@ -83,4 +81,14 @@ zeta_p: Elementwise = Elementwise(
     ),
 )  # fmt: skip
 
-__all__ = ["digamma", "digamma_p", "lgamma", "lgamma_p", "no_derivative", "polygamma", "polygamma_p", "zeta", "zeta_p"]
+__all__ = [
+    "digamma",
+    "digamma_p",
+    "lgamma",
+    "lgamma_p",
+    "no_derivative",
+    "polygamma",
+    "polygamma_p",
+    "zeta",
+    "zeta_p",
+]

@@ -15,14 +15,24 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.primitives.arithmetic import abs as absolute
-from pellucid.primitives.arithmetic import add, div, log, max as maximum, mul, neg, square, sub
+from pellucid.primitives.arithmetic import (
+    abs as absolute,
+    add,
+    div,
+    log,
+    max as maximum,
+    mul,
+    neg,
+    square,
+    sub,
+)
 from pellucid.primitives.families import constant_like, full_as
+from pellucid.primitives.gamma import digamma, lgamma
 from pellucid.primitives.iteration import MOST_STEPS, Iteration
 from pellucid.primitives.logical import bitwise_and, bitwise_or, eq, gt, lt, ne, select
-from pellucid.primitives.gamma import digamma, lgamma
 from pellucid.primitives.transcendental import exp
 from pellucid.tracing.values import type_of
+
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     """The value at `x` of the polynomial with `coefficients`, the constant first, by Horner's rule."""
@@ -43,7 +53,10 @@ def stirling_error(a: Any) -> Any:
     """lgamma(a) - ((a - 1/2) log a - a + log(2π)/2), which is about 1/(12 a)."""
     inverse = div(constant_like(a, 1), a)
     series = mul(inverse, polynomial(square(inverse), _STIRLING))
-    leading = sub(mul(sub(a, constant_like(a, 0.5)), log(a)), sub(a, constant_like(a, math.log(2 * math.pi) / 2)))
+    leading = sub(
+        mul(sub(a, constant_like(a, 0.5)), log(a)),
+        sub(a, constant_like(a, math.log(2 * math.pi) / 2)),
+    )
     return select(lt(a, constant_like(a, _LARGE)), sub(lgamma(a), leading), series)
 
 
@@ -135,7 +148,9 @@ def step(
     b = sub(add(x, add(mul(constant_like(x, 2), n), one)), a)
     c = mul(n, sub(a, n))
     under = add(b, mul(c, q))
-    under = select(eq(under, constant_like(x, 0)), full_as(x, dtypes.finfo(type_of(x).dtype).tiny), under)  # type: ignore[attr-defined]
+    under = select(
+        eq(under, constant_like(x, 0)), full_as(x, dtypes.finfo(type_of(x).dtype).tiny), under
+    )  # type: ignore[attr-defined]
     dunder = add(sub(mul(n, q), one), mul(c, dq))
     new_q = div(one, under)
     new_dq = neg(mul(dunder, square(new_q)))
@@ -178,17 +193,21 @@ def at_edges(a: Any, x: Any, value: Any, at_zero: float, at_infinity: float) -> 
     """`value` where it was computed; its limits for x = 0 or a = ∞, and for a = 0 or x = ∞; or NaN."""
     zero, infinity = constant_like(x, 0), constant_like(x, np.inf)
     limit = select(
-        bitwise_or(eq(x, zero), eq(a, infinity)), full_as(value, at_zero), full_as(value, at_infinity)
+        bitwise_or(eq(x, zero), eq(a, infinity)),
+        full_as(value, at_zero),
+        full_as(value, at_infinity),
     )
     limit = select(undefined(a, x), full_as(value, np.nan), limit)
     return select(regular(a, x), value, limit)
 
 
-def finish_igamma(a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, *rest: Any) -> Any:
+def finish_igamma(a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, *rest: Any) -> Any:  # noqa: D103
     return at_edges(a, x, maximum(lower_tail(a, x, s)[0], constant_like(x, 0)), 0, 1)
 
 
-def finish_igammac(a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, *rest: Any) -> Any:
+def finish_igammac(  # noqa: D103
+    a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, *rest: Any
+) -> Any:
     return at_edges(a, x, maximum(lower_tail(a, x, s)[1], constant_like(x, 0)), 1, 0)
 
 
@@ -197,7 +216,7 @@ def log_slope(a: Any, x: Any) -> Any:
     return sub(log(x), digamma(select(beyond(a, x), a, add(a, constant_like(a, 1)))))
 
 
-def finish_igamma_grad_a(
+def finish_igamma_grad_a(  # noqa: D103
     a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, ds: Any, *rest: Any
 ) -> Any:
     slope = add(ds, mul(s, log_slope(a, x)))
@@ -207,7 +226,7 @@ def finish_igamma_grad_a(
     return select(eq(a, constant_like(a, 0)), full_as(value, np.nan), value)
 
 
-def finish_random_gamma_grad(
+def finish_random_gamma_grad(  # noqa: D103
     a: Any, x: Any, active: Any, n: Any, a_: Any, x_: Any, s: Any, ds: Any, *rest: Any
 ) -> Any:
     # dx/da = -(∂P/∂a) / (∂P/∂x) with ∂P/∂x = xᵃ⁻¹ e⁻ˣ / Γ(a), which cancels against the prefactors.

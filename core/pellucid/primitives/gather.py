@@ -58,16 +58,22 @@ def _wide_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, Shape
     return ctx.convert(indices, wide), wide
 
 
-def _last_starts(ctx: Any, indices: ShapedArray, operand: Shape, axes: Sequence[int], windows: Shape) -> Any:
+def _last_starts(
+    ctx: Any, indices: ShapedArray, operand: Shape, axes: Sequence[int], windows: Shape
+) -> Any:
     """For each index vector, the largest indices at which a window still lies in the operand."""
     largest = np.iinfo(indices.dtype).max
     last = np.array([min(operand[a] - windows[a], largest) for a in axes], indices.dtype)
     return ctx.broadcast(ctx.constant(last), (indices.ndim - 1,), indices)
 
 
-def _dimension_numbers(ctx: Any, kind: str, fields: Mapping[str, Sequence[int]], index_vector_dim: int) -> Any:
+def _dimension_numbers(
+    ctx: Any, kind: str, fields: Mapping[str, Sequence[int]], index_vector_dim: int
+) -> Any:
     shown = [f"{name} = [{', '.join(map(str, axes))}]" for name, axes in fields.items() if axes]
-    return ctx.attribute(f"#stablehlo.{kind}<{', '.join([*shown, f'index_vector_dim = {index_vector_dim}'])}>")
+    return ctx.attribute(
+        f"#stablehlo.{kind}<{', '.join([*shown, f'index_vector_dim = {index_vector_dim}'])}>"
+    )
 
 
 def movable_indices(indices: Any, dim: BatchDim) -> tuple[Any, BatchDim]:
@@ -97,7 +103,9 @@ class Gather(Primitive[GatherParams]):
         check_gather(x, indices, numbers, sizes)
         return [shaped_array(gathered_shape(numbers, indices.shape, sizes), x.dtype, x.weak_type)]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams
+    ) -> tuple[Any, Any]:
         filled = params.mode is GatherScatterMode.FILL_OR_DROP
         linear = params._replace(fill_value=0) if filled else params
         return (
@@ -118,7 +126,11 @@ class Gather(Primitive[GatherParams]):
         return [scattered, None]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: GatherParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: GatherParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, indices), (dim, indices_dim) = operands, dims
         indices, indices_dim = movable_indices(indices, indices_dim)
@@ -167,16 +179,22 @@ class Gather(Primitive[GatherParams]):
         fill = ctx.full(stored, fill_in(result.dtype, params))
         return [ctx.op1("stablehlo.select", result, [mask, gathered, fill])]
 
-    def _inside(self, ctx: Any, indices: Any, aval: ShapedArray, shape: Shape, params: GatherParams) -> Any:
+    def _inside(
+        self, ctx: Any, indices: Any, aval: ShapedArray, shape: Shape, params: GatherParams
+    ) -> Any:
         """For each index vector, whether its window lies in the operand."""
-        last = _last_starts(ctx, aval, shape, params.dimension_numbers.start_index_map, params.slice_sizes)
+        last = _last_starts(
+            ctx, aval, shape, params.dimension_numbers.start_index_map, params.slice_sizes
+        )
         inside = ctx.compare(indices, last, "LE", aval)
         mask = shaped_array(aval.shape, _BOOL)
         if kind_of(aval.dtype) == "signed":
             not_negative = ctx.compare(indices, ctx.full(aval, 0), "GE", aval)
             inside = ctx.op1("stablehlo.and", mask, [inside, not_negative])
         one = shaped_array(aval.shape[:-1], _BOOL)
-        return ctx.reduce(inside, ctx.constant(np.array(True)), [aval.ndim - 1], "stablehlo.and", one)
+        return ctx.reduce(
+            inside, ctx.constant(np.array(True)), [aval.ndim - 1], "stablehlo.and", one
+        )
 
 
 gather_p = Gather()
@@ -279,7 +297,11 @@ class Scatter(Primitive[ScatterParams]):
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ScatterParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ScatterParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, indices, updates), (dim, indices_dim, updates_dim) = operands, dims
         indices, indices_dim = movable_indices(indices, indices_dim)
@@ -321,14 +343,18 @@ class Scatter(Primitive[ScatterParams]):
             "scatter_dims_to_operand_dims": numbers.scatter_dims_to_operand_dims,
         }  # fmt: skip
         attributes = {
-            "scatter_dimension_numbers": _dimension_numbers(ctx, "scatter", fields, indices_aval.ndim - 1),
+            "scatter_dimension_numbers": _dimension_numbers(
+                ctx, "scatter", fields, indices_aval.ndim - 1
+            ),
             "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
             "unique_indices": ctx.boolean(params.unique_indices),
         }
         [result] = ctx.avals_out
         program = self.update_program(physical(aval).dtype, params)
         consts = [ctx.constant(np.asarray(c)) for c in program.consts]
-        op = ctx.op("stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1)
+        op = ctx.op(
+            "stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1
+        )
         ctx.jaxpr_body(op.regions[0], program.jaxpr, consts)
         return [op.result]
 
@@ -337,7 +363,11 @@ class Scatter(Primitive[ScatterParams]):
         return _update_program(self.combine or _replaced, dtype)
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
-        program = self.update_program(equation.operands[0].aval.dtype, equation.params) if self.combine else None
+        program = (
+            self.update_program(equation.operands[0].aval.dtype, equation.params)
+            if self.combine
+            else None
+        )
         return {**super().printed_params(equation), "update_consts": (), "update_jaxpr": program}
 
 
@@ -371,7 +401,9 @@ def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) ->
 class LinearScatter(Scatter):
     """The operand plus, or minus, the updates placed in zeros: linear in both together."""
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
+    ) -> tuple[Any, Any]:
         tx, _, tu = tangents
         linear = bind1(self, instantiate(tx), primals[1], instantiate(tu), params=params)
         return [bind1(self, *primals, params=params)], [linear]
@@ -419,7 +451,14 @@ def scatter_add(
     [2.0, 0.0, 1.0]
     """
     return scattered(
-        scatter_add_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_add_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -435,7 +474,10 @@ def scattered(
 ) -> Any:
     """The result of a scatter primitive, called with the arguments of its public function."""
     params = ScatterParams(
-        with_int_fields(numbers), bool(indices_are_sorted), GatherScatterMode.from_any(mode), bool(unique_indices)
+        with_int_fields(numbers),
+        bool(indices_are_sorted),
+        GatherScatterMode.from_any(mode),
+        bool(unique_indices),
     )
     return bind1(primitive, operand, indices, updates, params=params)
 

@@ -47,7 +47,9 @@ class GatherScatterMode(enum.Enum):
         found = _MODES.get(s)
         if found is None:
             names = ", ".join(repr(name) for name in _MODES if name is not None)
-            raise ArgumentValueError(f"unknown gather or scatter mode {s!r}.", do=f"Choose one of {names}.")
+            raise ArgumentValueError(
+                f"unknown gather or scatter mode {s!r}.", do=f"Choose one of {names}."
+            )
         return found
 
 
@@ -112,15 +114,18 @@ def kept_axes(ndim: int, removed: Iterable[int]) -> list[int]:
     return [i for i in range(ndim) if i not in gone]
 
 
-def window_axes(numbers: GatherDimensionNumbers, ndim: int) -> list[int]:
-    """The axes of the operand that the result's `offset_dims` are, in their order."""
-    return kept_axes(ndim, (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims))
+def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim: int) -> list[int]:
+    """The axes of the operand that are axes of the windows' array, in their order there."""
+    _, collapsed, _, batching, _ = numbers
+    return kept_axes(ndim, (*collapsed, *batching))
 
 
 def window_sizes(numbers: ScatterDimensionNumbers, operand: Shape, updates: Shape) -> Shape:
     """The size of a scatter's windows along each axis of the operand."""
     sizes = [min(1, size) for size in operand]
-    for axis, d in zip(window_axes(as_gather(numbers), len(operand)), numbers.update_window_dims, strict=True):
+    for axis, d in zip(
+        window_axes(numbers, len(operand)), numbers.update_window_dims, strict=True
+    ):
         sizes[axis] = updates[d]
     return tuple(sizes)
 
@@ -130,7 +135,9 @@ def gathered_shape(numbers: GatherDimensionNumbers, indices: Shape, slice_sizes:
     windows = iter([slice_sizes[i] for i in window_axes(numbers, len(slice_sizes))])
     batches = iter(indices[:-1])
     ndim = len(indices) - 1 + len(numbers.offset_dims)
-    return tuple([next(windows) if i in numbers.offset_dims else next(batches) for i in range(ndim)])
+    return tuple(
+        [next(windows) if i in numbers.offset_dims else next(batches) for i in range(ndim)]
+    )
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -153,19 +160,32 @@ class _Check:
         if increasing:
             self.that(list(axes) == sorted(axes), f"{field} in increasing order")
 
-    def numbers(self, numbers: Any, operand: ShapedArray, indices: ShapedArray, windows_ndim: int) -> None:
+    def numbers(
+        self, numbers: Any, operand: ShapedArray, indices: ShapedArray, windows_ndim: int
+    ) -> None:
         """What gather and scatter demand alike; the names of fields are the caller's."""
         windows, collapsed, index_map, batching, indices_batching = numbers
         fields = numbers._fields
         if kind_of(indices.dtype) not in ("signed", "unsigned"):
             raise DtypeError(f"{self.name} needs integer indices.", got=self.got)
-        self.that(indices.ndim > 0, "indices with at least one axis, the last one of which holds the index vectors")
+        self.that(
+            indices.ndim > 0,
+            "indices with at least one axis, the last one of which holds the index vectors",
+        )
         self.axes(fields[0], windows, windows_ndim, "the windows' array")
         self.axes(fields[1], collapsed, operand.ndim, "the operand")
         self.axes(fields[2], index_map, operand.ndim, "the operand", increasing=False)
         self.axes(fields[3], batching, operand.ndim, "the operand")
-        self.axes(fields[4], indices_batching, indices.ndim - 1, "the indices before the last", increasing=False)
-        self.that(not {*collapsed, *index_map} & {*batching}, f"{fields[3]} that are in no other field")
+        self.axes(
+            fields[4],
+            indices_batching,
+            indices.ndim - 1,
+            "the indices before the last",
+            increasing=False,
+        )
+        self.that(
+            not {*collapsed, *index_map} & {*batching}, f"{fields[3]} that are in no other field"
+        )
         self.that(
             len(windows) + len(collapsed) + len(batching) == operand.ndim,
             f"each axis of the operand among {fields[1]} or {fields[3]}, or matched by one of {fields[0]}",
@@ -184,7 +204,12 @@ def check_gather(
     operand: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers, slice_sizes: Shape
 ) -> None:
     """Raise ShapeError or DtypeError unless these make a gather."""
-    got = [f"operand: {operand.text()}", f"start_indices: {indices.text()}", f"slice_sizes: {slice_sizes}", str(numbers)]
+    got = [
+        f"operand: {operand.text()}",
+        f"start_indices: {indices.text()}",
+        f"slice_sizes: {slice_sizes}",
+        str(numbers),
+    ]
     check = _Check("gather", got)
     check.numbers(numbers, operand, indices, indices.ndim - 1 + len(numbers.offset_dims))
     check.that(len(slice_sizes) == operand.ndim, "slice_sizes for each axis of the operand")
@@ -193,14 +218,25 @@ def check_gather(
         "slice_sizes that fit into the operand",
     )
     thin = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-    check.that(all(slice_sizes[a] <= 1 for a in thin), "slice_sizes of 1 along collapsed and batching axes")
+    check.that(
+        all(slice_sizes[a] <= 1 for a in thin), "slice_sizes of 1 along collapsed and batching axes"
+    )
 
 
 def check_scatter(
-    name: str, operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
+    name: str,
+    operand: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    numbers: ScatterDimensionNumbers,
 ) -> None:
     """Raise ShapeError or DtypeError unless these make a scatter."""
-    got = [f"operand: {operand.text()}", f"scatter_indices: {indices.text()}", f"updates: {updates.text()}", str(numbers)]
+    got = [
+        f"operand: {operand.text()}",
+        f"scatter_indices: {indices.text()}",
+        f"updates: {updates.text()}",
+        str(numbers),
+    ]
     if operand.dtype != updates.dtype:
         raise DtypeError(f"{name} needs an operand and updates of one dtype.", got=got)
     check = _Check(name, got)
@@ -226,7 +262,7 @@ def with_batched_windows(numbers: Any, ndim: int, windows_ndim: int, dim: Any) -
     `ndim` and `windows_ndim` are those of one element of the batch. Also the batch axis of the windows' array.
     """
     windows, collapsed, index_map, batching, indices_batching = numbers
-    before = sum(a < dim for a in window_axes(numbers if type(numbers) is GatherDimensionNumbers else as_gather(numbers), ndim))
+    before = sum(a < dim for a in window_axes(numbers, ndim))
     position = windows[before] if before < len(windows) else windows_ndim
     return type(numbers)(
         (*(d + (d >= position) for d in windows[:before]), position, *(d + 1 for d in windows[before:])),
@@ -243,18 +279,26 @@ def with_batched_indices(numbers: Any, windows_ndim: int, indices_dim: int) -> t
     index_axes = kept_axes(windows_ndim, windows)
     position = index_axes[indices_dim] if indices_dim < len(index_axes) else windows_ndim
     return type(numbers)(
-        _shifted(windows, position), collapsed, index_map, batching, _shifted(indices_batching, indices_dim)
+        _shifted(windows, position),
+        collapsed,
+        index_map,
+        batching,
+        _shifted(indices_batching, indices_dim),
     ), position
 
 
-def with_batched_both(numbers: Any, windows_ndim: int, dim: int, indices_dim: int) -> tuple[Any, int]:
+def with_batched_both(
+    numbers: Any, windows_ndim: int, dim: int, indices_dim: int
+) -> tuple[Any, int]:
     """`numbers` when the operand has a batch axis at `dim` and the indices one at `indices_dim`.
 
     Also the batch axis of the windows' array.
     """
     numbers, position = with_batched_indices(numbers, windows_ndim, indices_dim)
     windows, collapsed, index_map, batching, indices_batching = numbers
-    pairs = sorted([(dim, indices_dim), *zip(_shifted(batching, dim), indices_batching, strict=True)])
+    pairs = sorted(
+        [(dim, indices_dim), *zip(_shifted(batching, dim), indices_batching, strict=True)]
+    )
     return type(numbers)(
         windows, _shifted(collapsed, dim), _shifted(index_map, dim),
         tuple([a for a, _ in pairs]), tuple([b for _, b in pairs]),

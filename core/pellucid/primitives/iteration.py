@@ -53,7 +53,11 @@ class Iteration:
         with ctx.inside(condition, avals) as [active, *_]:
             truth = shaped_array((), np.dtype(bool))
             axes = range(avals[0].ndim)
-            some = ctx.reduce(active, ctx.constant(np.False_), axes, "stablehlo.or", truth) if axes else active
+            some = (
+                ctx.reduce(active, ctx.constant(np.False_), axes, "stablehlo.or", truth)
+                if axes
+                else active
+            )
             ctx.op("stablehlo.return", [], [some])
         with ctx.inside(body, avals) as values:
             following, _ = inlined(ctx, self.step, values, avals)
@@ -76,4 +80,4 @@ def inlined(
         return list(results) if isinstance(results, (list, tuple)) else [results]
 
     jaxpr, consts = stage(listed, avals)
-    return ctx.inline(jaxpr, [ctx.constant(c) for c in consts], operands), list(jaxpr.out_avals)
+    return ctx.inline(jaxpr, [ctx.constant(c) for c in consts], operands), list(jaxpr.out_avals)  # pyright: ignore[reportReturnType]

@@ -17,7 +17,9 @@ class JointlyLinear(Primitive[Any]):
 
     n_linear: int | None = None
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         n = len(primals) if self.n_linear is None else self.n_linear
         results = bind(self, *primals, params=params)
         given = [instantiate(t) for t in tangents[:n]]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.primitive import Primitive
@@ -135,7 +134,9 @@ def is_finite(x: Any) -> Any:
     return bind1(is_finite_p, x)
 
 
-is_finite_p = Elementwise("is_finite", accepts=FLOATING, hlo="is_finite", result=boolean, tangents=(None,))
+is_finite_p = Elementwise(
+    "is_finite", accepts=FLOATING, hlo="is_finite", result=boolean, tangents=(None,)
+)
 
 
 # Operations on bits -------------------------------------------------------------------------------
@@ -245,7 +246,9 @@ shift_left_p = Elementwise("shift_left", accepts=INTEGER, hlo="shift_left")
 shift_right_arithmetic_p = Elementwise(
     "shift_right_arithmetic", accepts=INTEGER, hlo="shift_right_arithmetic"
 )
-shift_right_logical_p = Elementwise("shift_right_logical", accepts=INTEGER, hlo="shift_right_logical")
+shift_right_logical_p = Elementwise(
+    "shift_right_logical", accepts=INTEGER, hlo="shift_right_logical"
+)
 population_count_p = Elementwise("population_count", accepts=INTEGER, hlo="popcnt")
 clz_p = Elementwise("clz", accepts=INTEGER, hlo="count_leading_zeros")
 
@@ -279,20 +282,32 @@ class SelectN(Primitive[Any]):
             )
         if which.dtype == np.bool_ and len(cases) > 2:
             raise ArgumentTypeError(
-                "select_n can't choose among more than two cases by a bool.", got=got, do="Pass an int32 `which`."
+                "select_n can't choose among more than two cases by a bool.",
+                got=got,
+                do="Pass an int32 `which`.",
             )
         return [shaped_array(first.shape, first.dtype, all(a.weak_type for a in cases))]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         which, *cases = primals
         return [select_n(which, *cases)], [select_n(which, *map(instantiate, tangents[1:]))]
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         [cotangent], (which, *cases) = cotangents, operands
         if type(cotangent) is Zero:
             return [None, *(Zero(x.aval) if is_linear(x) else None for x in cases)]
         zero = zeros(type_of(cotangent))
-        return [None, *(_part(which, i, cotangent, zero) if is_linear(x) else None for i, x in enumerate(cases))]
+        return [
+            None,
+            *(
+                _part(which, i, cotangent, zero) if is_linear(x) else None
+                for i, x in enumerate(cases)
+            ),
+        ]
 
     def batch(
         self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
@@ -315,12 +330,16 @@ class SelectN(Primitive[Any]):
                 below = ctx.op1("stablehlo.not", aval, [which])
             else:
                 below = ctx.compare(which, ctx.full(aval, first + middle), "LT", aval)
-            return choice(below, chosen(first, values[:middle]), chosen(first + middle, values[middle:]))
+            return choice(
+                below, chosen(first, values[:middle]), chosen(first + middle, values[middle:])
+            )
 
         def choice(condition: Any, if_true: Any, if_false: Any) -> Any:
             if aval.shape != () and element_shape(result):
                 condition = ctx.broadcast(
-                    condition, range(aval.ndim), shaped_array(physical(result).shape, np.dtype(bool))
+                    condition,
+                    range(aval.ndim),
+                    shaped_array(physical(result).shape, np.dtype(bool)),
                 )
             return ctx.op1("stablehlo.select", result, [condition, if_true, if_false])
 
@@ -376,7 +395,9 @@ def select_n(which: Any, *cases: Any) -> Any:
     Array([1, 6], dtype=int32)
     """
     if not cases:
-        raise ArgumentTypeError("select_n needs at least one case.", do="Pass the arrays to choose from.")
+        raise ArgumentTypeError(
+            "select_n needs at least one case.", do="Pass the arrays to choose from."
+        )
     return bind1(select_n_p, which, *cases)
 
 
@@ -394,7 +415,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 # clamp --------------------------------------------------------------------------------------------
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
+def clamp(min: Any, x: Any, max: Any) -> Any:
     """`x` moved into the interval from `min` to `max`, element by element; the bounds may be scalars.
 
     Where `min > max`, the result is `max`. Source: StableHLO specification, `clamp`.

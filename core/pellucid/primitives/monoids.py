@@ -119,14 +119,20 @@ def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> No
     aval = shaped_array((), dtype)
     block = ctx.block(region, [aval, aval])
     with ir.InsertionPoint(block):
-        ctx.op("stablehlo.return", [], [combined(ctx, monoid, *block.arguments, aval)])
+        ctx.op("stablehlo.return", [], [combined(ctx, monoid, *block.arguments, aval)])  # pyright: ignore[reportCallIssue]
 
 
-def lower_reduction(ctx: Any, x: ir.Value, monoid: Monoid, axes: Sequence[int], result: ShapedArray) -> ir.Value:
+def lower_reduction(
+    ctx: Any, x: ir.Value, monoid: Monoid, axes: Sequence[int], result: ShapedArray
+) -> ir.Value:
     """`x` reduced along `axes`."""
     initial = ctx.constant(monoid.identity(result.dtype))
     reduction = ctx.op(
-        "stablehlo.reduce", [ctx.type(result)], [x, initial], {"dimensions": ctx.ints(axes)}, regions=1
+        "stablehlo.reduce",
+        [ctx.type(result)],
+        [x, initial],
+        {"dimensions": ctx.ints(axes)},
+        regions=1,
     )
     monoid_body(ctx, reduction.regions[0], monoid, result.dtype)
     return reduction.result

@@ -30,13 +30,17 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
 class Movement(Primitive[Any]):
     """A linear primitive of one operand: its tangent moves as the operand does."""
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         return (
             [bind1(self, primals[0], params=params)],
             [bind1(self, tangents[0], params=params)],
         )
 
-    def transpose(self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
         [cotangent], [x] = cotangents, operands
         if type(cotangent) is Zero:
             return [Zero(x.aval)]
@@ -75,7 +79,11 @@ class Reshape(Movement):
         return reshape(cotangent, aval.shape)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReshapeParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ReshapeParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         x = move_axis(operands[0], dims[0], 0)
         return [reshape(x, (axis.size, *params.new_sizes))], [0]
@@ -88,7 +96,11 @@ reshape_p = Reshape()
 
 
 def reshape(
-    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+    operand: Any,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """The elements of `operand`, in row-major order, with shape `new_sizes`.
 
@@ -117,7 +129,9 @@ class TransposeParams(NamedTuple):
 class Transpose(Movement):
     name = "transpose"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: TransposeParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: TransposeParams
+    ) -> Sequence[ShapedArray]:
         [x] = avals
         if sorted(params.permutation) != list(range(x.ndim)):
             raise ShapeError(
@@ -134,7 +148,11 @@ class Transpose(Movement):
         return transpose(cotangent, inverse)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: TransposeParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: TransposeParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         rest = [p + (p >= dim) for p in params.permutation]
@@ -197,7 +215,11 @@ class Squeeze(Movement):
         return reshape(cotangent, aval.shape)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SqueezeParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: SqueezeParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         dimensions = tuple([d + (d >= dim) for d in params.dimensions])
@@ -248,7 +270,11 @@ class Rev(Movement):
         return rev(cotangent, params.dimensions)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: RevParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: RevParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         return [rev(operands[0], [d + (d >= dim) for d in params.dimensions])], [dim]

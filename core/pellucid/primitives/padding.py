@@ -42,9 +42,14 @@ class Slice(Movement):
         if not len(starts) == len(limits) == len(steps) == x.ndim:
             raise ShapeError(
                 f"slice needs one start, limit and stride for each of the {x.ndim} dimensions.",
-                got=[f"operand: {x.text()}", f"start_indices {starts}, limit_indices {limits}, strides {strides}"],
+                got=[
+                    f"operand: {x.text()}",
+                    f"start_indices {starts}, limit_indices {limits}, strides {strides}",
+                ],
             )
-        for i, (start, limit, step, size) in enumerate(zip(starts, limits, steps, x.shape, strict=True)):
+        for i, (start, limit, step, size) in enumerate(
+            zip(starts, limits, steps, x.shape, strict=True)
+        ):
             if not 0 <= start <= limit <= size:
                 raise ShapeError(
                     f"slice needs 0 <= start <= limit <= size; dimension {i} has start {start}, limit {limit}, "
@@ -58,9 +63,12 @@ class Slice(Movement):
                     got=f"operand: {x.text()}",
                     do="To go backwards, slice and then `lax.rev`.",
                 )
-        shape = tuple([
-            -((start - limit) // step) for start, limit, step in zip(starts, limits, steps, strict=True)
-        ])
+        shape = tuple(
+            [
+                -((start - limit) // step)
+                for start, limit, step in zip(starts, limits, steps, strict=True)
+            ]
+        )
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
@@ -75,7 +83,11 @@ class Slice(Movement):
         return pad(cotangent, np.zeros((), aval.dtype), config)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SliceParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: SliceParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         limits, starts, strides = params
         dim: Any = dims[0]
@@ -105,7 +117,10 @@ def inserted(values: tuple[Any, ...], position: Any, value: Any) -> tuple[Any, .
 
 
 def slice(
-    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
 ) -> Any:
     """The part of `operand` from `start_indices` up to (not including) `limit_indices`, in steps of `strides`.
 
@@ -136,7 +151,11 @@ class Pad(JointlyLinear):
     def abstract_eval(self, avals: tuple[Any, ...], params: PadParams) -> Sequence[ShapedArray]:
         x, value = avals
         config = params.padding_config
-        got = [f"operand: {x.text()}", f"padding_value: {value.text()}", f"padding_config: {config}"]
+        got = [
+            f"operand: {x.text()}",
+            f"padding_value: {value.text()}",
+            f"padding_config: {config}",
+        ]
         if isinstance(x.dtype, dtypes.ExtendedDType):
             raise DtypeError("pad needs numbers or bools.", got=got)
         if x.dtype != value.dtype:
@@ -148,15 +167,22 @@ class Pad(JointlyLinear):
         if value.shape != ():
             raise ShapeError("pad needs a scalar padding value.", got=got)
         if len(config) != x.ndim:
-            raise ShapeError(f"pad needs (low, high, interior) for each of the {x.ndim} dimensions.", got=got)
+            raise ShapeError(
+                f"pad needs (low, high, interior) for each of the {x.ndim} dimensions.", got=got
+            )
         if any(interior < 0 for _, _, interior in config):
             raise ShapeError("pad needs interior padding that is not negative.", got=got)
-        shape = tuple([
-            low + size + max(size - 1, 0) * interior + high
-            for size, (low, high, interior) in zip(x.shape, config, strict=True)
-        ])
+        shape = tuple(
+            [
+                low + size + max(size - 1, 0) * interior + high
+                for size, (low, high, interior) in zip(x.shape, config, strict=True)
+            ]
+        )
         if any(size < 0 for size in shape):
-            raise ShapeError(f"pad can't remove more than there is: the result would have shape {shape}.", got=got)
+            raise ShapeError(
+                f"pad can't remove more than there is: the result would have shape {shape}.",
+                got=got,
+            )
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
     def transpose(
@@ -181,7 +207,11 @@ class Pad(JointlyLinear):
         return cut if set(strides) <= {1} else slice(cut, (0,) * len(shape), shape, strides)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: PadParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PadParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, value), (x_dim, value_dim) = operands, dims
         config = params.padding_config

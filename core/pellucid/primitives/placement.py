@@ -44,7 +44,9 @@ class DevicePutParams(NamedTuple):
 
     def of(self, chosen: Sequence[bool]) -> DevicePutParams:
         """Params for some of the operands."""
-        return DevicePutParams(*(tuple([x for x, c in zip(field, chosen, strict=True) if c]) for field in self))
+        return DevicePutParams(
+            *(tuple([x for x, c in zip(field, chosen, strict=True) if c]) for field in self)
+        )
 
 
 class DevicePut(Primitive[DevicePutParams]):
@@ -61,7 +63,9 @@ class DevicePut(Primitive[DevicePutParams]):
             for x, destination, semantics in zip(operands, params.devices, params.copy_semantics, strict=True)
         ]  # fmt: skip
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: DevicePutParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: DevicePutParams
+    ) -> Sequence[ShapedArray]:
         return [
             aval if destination is None else aval.update(memory_space=_space(destination))
             for aval, destination in zip(avals, params.devices, strict=True)
@@ -75,7 +79,8 @@ class DevicePut(Primitive[DevicePutParams]):
         given = [t for t in tangents if type(t) is not Zero]
         moved = iter(bind(self, *given, params=params.of(nonzero)))
         return results, [
-            next(moved) if nz else Zero(type_of(y).tangent()) for nz, y in zip(nonzero, results, strict=True)
+            next(moved) if nz else Zero(type_of(y).tangent())
+            for nz, y in zip(nonzero, results, strict=True)
         ]
 
     def transpose(
@@ -86,10 +91,16 @@ class DevicePut(Primitive[DevicePutParams]):
         back = DevicePutParams((ArrayCopySemantics.ALWAYS_COPY,) * len(devices), srcs, devices)
         given = [ct for ct in cotangents if type(ct) is not Zero]
         moved = iter(bind(self, *given, params=back) if given else ())
-        return [next(moved) if nz else Zero(x.aval) for nz, x in zip(nonzero, operands, strict=True)]
+        return [
+            next(moved) if nz else Zero(x.aval) for nz, x in zip(nonzero, operands, strict=True)
+        ]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: DevicePutParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: DevicePutParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         devices, srcs = (
             tuple([_batched_place(place, dim) for place, dim in zip(places, dims, strict=True)])
@@ -157,7 +168,9 @@ def device_put(
                 sharding_for(place)  # raises for what is no place
     devices, srcs, *_ = zip(*places, strict=True)
     semantics = tuple([_semantics(donate, may_alias) for _, _, donate, may_alias in places])
-    return structure.unflatten(bind(device_put_p, *leaves, params=DevicePutParams(semantics, devices, srcs)))
+    return structure.unflatten(
+        bind(device_put_p, *leaves, params=DevicePutParams(semantics, devices, srcs))
+    )
 
 
 def _semantics(donate: bool, may_alias: bool | None) -> ArrayCopySemantics:

@@ -84,7 +84,9 @@ class _Recipe(NamedTuple):
     """Dtypes in which the device can give the result; it is converted from the first to others."""
 
 
-def _recipe(precision: Any, accumulation: Any, inputs: Sequence[Any], operations: int = 1) -> _Recipe:
+def _recipe(
+    precision: Any, accumulation: Any, inputs: Sequence[Any], operations: int = 1
+) -> _Recipe:
     return _Recipe(precision, accumulation, operations, False, tuple(inputs), (accumulation,))
 
 
@@ -163,7 +165,11 @@ class DotAlgorithmPreset(enum.Enum):
     def supported_output_types(self, lhs_dtype: Any, rhs_dtype: Any) -> tuple[Any, ...] | None:
         """Dtypes in which the device can give the result for such operands; None for any."""
         recipe = _RECIPES[self.name]
-        if recipe.outputs == (_F32,) and recipe.operations == 1 and recipe.precision_type in (_F16, _BF16):
+        if (
+            recipe.outputs == (_F32,)
+            and recipe.operations == 1
+            and recipe.precision_type in (_F16, _BF16)
+        ):
             stored = np.dtype(recipe.precision_type)
             if np.dtype(lhs_dtype) == stored == np.dtype(rhs_dtype):
                 return (_F32, recipe.precision_type)
@@ -222,7 +228,9 @@ class AlgorithmPlan(NamedTuple):
     result_dtype: DType
 
 
-def plan_algorithm(ctx: Any, precision: CanonicalPrecision, lhs: DType, rhs: DType, result: DType) -> AlgorithmPlan | None:
+def plan_algorithm(
+    ctx: Any, precision: CanonicalPrecision, lhs: DType, rhs: DType, result: DType
+) -> AlgorithmPlan | None:
     """What the algorithm asked for needs; None if `precision` asks for none.
 
     Raises CompilationError where the platform lacks it, DtypeError for operands that it does not take.
@@ -319,7 +327,13 @@ def _rank(dtype: DType) -> tuple[Any, ...]:
     if dtypes.is_inexact(real):
         limits = dtypes.finfo(real)
         range_bits, fraction_bits = limits.maxexp, limits.nmant
-    return is_complex, range_bits, fraction_bits, component_bits(dtype), not real.name.startswith("uint")
+    return (
+        is_complex,
+        range_bits,
+        fraction_bits,
+        component_bits(dtype),
+        not real.name.startswith("uint"),
+    )
 
 
 def product_dtype(lhs: DType, rhs: DType, preferred: DType | None, caller: str) -> DType:

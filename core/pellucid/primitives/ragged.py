@@ -70,7 +70,9 @@ class RaggedDotDimensionNumbers:
         lhs_ragged_dimensions: Sequence[int],
         rhs_group_dimensions: Sequence[int],
     ) -> None:
-        self.dot_dimension_numbers = canonical_dimensions(dot_dimension_numbers, "ragged_dot_general")
+        self.dot_dimension_numbers = canonical_dimensions(
+            dot_dimension_numbers, "ragged_dot_general"
+        )
         self.lhs_ragged_dimensions: Axes = tuple([operator.index(a) for a in lhs_ragged_dimensions])
         self.rhs_group_dimensions: Axes = tuple([operator.index(a) for a in rhs_group_dimensions])
 
@@ -85,7 +87,9 @@ class RaggedDotDimensionNumbers:
 
     def __repr__(self) -> str:
         fields = zip(self.__slots__, self._fields(), strict=True)
-        return f"RaggedDotDimensionNumbers({', '.join(f'{name}={value}' for name, value in fields)})"
+        return (
+            f"RaggedDotDimensionNumbers({', '.join(f'{name}={value}' for name, value in fields)})"
+        )
 
     # What follows from the fields ---------------------------------------------------------------
 
@@ -107,7 +111,11 @@ class RaggedDotDimensionNumbers:
         (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
         if self.mode == "batch":
             return lhs_batch[: lhs_batch.index(self.ragged)]
-        others = lhs_contract if self.mode == "contracting" else free_axes(lhs_ndim, lhs_contract, lhs_batch)
+        others = (
+            lhs_contract
+            if self.mode == "contracting"
+            else free_axes(lhs_ndim, lhs_contract, lhs_batch)
+        )
         return (*lhs_batch, *others[: others.index(self.ragged)])
 
 
@@ -128,7 +136,9 @@ class RaggedDotGeneral(Bilinear):
         dims = numbers.dot_dimension_numbers
         check_dimensions(lhs, rhs, dims, "ragged_dot_general")
         _check_groups(lhs, rhs, group_sizes, numbers)
-        dtype = product_dtype(lhs.dtype, rhs.dtype, params.preferred_element_type, "ragged_dot_general")
+        dtype = product_dtype(
+            lhs.dtype, rhs.dtype, params.preferred_element_type, "ragged_dot_general"
+        )
         if numbers.mode == "free":
             [group] = numbers.rhs_group_dimensions
             (lhs_contract, rhs_contract), batch = dims
@@ -148,12 +158,21 @@ class RaggedDotGeneral(Bilinear):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
         lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
         if numbers.mode == "free":  # the cotangent of a row meets the matrix of its group
-            rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *numbers.rhs_group_dimensions), rhs_batch)  # type: ignore[attr-defined]
+            rhs_free = free_axes(
+                type_of(rhs).ndim, (*rhs_contract, *numbers.rhs_group_dimensions), rhs_batch
+            )  # type: ignore[attr-defined]
             n_batch, n_left = len(lhs_batch), len(lhs_batch) + len(lhs_free)
             dims = (_span(n_left, len(rhs_free)), rhs_free), (_span(0, n_batch), rhs_batch)
             ragged = n_batch + lhs_free.index(numbers.ragged)
             found = self.product(
-                cotangent, rhs, group_sizes, dims, ragged, numbers.rhs_group_dimensions, params, lhs.aval
+                cotangent,
+                rhs,
+                group_sizes,
+                dims,
+                ragged,
+                numbers.rhs_group_dimensions,
+                params,
+                lhs.aval,
             )
             contracted = [c for _, c in sorted(zip(rhs_contract, lhs_contract, strict=True))]
             return transpose(found, inverse_permutation([*lhs_batch, *lhs_free, *contracted]))
@@ -176,11 +195,15 @@ class RaggedDotGeneral(Bilinear):
         if numbers.mode == "free":  # for each group, a product over its rows
             n_batch = len(lhs_batch)
             dims = (lhs_free, _span(n_batch, len(lhs_free))), (lhs_batch, _span(0, n_batch))
-            found = self.product(lhs, cotangent, group_sizes, dims, numbers.ragged, (), params, rhs.aval)
+            found = self.product(
+                lhs, cotangent, group_sizes, dims, numbers.ragged, (), params, rhs.aval
+            )
             [group] = numbers.rhs_group_dimensions
             rhs_free = free_axes(rhs.aval.ndim, (*rhs_contract, group), rhs_batch)
             contracted = [c for _, c in sorted(zip(lhs_contract, rhs_contract, strict=True))]
-            return transpose(found, inverse_permutation([group, *rhs_batch, *contracted, *rhs_free]))
+            return transpose(
+                found, inverse_permutation([group, *rhs_batch, *contracted, *rhs_free])
+            )
         rhs_free = free_axes(rhs.aval.ndim, rhs_contract, rhs_batch)
         found = self.of_groups(
             transpose(lhs, (*lhs_batch, *lhs_contract, *lhs_free)), cotangent, group_sizes, len(lhs_batch),
@@ -213,7 +236,11 @@ class RaggedDotGeneral(Bilinear):
         return bind1(self, lhs, rhs, group_sizes, params=params)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: RaggedParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: RaggedParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         lhs_dim, rhs_dim, sizes_dim = dims
         numbers = params.ragged_dot_dimension_numbers
@@ -251,7 +278,9 @@ class RaggedDotGeneral(Bilinear):
         rhs_contract, rhs_batch = moved(rhs_contract, dim), moved(rhs_batch, dim)
         group = moved(numbers.rhs_group_dimensions, dim)
         more = RaggedDotDimensionNumbers(
-            ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), numbers.lhs_ragged_dimensions, group
+            ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)),
+            numbers.lhs_ragged_dimensions,
+            group,
         )
         found = bind1(
             self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
@@ -265,7 +294,11 @@ class RaggedDotGeneral(Bilinear):
             return ctx.from_python(_by_masking, operands, params)
         numbers = params.ragged_dot_dimension_numbers
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-        pair = params.precision if type(params.precision) is tuple else (Precision.DEFAULT, Precision.DEFAULT)
+        pair = (
+            params.precision
+            if type(params.precision) is tuple
+            else (Precision.DEFAULT, Precision.DEFAULT)
+        )
         attributes = {
             "ragged_dot_dimension_numbers": ctx.attribute(
                 f"#chlo.ragged_dot<lhs_batching_dimensions = {list(lhs_batch)}, "
@@ -275,7 +308,9 @@ class RaggedDotGeneral(Bilinear):
                 f"lhs_ragged_dimensions = {list(numbers.lhs_ragged_dimensions)}, "
                 f"rhs_group_dimensions = {list(numbers.rhs_group_dimensions)}>"
             ),
-            "precision_config": ctx.attribute("[" + ", ".join(f"#chlo<precision {p.name}>" for p in pair) + "]"),
+            "precision_config": ctx.attribute(
+                "[" + ", ".join(f"#chlo<precision {p.name}>" for p in pair) + "]"
+            ),
         }
         return [ctx.op1("chlo.ragged_dot", ctx.avals_out[0], operands, attributes)]
 
@@ -314,7 +349,12 @@ def _check_groups(
 ) -> None:
     """Raise unless the ragged axis, the group axis and the group sizes fit the operands."""
     caller = "ragged_dot_general"
-    got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}", f"group_sizes: {group_sizes.text()}", f"{numbers!r}"]
+    got = [
+        f"lhs: {lhs.text()}",
+        f"rhs: {rhs.text()}",
+        f"group_sizes: {group_sizes.text()}",
+        f"{numbers!r}",
+    ]
     if len(numbers.lhs_ragged_dimensions) != 1 or not 0 <= numbers.ragged < lhs.ndim:
         raise ShapeError(f"{caller} needs one ragged axis, which lhs has.", got=got)
     if kind_of(group_sizes.dtype) not in INTEGER:
@@ -326,15 +366,21 @@ def _check_groups(
     if numbers.mode != "free":
         if groups:
             raise ShapeError(
-                f"{caller}: rhs has no group axis if the ragged axis is contracted or a batch axis.", got=got
+                f"{caller}: rhs has no group axis if the ragged axis is contracted or a batch axis.",
+                got=got,
             )
-    elif len(groups) != 1 or groups[0] in (*rhs_contract, *rhs_batch) or not 0 <= groups[0] < rhs.ndim:
+    elif (
+        len(groups) != 1
+        or groups[0] in (*rhs_contract, *rhs_batch)
+        or not 0 <= groups[0] < rhs.ndim
+    ):
         raise ShapeError(
             f"{caller} needs one group axis of rhs, neither contracted nor a batch axis.", got=got
         )
     elif rhs.shape[groups[0]] != group_sizes.shape[-1]:
         raise ShapeError(
-            f"{caller}: rhs has {rhs.shape[groups[0]]} groups, group_sizes {group_sizes.shape[-1]}.", got=got
+            f"{caller}: rhs has {rhs.shape[groups[0]]} groups, group_sizes {group_sizes.shape[-1]}.",
+            got=got,
         )
     prefix = tuple([lhs.shape[a] for a in numbers.prefix(lhs.ndim)])
     if group_sizes.ndim > 1 and group_sizes.shape[:-1] != prefix:
@@ -414,7 +460,9 @@ def ragged_dot_general(
     Array([1., 9.], dtype=float32)
     """
     if group_offset is not None:
-        raise UnsupportedError("ragged_dot_general can't offset groups.", do="Pass group_offset=None.")
+        raise UnsupportedError(
+            "ragged_dot_general can't offset groups.", do="Pass group_offset=None."
+        )
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise ArgumentTypeError(
             "ragged_dot_general needs RaggedDotDimensionNumbers.",
@@ -447,7 +495,14 @@ def ragged_dot(
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(
-        lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset, out_sharding
+        lhs,
+        rhs,
+        group_sizes,
+        numbers,
+        precision,
+        preferred_element_type,
+        group_offset,
+        out_sharding,
     )
 
 
@@ -464,11 +519,16 @@ class ScaledDot(Primitive[ScaledDotParams]):
 
     name = "scaled_dot"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ScaledDotParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ScaledDotParams
+    ) -> Sequence[ShapedArray]:
         lhs, rhs, lhs_scale, rhs_scale = avals
         check_dimensions(lhs, rhs, params.dimension_numbers, "scaled_dot")
         contract, _ = params.dimension_numbers
-        for side, aval, scale, axes in (("lhs", lhs, lhs_scale, contract[0]), ("rhs", rhs, rhs_scale, contract[1])):
+        for side, aval, scale, axes in (
+            ("lhs", lhs, lhs_scale, contract[0]),
+            ("rhs", rhs, rhs_scale, contract[1]),
+        ):
             fits = scale.ndim == aval.ndim and all(
                 s and n % s == 0 if a in axes else s == n
                 for a, (n, s) in enumerate(zip(aval.shape, scale.shape, strict=False))
@@ -476,7 +536,10 @@ class ScaledDot(Primitive[ScaledDotParams]):
             if not fits:
                 raise ShapeError(
                     f"scaled_dot needs a scale of the shape of {side}, but for contracted axes a divisor of their size.",
-                    got=[f"{side}: {aval.text()}, contracted axes {axes}", f"its scale: {scale.text()}"],
+                    got=[
+                        f"{side}: {aval.text()}, contracted axes {axes}",
+                        f"its scale: {scale.text()}",
+                    ],
                 )
         shape = dot_shape(lhs.shape, rhs.shape, params.dimension_numbers)
         return [shaped_array(shape, params.preferred_element_type)]
@@ -488,12 +551,16 @@ class ScaledDot(Primitive[ScaledDotParams]):
         total: Any = Zero(type_of(result).tangent())
         for i, tangent in enumerate(tangents):  # linear in each of the four
             if type(tangent) is not Zero:
-                term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)
+                term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)  # pyright: ignore[reportCallIssue]
                 total = term if type(total) is Zero else bind1(add_any_p, total, term)
         return [result], [total]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ScaledDotParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ScaledDotParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         in_front = [_batched_in_front(axis, x, d) for x, d in zip(operands, dims, strict=True)]
         contract, batch = params.dimension_numbers
@@ -567,7 +634,10 @@ def scaled_dot(
     (lhs_contract, rhs_contract), _ = numbers
     scales = [
         _unit_scale(aval, axes) if scale is None else scale
-        for scale, aval, axes in ((lhs_scale, lhs_aval, lhs_contract), (rhs_scale, rhs_aval, rhs_contract))
+        for scale, aval, axes in (
+            (lhs_scale, lhs_aval, lhs_contract),
+            (rhs_scale, rhs_aval, rhs_contract),
+        )
     ]
     preferred = preferred_dtype(preferred_element_type, "scaled_dot") or _BF16
     return bind1(scaled_dot_p, lhs, rhs, *scales, params=ScaledDotParams(numbers, preferred))

@@ -66,7 +66,8 @@ _KEY_PARITY = 0x1BD11BDA
 
 def _rotated(x: Any, distance: int) -> Any:
     return bitwise_or(
-        shift_left(x, constant_like(x, distance)), shift_right_logical(x, constant_like(x, 32 - distance))
+        shift_left(x, constant_like(x, distance)),
+        shift_right_logical(x, constant_like(x, 32 - distance)),
     )
 
 
@@ -107,10 +108,14 @@ class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
 
     name = "iota_2x32_shape"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Iota2x32ShapeParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: Iota2x32ShapeParams
+    ) -> Sequence[ShapedArray]:
         return [shaped_array(params.shape, _WORD)] * 2
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Iota2x32ShapeParams) -> Sequence[Any]:
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: Iota2x32ShapeParams
+    ) -> Sequence[Any]:
         shape, words = params.shape, ctx.avals_out[0]
         wide = shaped_array(shape, np.dtype(np.uint64))
         # A sum over dimensions rather than a reshaped iota: each device can compute its part alone.
@@ -133,7 +138,9 @@ def iota_2x32_shape(shape: Sequence[int]) -> list[Any]:
     >>> iota_2x32_shape((3,))
     [Array([0, 0, 0], dtype=uint32), Array([0, 1, 2], dtype=uint32)]
     """
-    return bind(iota_2x32_shape_p, params=Iota2x32ShapeParams(checked_shape(shape, "iota_2x32_shape")))
+    return bind(
+        iota_2x32_shape_p, params=Iota2x32ShapeParams(checked_shape(shape, "iota_2x32_shape"))
+    )
 
 
 # XLA's generators ---------------------------------------------------------------------------------
@@ -160,7 +167,9 @@ class RngBitGeneratorParams(NamedTuple):
 class RngBitGenerator(Primitive[RngBitGeneratorParams]):
     name = "rng_bit_generator"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: RngBitGeneratorParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: RngBitGeneratorParams
+    ) -> Sequence[ShapedArray]:
         [key] = avals
         if (key.dtype.name, key.shape) not in (("uint32", (4,)), ("uint64", (2,))):
             raise ArgumentTypeError(
@@ -177,7 +186,11 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
         return [key, shaped_array(params.shape, params.dtype)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: RngBitGeneratorParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: RngBitGeneratorParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         # As in the reference, one generator, that of the first key, gives the bits of the whole batch.
         keys = move_axis(operands[0], dims[0], 0)
@@ -186,7 +199,9 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
         following, bits = bind(self, first, params=batched)
         return [dynamic_update_index_in_dim(keys, following, 0, 0), bits], [0, 0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: RngBitGeneratorParams) -> Sequence[Any]:
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: RngBitGeneratorParams
+    ) -> Sequence[Any]:
         [key], (key_aval, bits_aval) = operands, ctx.avals_out
         state = shaped_array((2,), np.dtype(np.uint64))
         pairs = shaped_array((2, 2), _WORD)
@@ -194,10 +209,14 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
             key = ctx.op1("stablehlo.bitcast_convert", state, [ctx.reshape(key, pairs)])
         name = params.algorithm.name.removeprefix("RNG_")
         attributes = {"rng_algorithm": ctx.enum("rng_algorithm", name)}
-        generated = ctx.op("stablehlo.rng_bit_generator", ctx.types([state, bits_aval]), [key], attributes)
+        generated = ctx.op(
+            "stablehlo.rng_bit_generator", ctx.types([state, bits_aval]), [key], attributes
+        )
         following, bits = generated.results
         if key_aval.dtype == _WORD:
-            following = ctx.reshape(ctx.op1("stablehlo.bitcast_convert", pairs, [following]), key_aval)
+            following = ctx.reshape(
+                ctx.op1("stablehlo.bitcast_convert", pairs, [following]), key_aval
+            )
         return [following, bits]
 
 
@@ -230,7 +249,11 @@ def rng_bit_generator(
             got=f"algorithm: {algorithm!r}",
             do="Use a member of `lax.RandomAlgorithm`.",
         ) from None
-    return bind(rng_bit_generator_p, key, params=RngBitGeneratorParams(sizes, dtype, algorithm, out_sharding))
+    return bind(
+        rng_bit_generator_p,
+        key,
+        params=RngBitGeneratorParams(sizes, dtype, algorithm, out_sharding),
+    )
 
 
 class RngUniformParams(NamedTuple):
@@ -240,7 +263,9 @@ class RngUniformParams(NamedTuple):
 class RngUniform(Primitive[RngUniformParams]):
     name = "rng_uniform"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: RngUniformParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: RngUniformParams
+    ) -> Sequence[ShapedArray]:
         a, b = avals
         got = [f"a: {a.text()}", f"b: {b.text()}"]
         if a.dtype != b.dtype or kind_of(a.dtype) not in ("signed", "unsigned", "floating"):
@@ -267,7 +292,9 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
     >>> rng_uniform(np.float32(0), np.float32(1), (2, 3)).shape
     (2, 3)
     """
-    [result] = bind(rng_uniform_p, a, b, params=RngUniformParams(checked_shape(shape, "rng_uniform")))
+    [result] = bind(
+        rng_uniform_p, a, b, params=RngUniformParams(checked_shape(shape, "rng_uniform"))
+    )
     return result
 
 

@@ -51,7 +51,11 @@ class Reduction(Primitive[ReduceParams]):
         return [shaped_array(reduced_shape(x.shape, params.axes, self.name), x.dtype, x.weak_type)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ReduceParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ReduceParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
         return [bind1(self, operands[0], params=ReduceParams(axes))], [out_dim]
@@ -209,16 +213,17 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
         super().__init__(name)
         self.direction = direction
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ArgExtremeParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ArgExtremeParams
+    ) -> Sequence[ShapedArray]:
         [x] = avals
         [axis] = params.axes
         if kind_of(x.dtype) not in ANY:
-            raise DtypeError(
-                f"{self.name} needs numbers or bools.", got=f"operand: {x.text()}"
-            )
+            raise DtypeError(f"{self.name} needs numbers or bools.", got=f"operand: {x.text()}")
         if not 0 <= axis < x.ndim:
             raise ArgumentValueError(
-                f"{self.name}: axis {axis} is out of bounds for shape {x.shape}.", got=f"operand: {x.text()}"
+                f"{self.name}: axis {axis} is out of bounds for shape {x.shape}.",
+                got=f"operand: {x.text()}",
             )
         if x.shape[axis] == 0:
             raise ArgumentValueError(
@@ -233,7 +238,11 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
         return [y], [Zero(type_of(y).tangent())]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ArgExtremeParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ArgExtremeParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
         return [bind1(self, operands[0], params=params._replace(axes=axes))], [out_dim]
@@ -249,7 +258,12 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
             [operands[0], places, ctx.constant(worst), ctx.constant(params.index_dtype.type(0))],
             {"dimensions": ctx.ints([axis])}, regions=1,
         )  # fmt: skip
-        self.fill(ctx, reduction.regions[0], shaped_array((), x.dtype), shaped_array((), params.index_dtype))
+        self.fill(
+            ctx,
+            reduction.regions[0],
+            shaped_array((), x.dtype),
+            shaped_array((), params.index_dtype),
+        )
         return [reduction.results[1]]
 
     def fill(self, ctx: Any, region: ir.Region, value: ShapedArray, index: ShapedArray) -> None:
@@ -262,7 +276,9 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
             is_nan = ctx.compare(x, x, "NE", value)
             keep = ctx.op1("stablehlo.or", truth, [better, is_nan])
             tie = ctx.op1(
-                "stablehlo.and", truth, [ctx.compare(x, y, "EQ", value), ctx.compare(i, j, "LT", index)]
+                "stablehlo.and",
+                truth,
+                [ctx.compare(x, y, "EQ", value), ctx.compare(i, j, "LT", index)],
             )
             keep_index = ctx.op1("stablehlo.or", truth, [keep, tie])
             chosen = [

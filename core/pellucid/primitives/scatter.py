@@ -37,7 +37,9 @@ _IDS = np.dtype(np.uint32)
 class ScatterReplace(Scatter):
     name = "scatter"
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
+    ) -> tuple[Any, Any]:
         x, indices, updates = primals
         tx, tu = instantiate(tangents[0]), instantiate(tangents[2])
         if params.unique_indices:
@@ -51,7 +53,9 @@ class ScatterReplace(Scatter):
         aval = type_of(updates)
         numbers = _numbered(aval.shape, params.dimension_numbers)
         blank = np.zeros((), _IDS)
-        written = bind1(self, broadcast_in_dim(blank, type_of(x).shape, ()), indices, numbers, params=params)
+        written = bind1(
+            self, broadcast_in_dim(blank, type_of(x).shape, ()), indices, numbers, params=params
+        )
         remains = eq(numbers, gathered_updates(written, indices, aval, params))
         untouched = eq(written, blank)
 
@@ -118,7 +122,14 @@ def scatter(
     [7.0, 0.0, 5.0]
     """
     return scattered(
-        scatter_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -153,7 +164,14 @@ def scatter_sub(
     [0.0, 0.0, -3.0]
     """
     return scattered(
-        scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_sub_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -163,7 +181,9 @@ class ScatterMul(Scatter):
     name = "scatter-mul"
     combine = staticmethod(mul)
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
+    ) -> tuple[Any, Any]:
         x, indices, updates = primals
         tx, _, tu = tangents
         total = None if type(tx) is Zero else bind1(self, tx, indices, updates, params=params)
@@ -184,7 +204,11 @@ class ScatterMul(Scatter):
         [ct], (x, indices, updates) = cotangents, operands
         if is_linear(updates):
             raise MissingRule("scatter_mul can be transposed only with respect to its operand.")
-        return [Zero(x.aval) if type(ct) is Zero else bind1(self, ct, indices, updates, params=params), None, None]
+        return [
+            Zero(x.aval) if type(ct) is Zero else bind1(self, ct, indices, updates, params=params),
+            None,
+            None,
+        ]
 
 
 scatter_mul_p = ScatterMul()
@@ -209,7 +233,14 @@ def scatter_mul(
     [1.0, 1.0, 6.0]
     """
     return scattered(
-        scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_mul_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -226,7 +257,9 @@ class ScatterExtremum(Scatter):
         self.combine = combine  # type: ignore[misc]
         super().__init__(name)
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
+    ) -> tuple[Any, Any]:
         x, indices, updates = primals
         tx, _, tu = tangents
         result = bind1(self, *primals, params=params)
@@ -268,7 +301,14 @@ def scatter_min(
     [0.0, 0.0, -2.0]
     """
     return scattered(
-        scatter_min_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_min_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 
@@ -292,7 +332,14 @@ def scatter_max(
     [0.0, 0.0, 1.0]
     """
     return scattered(
-        scatter_max_p, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+        scatter_max_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
     )
 
 

@@ -126,7 +126,10 @@ def start_scalars(
     if not len(starts) == len(wraps) == len(shape):
         raise ShapeError(
             f"{name} needs a start index for each of the {len(shape)} dimensions of its operand.",
-            got=[f"{len(starts)} start indices", f"allow_negative_indices={allow_negative_indices}"],
+            got=[
+                f"{len(starts)} start indices",
+                f"allow_negative_indices={allow_negative_indices}",
+            ],
         )
     avals: list[Any] = [type_of(s) for s in starts]
     given = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
@@ -140,7 +143,8 @@ def start_scalars(
         dtype = np.dtype(np.int32)
         starts = [s if type(s) is int else convert_element_type(s, dtype) for s in starts]
     return [
-        start_scalar(s, size, dtype, wrap) for s, size, wrap in zip(starts, shape, wraps, strict=True)
+        start_scalar(s, size, dtype, wrap)
+        for s, size, wrap in zip(starts, shape, wraps, strict=True)
     ]
 
 
@@ -180,21 +184,32 @@ def wrapped(index: Any, size: int) -> Any:
 
 def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window: Shape) -> None:
     """Raise ShapeError or DtypeError unless `starts` and `window` make a window of `operand`."""
-    got = [f"operand: {operand.text()}", f"window: {window}", *(f"start {i}: {s.text()}" for i, s in enumerate(starts))]
+    got = [
+        f"operand: {operand.text()}",
+        f"window: {window}",
+        *(f"start {i}: {s.text()}" for i, s in enumerate(starts)),
+    ]
     if len(starts) != operand.ndim or any(s.shape != () for s in starts):
-        raise ShapeError(f"{name} needs one scalar start index for each dimension of its operand.", got=got)
+        raise ShapeError(
+            f"{name} needs one scalar start index for each dimension of its operand.", got=got
+        )
     if len(window) != operand.ndim:
         raise ShapeError(f"{name} needs a window with as many dimensions as its operand.", got=got)
     if not all(0 <= w <= size for w, size in zip(window, operand.shape, strict=True)):
         raise ShapeError(f"{name} needs a window that fits into its operand.", got=got)
-    if any(kind_of(s.dtype) not in ("signed", "unsigned") or s.dtype != starts[0].dtype for s in starts):
+    if any(
+        kind_of(s.dtype) not in ("signed", "unsigned") or s.dtype != starts[0].dtype for s in starts
+    ):
         raise DtypeError(f"{name} needs integer start indices of one dtype.", got=got)
 
 
-def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[Any, BatchDim]:
+def _index_vectors(
+    axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchDim]
+) -> tuple[Any, BatchDim]:
     """The start indices as one array, whose last axis goes over them, and its batch axis."""
     columns = [
-        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,)) for s, d in zip(starts, dims, strict=True)
+        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
+        for s, d in zip(starts, dims, strict=True)
     ]
     return concatenate(columns, 1), 0
 
@@ -214,7 +229,9 @@ class DynamicSliceParams(NamedTuple):
 class DynamicSlice(Primitive[DynamicSliceParams]):
     name = "dynamic_slice"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: DynamicSliceParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: DynamicSliceParams
+    ) -> Sequence[ShapedArray]:
         x, *starts = avals
         _check_window(self.name, x, starts, params.slice_sizes)
         return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
@@ -223,17 +240,25 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DynamicSliceParams
     ) -> tuple[Any, Any]:
         starts = primals[1:]
-        return [bind1(self, *primals, params=params)], [bind1(self, tangents[0], *starts, params=params)]
+        return [bind1(self, *primals, params=params)], [
+            bind1(self, tangents[0], *starts, params=params)
+        ]
 
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: DynamicSliceParams
     ) -> Sequence[Any]:
         [ct], (x, *starts) = cotangents, operands
-        placed = ct if type(ct) is Zero else bind1(dynamic_update_slice_p, zeros(x.aval), ct, *starts)
+        placed = (
+            ct if type(ct) is Zero else bind1(dynamic_update_slice_p, zeros(x.aval), ct, *starts)
+        )
         return [Zero(x.aval) if type(ct) is Zero else placed, *(None for _ in starts)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: DynamicSliceParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: DynamicSliceParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, *starts), (dim, *start_dims) = operands, dims
         sizes = params.slice_sizes
@@ -243,7 +268,9 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
             return [bind1(self, x, *everywhere, params=batched)], [dim]
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(sizes)))
-        windows = GatherDimensionNumbers(offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes)
+        windows = GatherDimensionNumbers(
+            offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes
+        )
         gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)
         return gather_p.batch(axis, (x, indices), (dim, indices_dim), gathered)
 
@@ -251,7 +278,14 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         x, *starts = operands
         inner = element_shape(ctx.avals_in[0])
         sizes = {"slice_sizes": ctx.ints((*params.slice_sizes, *inner))}
-        return [ctx.op1("stablehlo.dynamic_slice", ctx.avals_out[0], [x, *starts, *_zeros(ctx, 1, inner)], sizes)]
+        return [
+            ctx.op1(
+                "stablehlo.dynamic_slice",
+                ctx.avals_out[0],
+                [x, *starts, *_zeros(ctx, 1, inner)],
+                sizes,
+            )
+        ]
 
 
 dynamic_slice_p = DynamicSlice()
@@ -286,7 +320,12 @@ def dynamic_slice(
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Any:
     """The window of `operand` along `axis` with static `slice_size` that begins at `start_index`.
 
@@ -302,14 +341,21 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Any:
     """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
 
     >>> dynamic_index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
     """
-    window = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    window = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
     return window if keepdims else squeeze(window, (axis,))
 
 
@@ -337,7 +383,9 @@ class DynamicUpdateSlice(Primitive[NoParams]):
         _check_window(self.name, x, starts, update.shape)
         return [shaped_array(x.shape, x.dtype)]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams
+    ) -> tuple[Any, Any]:
         starts = primals[2:]
         given = [instantiate(t) for t in tangents[:2]]
         return [bind1(self, *primals)], [bind1(self, *given, *starts)]
@@ -352,11 +400,19 @@ class DynamicUpdateSlice(Primitive[NoParams]):
             found[0] = Zero(x.aval) if type(ct) is Zero else bind1(self, ct, zeros(aval), *starts)
         if is_linear(update):
             window = DynamicSliceParams(aval.shape)
-            found[1] = Zero(aval) if type(ct) is Zero else bind1(dynamic_slice_p, ct, *starts, params=window)
+            found[1] = (
+                Zero(aval)
+                if type(ct) is Zero
+                else bind1(dynamic_slice_p, ct, *starts, params=window)
+            )
         return [*found, *(None for _ in starts)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: NoParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: NoParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         (x, update, *starts), (dim, update_dim, *start_dims) = operands, dims
         if all(d is None for d in start_dims):
@@ -365,9 +421,13 @@ class DynamicUpdateSlice(Primitive[NoParams]):
             return [bind1(self, x, update, *everywhere)], [out_dim]
         indices, indices_dim = _index_vectors(axis, starts, start_dims)
         axes = tuple(range(len(starts)))
-        windows = ScatterDimensionNumbers(axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes)
+        windows = ScatterDimensionNumbers(
+            axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes
+        )
         scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)
-        return scatter_p.batch(axis, (x, indices, update), (dim, indices_dim, update_dim), scattered)
+        return scatter_p.batch(
+            axis, (x, indices, update), (dim, indices_dim, update_dim), scattered
+        )
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: NoParams) -> Sequence[Any]:
         inner = element_shape(ctx.avals_in[0])
@@ -379,7 +439,11 @@ dynamic_update_slice_p = DynamicUpdateSlice()
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
     """`operand` with the window that begins at `start_indices` replaced by `update`, of the same rank.
 

@@ -75,7 +75,9 @@ class Sort(Primitive[SortParams]):
             raise DtypeError("sort can't order random keys.", got=got)
         return [shaped_array(a.shape, a.dtype, a.weak_type) for a in avals]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams
+    ) -> tuple[Any, Any]:
         dimension = params.dimension
         positions = broadcasted_iota(np.dtype(np.uint32), type_of(primals[0]).shape, dimension)
         *results, order = bind(self, *primals, positions, params=params)
@@ -84,14 +86,21 @@ class Sort(Primitive[SortParams]):
         ]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: SortParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: SortParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
         batched = params._replace(dimension=params.dimension + (dim <= params.dimension))
         return bind(self, *aligned, params=batched), [dim] * len(operands)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: SortParams) -> Sequence[Any]:
-        attributes = {"dimension": ctx.integer(params.dimension), "is_stable": ctx.boolean(params.is_stable)}
+        attributes = {
+            "dimension": ctx.integer(params.dimension),
+            "is_stable": ctx.boolean(params.is_stable),
+        }
         op = ctx.op("stablehlo.sort", ctx.types(ctx.avals_out), operands, attributes, regions=1)
         comparator = _comparator(tuple([a.dtype for a in ctx.avals_in]), params.num_keys)
         ctx.jaxpr_body(op.regions[0], comparator.jaxpr)
@@ -107,7 +116,9 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
 
     def comes_first(*scalars: Any) -> list[Any]:
         pairs = list(zip(scalars[::2], scalars[1::2], strict=True))[:num_keys]
-        keys = [key for x, y in pairs for key in zip(_ordered_parts(x), _ordered_parts(y), strict=True)]
+        keys = [
+            key for x, y in pairs for key in zip(_ordered_parts(x), _ordered_parts(y), strict=True)
+        ]
         result: Any = None
         for x, y in reversed(keys):
             floating = kind_of(type_of(x).dtype) == "floating"
@@ -158,7 +169,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return tuple(bind(sort_p, *operand, params=SortParams(dimension, bool(is_stable), num_keys)))
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
     """`keys` in increasing order along `dimension`, and `values` in the same order.
 
     >>> sort_key_val(np.array([3, 1, 2]), np.array([30, 10, 20]))[1]
@@ -187,7 +200,9 @@ class Greatest(Primitive[Any]):
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return [shaped_array(shape, x.dtype, x.weak_type), shaped_array(shape, _INT32, x.weak_type)]
 
-    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
         axis = self.axis_of(params, type_of(primals[0]).ndim)
         values, positions = bind(self, *primals, params=params)
         zero = Zero(type_of(positions).tangent())
@@ -241,7 +256,9 @@ class TopK(Greatest):
         found = self._along_last(ctx, rows, moved, k)
         return [ctx.transpose(v, back, r) for v, r in zip(found, results, strict=True)]
 
-    def _along_last(self, ctx: Any, x: Any, results: Sequence[ShapedArray], k: int) -> Sequence[Any]:
+    def _along_last(
+        self, ctx: Any, x: Any, results: Sequence[ShapedArray], k: int
+    ) -> Sequence[Any]:
         return list(ctx.op("chlo.top_k", ctx.types(results), [x], {"k": ctx.integer(k)}).results)
 
 
@@ -284,11 +301,15 @@ class ApproxTopK(Greatest):
     def with_axis(self, params: ApproxTopKParams, axis: int) -> ApproxTopKParams:
         return params._replace(reduction_dimension=axis)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ApproxTopKParams) -> Sequence[ShapedArray]:
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ApproxTopKParams
+    ) -> Sequence[ShapedArray]:
         [x] = avals
         axis, k = self.axis_of(params, x.ndim), params.k
         if kind_of(x.dtype) != "floating":
-            raise DtypeError("approx_max_k and approx_min_k need floating numbers.", got=f"operand: {x.text()}")
+            raise DtypeError(
+                "approx_max_k and approx_min_k need floating numbers.", got=f"operand: {x.text()}"
+            )
         if not 0 < k <= x.shape[axis]:
             raise ShapeError(
                 f"approx_max_k and approx_min_k need 0 < k <= {x.shape[axis]}, the size of axis {axis}, got k={k}.",
@@ -297,7 +318,12 @@ class ApproxTopK(Greatest):
         if params.aggregate_to_topk:
             return self.results(x, axis, k)
         size = approx_top_k_sizes(
-            x.shape[axis], x.ndim, k, params.recall_target, False, params.reduction_input_size_override
+            x.shape[axis],
+            x.ndim,
+            k,
+            params.recall_target,
+            False,
+            params.reduction_input_size_override,
         )[0]
         return self.results(x, axis, size)
 
@@ -305,7 +331,9 @@ class ApproxTopK(Greatest):
         [x] = ctx.avals_in
         axis = self.axis_of(params, x.ndim)
         positions_aval = shaped_array(x.shape, _INT32)
-        positions = ctx.op1("stablehlo.iota", positions_aval, [], {"iota_dimension": ctx.integer(axis)})
+        positions = ctx.op1(
+            "stablehlo.iota", positions_aval, [], {"iota_dimension": ctx.integer(axis)}
+        )
         worst = -np.inf if params.is_max_k else np.inf
         initial = [ctx.constant(np.asarray(worst, x.dtype)), ctx.constant(np.int32(-1))]
         comparator = ctx.symbol(_better(x.dtype, params.is_max_k).jaxpr, "better")
@@ -320,10 +348,14 @@ class ApproxTopK(Greatest):
         attributes = {
             "call_target_name": ctx.string("ApproxTopK"),
             "called_computations": ctx.attribute(f"[{comparator}]"),
-            "mhlo.backend_config": ctx.attribute("{" + ", ".join(f"{k} = {v}" for k, v in config.items()) + "}"),
+            "mhlo.backend_config": ctx.attribute(
+                "{" + ", ".join(f"{k} = {v}" for k, v in config.items()) + "}"
+            ),
         }
         operands = [operands[0], positions, *initial]
-        return list(ctx.op("stablehlo.custom_call", ctx.types(ctx.avals_out), operands, attributes).results)
+        return list(
+            ctx.op("stablehlo.custom_call", ctx.types(ctx.avals_out), operands, attributes).results
+        )
 
 
 approx_top_k_p = ApproxTopK()
@@ -338,7 +370,9 @@ def _better(dtype: Any, greater: bool) -> ClosedJaxpr:
     """The program that compares two elements; their positions come along unused."""
     element, position = shaped_array((), dtype), shaped_array((), _INT32)
     compare = gt if greater else lt
-    return ClosedJaxpr(*stage(lambda x, y, i, j: [compare(x, y)], [element, element, position, position]))
+    return ClosedJaxpr(
+        *stage(lambda x, y, i, j: [compare(x, y)], [element, element, position, position])
+    )
 
 
 def approx_max_k(
@@ -359,7 +393,15 @@ def approx_max_k(
     >>> approx_max_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([3., 2.], dtype=float32)
     """
-    return _approx(operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk)
+    return _approx(
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        True,
+        reduction_input_size_override,
+        aggregate_to_topk,
+    )
 
 
 def approx_min_k(
@@ -377,14 +419,27 @@ def approx_min_k(
     >>> approx_min_k(np.array([1.0, 3.0, 2.0], np.float32), 2)[0]
     Array([1., 2.], dtype=float32)
     """
-    return _approx(operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk)
+    return _approx(
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        False,
+        reduction_input_size_override,
+        aggregate_to_topk,
+    )
 
 
 def _approx(
     operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
 ) -> tuple[Any, Any]:
     params = ApproxTopKParams(
-        operator.index(k), operator.index(axis), float(recall), is_max_k, operator.index(override), bool(aggregate)
+        operator.index(k),
+        operator.index(axis),
+        float(recall),
+        is_max_k,
+        operator.index(override),
+        bool(aggregate),
     )
     values, positions = bind(approx_top_k_p, operand, params=params)
     return values, positions

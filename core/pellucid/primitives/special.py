@@ -9,11 +9,32 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.primitives.arithmetic import abs as absolute
-from pellucid.primitives.arithmetic import add, div, integer_pow, log, mul, neg, sign, sqrt, square, sub
+from pellucid.primitives.arithmetic import (
+    abs as absolute,
+    add,
+    div,
+    integer_pow,
+    log,
+    mul,
+    neg,
+    sign,
+    sqrt,
+    square,
+    sub,
+)
 from pellucid.primitives.beta_functions import lower_regularized_incomplete_beta
 from pellucid.primitives.families import FLOATING, Elementwise, constant_like, full_as
-from pellucid.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p, no_derivative, polygamma, polygamma_p, zeta, zeta_p
+from pellucid.primitives.gamma import (
+    digamma,
+    digamma_p,
+    lgamma,
+    lgamma_p,
+    no_derivative,
+    polygamma,
+    polygamma_p,
+    zeta,
+    zeta_p,
+)
 from pellucid.primitives.gamma_functions import (
     lower_igamma,
     lower_igamma_grad_a,
@@ -61,10 +82,16 @@ def _gaussian(t: Any, x: Any, factor: float) -> Any:
 
 
 erf_p: Elementwise = Elementwise(
-    "erf", accepts=FLOATING, hlo="chlo.erf", tangents=(lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi)),)
+    "erf",
+    accepts=FLOATING,
+    hlo="chlo.erf",
+    tangents=(lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi)),),
 )
 erfc_p: Elementwise = Elementwise(
-    "erfc", accepts=FLOATING, hlo="chlo.erfc", tangents=(lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi)),)
+    "erfc",
+    accepts=FLOATING,
+    hlo="chlo.erfc",
+    tangents=(lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi)),),
 )
 erf_inv_p: Elementwise = Elementwise(
     "erf_inv", accepts=FLOATING, hlo="chlo.erf_inv",
@@ -129,7 +156,9 @@ igammac_p: Elementwise = Elementwise(
     tangents=(lambda t, y, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, y, a, x: neg(mul(t, _density(a, x)))),
 )  # fmt: skip
 igamma_grad_a_p = Elementwise("igamma_grad_a", accepts=FLOATING, hlo=lower_igamma_grad_a)
-random_gamma_grad_p = Elementwise("random_gamma_grad", accepts=FLOATING, hlo=lower_random_gamma_grad)
+random_gamma_grad_p = Elementwise(
+    "random_gamma_grad", accepts=FLOATING, hlo=lower_random_gamma_grad
+)
 
 
 # Incomplete beta function -------------------------------------------------------------------------

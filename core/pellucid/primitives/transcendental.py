@@ -6,8 +6,24 @@ import math
 from typing import Any
 
 from pellucid.ir.avals import shaped_array
-from pellucid.primitives.accuracy import AccuracyParams, accuracy_attributes, accuracy_params, with_accuracy
-from pellucid.primitives.arithmetic import add, div, integer_pow, log, log_p, mul, neg, rsqrt, square, sub
+from pellucid.primitives.accuracy import (
+    AccuracyParams,
+    accuracy_attributes,
+    accuracy_params,
+    with_accuracy,
+)
+from pellucid.primitives.arithmetic import (
+    add,
+    div,
+    integer_pow,
+    log,
+    log_p,
+    mul,
+    neg,
+    rsqrt,
+    square,
+    sub,
+)
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
 from pellucid.tracing.trace import bind1
@@ -77,8 +93,12 @@ def _lower_exp2(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
 def _lower_logistic(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
     [result] = ctx.avals_out
     one = ctx.full(result, 1)
-    power = ctx.op1("stablehlo.exponential", result, [ctx.op1("stablehlo.negate", result, operands)])
-    return ctx.op1("stablehlo.divide", result, [one, ctx.op1("stablehlo.add", result, [one, power])])
+    power = ctx.op1(
+        "stablehlo.exponential", result, [ctx.op1("stablehlo.negate", result, operands)]
+    )
+    return ctx.op1(
+        "stablehlo.divide", result, [one, ctx.op1("stablehlo.add", result, [one, power])]
+    )
 
 
 exp_p: Elementwise = Elementwise(
@@ -223,14 +243,20 @@ sin_p: Elementwise = Elementwise(
     "sin", accepts=INEXACT, hlo=_complex_circular("sin"), tangents=(lambda t, y, x: mul(t, cos(x)),)
 )
 cos_p: Elementwise = Elementwise(
-    "cos", accepts=INEXACT, hlo=_complex_circular("cos"), tangents=(lambda t, y, x: neg(mul(t, sin(x))),)
+    "cos",
+    accepts=INEXACT,
+    hlo=_complex_circular("cos"),
+    tangents=(lambda t, y, x: neg(mul(t, sin(x))),),
 )
 tan_p: Elementwise = Elementwise(
     "tan", accepts=INEXACT, hlo=with_accuracy("tan"),
     tangents=(lambda t, y, x: mul(t, add(constant_like(x, 1), square(y))),),
 )  # fmt: skip
 asin_p: Elementwise = Elementwise(
-    "asin", accepts=INEXACT, hlo="chlo.asin", tangents=(lambda t, y, x: mul(t, rsqrt(_one_minus_square(x))),)
+    "asin",
+    accepts=INEXACT,
+    hlo="chlo.asin",
+    tangents=(lambda t, y, x: mul(t, rsqrt(_one_minus_square(x))),),
 )
 acos_p: Elementwise = Elementwise(
     "acos", accepts=INEXACT, hlo="chlo.acos",
@@ -332,7 +358,9 @@ acosh_p: Elementwise = Elementwise(
     "acosh", accepts=INEXACT, hlo="chlo.acosh",
     tangents=(lambda t, y, x: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),),
 )  # fmt: skip
-atanh_p: Elementwise = Elementwise("atanh", accepts=INEXACT, hlo="chlo.atanh", tangents=(_atanh_tangent,))
+atanh_p: Elementwise = Elementwise(
+    "atanh", accepts=INEXACT, hlo="chlo.atanh", tangents=(_atanh_tangent,)
+)
 
 __all__ = [
     "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2", "atan2_p", "atan_p",

@@ -23,14 +23,19 @@ def window_count(size: int, window: int, stride: int) -> int:
     return 0 if size < window else (size - window) // stride + 1
 
 
-def same_padding(size: int, window: int, stride: int, more_at_start: bool = False) -> tuple[int, int]:
+def same_padding(
+    size: int, window: int, stride: int, more_at_start: bool = False
+) -> tuple[int, int]:
     """Padding that makes as many windows as there are strides in `size`; an odd one goes to the end."""
     total = max((-(-size // stride) - 1) * stride + window - size, 0)
     return (total - total // 2, total // 2) if more_at_start else (total // 2, total - total // 2)
 
 
 def padtype_to_pads(
-    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
 ) -> list[tuple[int, int]]:
     """Padding before and after each axis that `padding` means: 'VALID', 'SAME' or 'SAME_LOWER'.
 
@@ -44,7 +49,9 @@ def padtype_to_pads(
     name = name.upper() if isinstance(name, str) else name
     if name not in PADDING_NAMES:
         raise ArgumentValueError(
-            "this is no padding.", got=f"padding: {padding!r}", do="Use 'VALID', 'SAME' or 'SAME_LOWER'."
+            "this is no padding.",
+            got=f"padding: {padding!r}",
+            do="Use 'VALID', 'SAME' or 'SAME_LOWER'.",
         )
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
@@ -74,7 +81,9 @@ def integers(values: Any, name: str, caller: str) -> Shape:
     try:
         return tuple([operator.index(v) for v in values])
     except TypeError:
-        raise ArgumentTypeError(f"{caller} needs integers as {name}.", got=f"{name}: {values!r}") from None
+        raise ArgumentTypeError(
+            f"{caller} needs integers as {name}.", got=f"{name}: {values!r}"
+        ) from None
 
 
 def explicit_pads(padding: Any, count: int, caller: str) -> Pads:
@@ -83,10 +92,13 @@ def explicit_pads(padding: Any, count: int, caller: str) -> Pads:
         pads = tuple([(operator.index(low), operator.index(high)) for low, high in padding])
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            f"{caller} needs padding by name, or as pairs (before, after).", got=f"padding: {padding!r}"
+            f"{caller} needs padding by name, or as pairs (before, after).",
+            got=f"padding: {padding!r}",
         ) from None
     if len(pads) != count:
-        raise ShapeError(f"{caller} needs {count} pairs of padding, got {len(pads)}.", got=f"padding: {pads}")
+        raise ShapeError(
+            f"{caller} needs {count} pairs of padding, got {len(pads)}.", got=f"padding: {pads}"
+        )
     return pads
 
 
@@ -104,13 +116,22 @@ def reduce_window_shape_tuple(
     (5,)
     """
     ndim = len(operand_shape)
-    return tuple([
-        window_count(dilated_size(size, base) + low + high, dilated_size(window, dilation), stride)
-        for size, window, stride, (low, high), base, dilation in zip(
-            operand_shape, window_dimensions, window_strides, padding,
-            base_dilation or (1,) * ndim, window_dilation or (1,) * ndim, strict=True,
-        )  # fmt: skip
-    ])
+    return tuple(
+        [
+            window_count(
+                dilated_size(size, base) + low + high, dilated_size(window, dilation), stride
+            )
+            for size, window, stride, (low, high), base, dilation in zip(
+                operand_shape,
+                window_dimensions,
+                window_strides,
+                padding,
+                base_dilation or (1,) * ndim,
+                window_dilation or (1,) * ndim,
+                strict=True,
+            )  # fmt: skip  # noqa: RUF028
+        ]
+    )
 
 
 __all__ = ["padtype_to_pads", "reduce_window_shape_tuple"]

@@ -16,13 +16,13 @@ from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import ANY, NUMBER, kind_of
+from pellucid.primitives.filled import zeros
+from pellucid.primitives.gather import scatter_add
+from pellucid.primitives.index_dims import ScatterDimensionNumbers
 from pellucid.primitives.logical import ge_p, le_p
 from pellucid.primitives.monoids import MONOIDS, highest, lowest, monoid_body, ordered
 from pellucid.primitives.movement import Movement, move_axis, reshape
 from pellucid.primitives.padding import pad, slice
-from pellucid.primitives.filled import zeros
-from pellucid.primitives.gather import scatter_add
-from pellucid.primitives.index_dims import ScatterDimensionNumbers
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.window_shapes import (
     Pads,
@@ -72,7 +72,8 @@ def window_shape(shape: Shape, params: WindowParams, name: str) -> Shape:
     """Shape of the result of windows over an array of `shape`."""
     if len(params.window_dimensions) != len(shape):
         raise ShapeError(
-            f"{name} needs a window of rank {len(shape)}, got {params.window_dimensions}.", got=f"operand: {shape}"
+            f"{name} needs a window of rank {len(shape)}, got {params.window_dimensions}.",
+            got=f"operand: {shape}",
         )
     return reduce_window_shape_tuple(shape, *params)
 
@@ -91,7 +92,7 @@ def window_attributes(ctx: Any, params: WindowParams) -> dict[str, Any]:
 def batched_window(params: WindowParams, dim: int) -> WindowParams:
     """`params` for an operand with one more axis at `dim`, along which windows have length 1."""
     neutral = (1, 1, (0, 0), 1, 1)
-    return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in zip(params, neutral, strict=True)))
+    return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in zip(params, neutral, strict=True)))  # pyright: ignore[reportArgumentType]
 
 
 class ReduceWindow(Primitive[WindowParams]):
@@ -106,12 +107,17 @@ class ReduceWindow(Primitive[WindowParams]):
         [x] = avals
         if kind_of(x.dtype) not in self.accepts:
             raise DtypeError(
-                f"{self.name} does not accept {dtypes.short_name(x.dtype)} elements.", got=f"operand: {x.text()}"
+                f"{self.name} does not accept {dtypes.short_name(x.dtype)} elements.",
+                got=f"operand: {x.text()}",
             )
         return [shaped_array(window_shape(x.shape, params, self.name), x.dtype, x.weak_type)]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: WindowParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: WindowParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
         return [bind1(self, operands[0], params=batched_window(params, dim))], [dim]
@@ -158,7 +164,9 @@ class ReduceWindowExtreme(ReduceWindow):
     ) -> tuple[Any, Any]:
         [x], [t] = primals, tangents
         gather = GatherParams(self.select, *params)
-        return [bind1(self, x, params=params)], [bind1(select_and_gather_add_p, t, x, params=gather)]
+        return [bind1(self, x, params=params)], [
+            bind1(select_and_gather_add_p, t, x, params=gather)
+        ]
 
 
 # Selection ----------------------------------------------------------------------------------------
@@ -188,7 +196,9 @@ def _worst(select: Primitive[Any], dtype: Any) -> Any:
     return (lowest if select.name == "ge" else highest)(dtype)
 
 
-def _aligned(axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...]) -> tuple[list[Any], int]:
+def _aligned(
+    axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...]
+) -> tuple[list[Any], int]:
     """Operands with the batch axis at one place; one without it is repeated."""
     found = {d for d in dims if d is not None}
     dim = found.pop() if len(found) == 1 and None not in dims else 0
@@ -196,7 +206,9 @@ def _aligned(axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, .
     for x, d in zip(operands, dims, strict=True):
         if d is None:
             shape = type_of(x).shape  # type: ignore[attr-defined]
-            aligned.append(broadcast_in_dim(x, (axis.size, *shape), tuple(range(1, len(shape) + 1))))
+            aligned.append(
+                broadcast_in_dim(x, (axis.size, *shape), tuple(range(1, len(shape) + 1)))
+            )
         else:
             aligned.append(move_axis(x, d, dim))
     return aligned, dim
@@ -267,7 +279,11 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         return reshape(slice_in_dim(found, 1, count + 1), shape)
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: GatherParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: GatherParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         aligned, dim = _aligned(axis, operands, dims)
         windows = batched_window(WindowParams(*params[1:]), dim)
@@ -333,12 +349,18 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
         return [bind1(select_and_gather_add_p, cotangent, operand, params=gather), None]
 
     def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ScatterParams
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ScatterParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         aligned, dim = _aligned(axis, operands, dims)
         ones = (1,) * len(params.window_dimensions)
         windows = batched_window(WindowParams(*params[1:], ones, ones), dim)
-        return [bind1(self, *aligned, params=ScatterParams(params.select_prim, *windows[:3]))], [dim]
+        return [bind1(self, *aligned, params=ScatterParams(params.select_prim, *windows[:3]))], [
+            dim
+        ]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterParams) -> Sequence[Any]:
         source, operand = ctx.avals_in
@@ -367,7 +389,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
         block = ctx.block(op.regions[0], [value, value])
         with ir.InsertionPoint(block):
             direction = _DIRECTIONS[params.select_prim.name]
-            ctx.op("stablehlo.return", [], [ordered(ctx, *block.arguments, direction, value)])
+            ctx.op("stablehlo.return", [], [ordered(ctx, *block.arguments, direction, value)])  # pyright: ignore[reportCallIssue]
         ctx.scalar_body(op.regions[1], "stablehlo.add", source.dtype)
         if not is_padded:
             return [op.result]
@@ -408,7 +430,8 @@ def reduce_window_by(
     primitive = REDUCE_WINDOW.get(monoid)
     if primitive is None:
         raise ArgumentValueError(
-            f"there is no reduction over windows by {monoid!r}.", do=f"Use one of {', '.join(REDUCE_WINDOW)}."
+            f"there is no reduction over windows by {monoid!r}.",
+            do=f"Use one of {', '.join(REDUCE_WINDOW)}.",
         )
     params = window_params(
         type_of(operand).shape, window_dimensions, window_strides, padding, base_dilation, window_dilation,  # type: ignore[attr-defined]

@@ -155,9 +155,7 @@ def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
     """The shards of `array` in the order of its devices."""
     check_not_deleted(array)
     sharding = array._sharding
-    local = {
-        shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)
-    }
+    local = {shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)}
     seen: dict[tuple[Any, ...], int] = {}
     shards = []
     for device, index in sharding.devices_indices_map(array.shape).items():
@@ -206,7 +204,10 @@ def check_not_deleted(array: Any) -> None:
         f"an array of type {array.aval.text()} was deleted, or donated to a call that reused its memory."
         if taker is None
         else f"an array of type {array.aval.text()} was donated to `{taker}`, which reused its memory.",
-        got=[f"`{d.function}` donates arrays of this type: its argument {d.argument}" for d in donors[:3]],
+        got=[
+            f"`{d.function}` donates arrays of this type: its argument {d.argument}"
+            for d in donors[:3]
+        ],
         where=describe(donors[0].source) if donors else None,
         do="Use the function's result instead, or don't donate this argument."
         if donors

@@ -39,6 +39,7 @@ class Executable:
         effects: Sequence[Effect] = (),
         has_side_effects: bool = False,
         calls_host: bool = False,
+        is_small: bool = False,
         keep_alive: Any = None,
     ) -> None:
         self.name = name
@@ -55,7 +56,7 @@ class Executable:
         self.calls_host = calls_host
         self.equation_ids: dict[int, int] | None = None
         """For a program from disk: from the equation ids in its metadata to this process's."""
-        self._allocated_bytes: int | None = None
+        self._allocated_bytes: int | None = 0 if is_small else None
         self.const_sharding = self.in_shardings[: len(consts)]
         self.consts = [
             shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
@@ -123,10 +124,6 @@ class Executable:
         if self._allocated_bytes is None:
             self._allocated_bytes = allocated_bytes(self.loaded)
         return self._allocated_bytes >= _LARGE_BYTES
-
-    def block_until_ready(self, results: Sequence[Any]) -> None:
-        """Wait for `results`."""
-        arrays.batched_block_until_ready(list(results))
 
 
 def _layout_of_argument(argument: Any) -> Any:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pellucid.base.errors import ExecutionError, OutOfMemoryError
 from pellucid.runtime.memory import live_arrays_in_words
 
-_CODES = ("INTERNAL", "INVALID_ARGUMENT", "UNKNOWN", "FAILED_PRECONDITION", "UNIMPLEMENTED", "ABORTED")
+_CODES = (
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "UNKNOWN",
+    "FAILED_PRECONDITION",
+    "UNIMPLEMENTED",
+    "ABORTED",
+)
 
 
 def runtime_error(name: str, error: Exception) -> Exception:

@@ -26,7 +26,9 @@ _OPTIONS = {
 }
 
 
-def passed(direction: str, aval: Any, target: Any, *, explicit: bool) -> AbstractContextManager[None]:
+def passed(
+    direction: str, aval: Any, target: Any, *, explicit: bool
+) -> AbstractContextManager[None]:
     """A block in which one transfer may happen, for guards that aren't at "allow".
 
     Logs the transfer or raises TransferGuardError, as the level of its direction says.

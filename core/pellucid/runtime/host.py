@@ -45,7 +45,9 @@ def fetched(array: Any, *, explicit: bool) -> np.ndarray:
         array._npy_value = cached
         if on.transfer_finished:
             seconds = time.perf_counter() - start
-            publish(on.transfer_finished, TransferFinished("device_to_host", cached.nbytes, seconds))
+            publish(
+                on.transfer_finished, TransferFinished("device_to_host", cached.nbytes, seconds)
+            )
     return cached
 
 

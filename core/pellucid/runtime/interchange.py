@@ -78,13 +78,17 @@ def _dlpack(
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if wanted != here:
         if copy is False:
-            raise DLPackError(f"an array on device {here} can't be on device {wanted} without a copy.")
+            raise DLPackError(
+                f"an array on device {here} can't be on device {wanted} without a copy."
+            )
         array = device_put(array, _device_for(*wanted))
     elif copy:
         array = copied(array)
     else:
         shared_memory_of(array).is_exported = True
-    return arrays.to_dlpack(array, stream, max_version=max_version, copied=bool(copy) or wanted != here)
+    return arrays.to_dlpack(
+        array, stream, max_version=max_version, copied=bool(copy) or wanted != here
+    )
 
 
 def _device_for(kind: int, index: int) -> Any:
@@ -154,5 +158,7 @@ def _canonical(array: Any, *, may_copy: bool) -> Any:
         sharding = make_single_device_sharding(_device_of(array))
         return arrays.rewrap(array, array.aval, sharding)
     if not may_copy:
-        raise DLPackError(f"{array.dtype} needs 64 bits, which are off; reading it as {dtype} is a copy.")
+        raise DLPackError(
+            f"{array.dtype} needs 64 bits, which are off; reading it as {dtype} is a copy."
+        )
     return device_put(np.asarray(array._value).astype(dtype), _device_of(array))

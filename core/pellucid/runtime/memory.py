@@ -57,7 +57,7 @@ def _described(array: Any) -> LiveArray:
     held = array.on_device_size_in_bytes()
     device_bytes = dict.fromkeys(local, held // count)
     source = describe(array.traceback) if array.traceback is not None else None
-    return LiveArray(array, array.aval.text(), held, device_bytes, source)
+    return LiveArray(array, array.aval.text(), held, device_bytes, source)  # pyright: ignore[reportArgumentType]
 
 
 def live_arrays_in_words(n: int = 5) -> list[str]:

@@ -37,7 +37,9 @@ def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
 
 
 def _make_cuda() -> Any:
-    return plugins.make_cuda_client(_gpu_distribution(), _distributed_options.get("distributed_client"))
+    return plugins.make_cuda_client(
+        _gpu_distribution(), _distributed_options.get("distributed_client")
+    )
 
 
 def _gpu_distribution() -> dict[str, Any]:
@@ -176,7 +178,9 @@ def local_devices(
     if index is None or index == chosen.process_index():
         return list(chosen.local_devices())
     if index not in process_indices(backend):
-        raise DeviceError(f"there is no process {index}.", got=f"processes: {process_indices(backend)}")
+        raise DeviceError(
+            f"there is no process {index}.", got=f"processes: {process_indices(backend)}"
+        )
     return [d for d in chosen.devices() if d.process_index == index]
 
 
@@ -256,8 +260,3 @@ def platform_of(chosen: Any) -> str:
         if known is chosen:
             return name
     return str(chosen.platform)
-
-
-def client_of(device: Any) -> Any:
-    """The client that owns `device`."""
-    return device.client

@@ -102,7 +102,12 @@ def _as_numpy(value: Any, dtype: Any) -> np.ndarray:
 
 
 def _put(
-    aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any], committed: bool, explicit: bool
+    aval: Any,
+    sharding: Any,
+    shards: Sequence[Any],
+    devices: Sequence[Any],
+    committed: bool,
+    explicit: bool,
 ) -> Any:
     try:
         if _host_to_device.value == "allow":
@@ -138,8 +143,10 @@ def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> A
     start = time.perf_counter()
     level = _device_to_device.value
     try:
-        with _free if level == "allow" else guards.passed(
-            "device_to_device", x.aval, sharding, explicit=explicit
+        with (
+            _free
+            if level == "allow"
+            else guards.passed("device_to_device", x.aval, sharding, explicit=explicit)
         ):
             result = _moved(x, sharding, committed)
     except JaxRuntimeError as error:
@@ -159,7 +166,10 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
         return arrays.assemble(aval, sharding, _parts(copy), committed)
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
         whole = _parts(x)[0]
-        copies = [_copied_to(whole, device, sharding.memory_kind) for device in sharding.addressable_devices]
+        copies = [
+            _copied_to(whole, device, sharding.memory_kind)
+            for device in sharding.addressable_devices
+        ]
         by_device = {c._sharding._device: c for c in copies}
         local = sharding._internal_device_list.addressable_device_list
         return arrays.assemble(aval, sharding, [by_device[d] for d in local], committed)
@@ -211,10 +221,11 @@ def device_put(
 ) -> Any:
     """`x`, a tree of arrays, with every leaf on `device`.
 
-    `device` is a device, a sharding, a format, a memory space, None (the default device for host values; arrays
-    stay where they are), or a tree of these that is a prefix of `x`; so may be `donate` (the leaves' memory may be reused: a leaf
-    that leaves its device is deleted) and `may_alias` (False: never the memory of an array that is already
-    there). `src` is where the leaves are now, and is only checked. Arrays put on a stated device are committed to it.
+    `device` is a device, a sharding, a format, a memory space, None (the default device for host values;
+    arrays stay where they are), or a tree of these that is a prefix of `x`. So may be `donate` (the leaves'
+    memory may be reused: a leaf that leaves its device is deleted) and `may_alias` (False: never the memory
+    of an array that is already there). `src` is where the leaves are now, and is only checked. Arrays put on a
+    stated device are committed to it.
 
     Raises: ArgumentTypeError for leaves that are no arrays; TreeStructureError where a tree is no prefix.
 
@@ -288,7 +299,9 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
     """The sharding of `x` in a memory space; None where it may stay."""
     if space.memory_kind is None:
         return None
-    return (x._sharding if type(x) is ArrayImpl else default_sharding()).with_memory_kind(space.memory_kind)
+    return (x._sharding if type(x) is ArrayImpl else default_sharding()).with_memory_kind(
+        space.memory_kind
+    )
 
 
 def sharding_for(device: Any) -> Any:
@@ -351,7 +364,9 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     (1, 2)
     """
     if not isinstance(shards, Sequence) or isinstance(shards, str):
-        raise ArgumentTypeError("device_put_sharded takes a sequence of shards.", got=type(shards).__name__)
+        raise ArgumentTypeError(
+            "device_put_sharded takes a sequence of shards.", got=type(shards).__name__
+        )
     if len(shards) != len(devices):
         raise ArgumentValueError(
             "device_put_sharded takes one shard for each device.",
@@ -437,7 +452,9 @@ def _each_array(x: Any, function: Any, method: str) -> Any:
 def _to_device(array: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on `device`, a device or a sharding; of the array API standard."""
     if stream is not None:
-        raise ArgumentValueError("to_device takes no stream: transfers are ordered by the data they need.")
+        raise ArgumentValueError(
+            "to_device takes no stream: transfers are ordered by the data they need."
+        )
     return put_leaf(array, device)
 
 

@@ -31,7 +31,9 @@ _FIXED_PATHS = tuple(
 
 _IMPURE = frozenset({"numpy.random", "random", "time", "os", "datetime", "secrets", "uuid"})
 """Modules whose functions give another result each time, which tracing would keep."""
-_READS_ANYTHING = frozenset({"eval", "exec", "globals", "locals", "vars", "__import__", "open", "input"})
+_READS_ANYTHING = frozenset(
+    {"eval", "exec", "globals", "locals", "vars", "__import__", "open", "input"}
+)
 """Builtins through which code reads what its text doesn't name."""
 _VALUE_MODULES = (
     "pellucid.base", "pellucid.sharding", "pellucid.ir", "pellucid.xla", "pellucid.higher_order.stages",
@@ -68,7 +70,7 @@ class _Walk:
         kind = type(value)
         jitted = getattr(value, "jitted", None)
         if hasattr(jitted, "spec"):
-            return ("jit", self.of(jitted.spec.function), jitted.options_key())
+            return ("jit", self.of(jitted.spec.function), jitted.options_key())  # pyright: ignore[reportOptionalMemberAccess]
         if kind in _SCALARS:
             return (kind.__name__, repr(value) if kind in (slice, float, complex) else value)
         if kind is types.FunctionType:
@@ -109,7 +111,7 @@ class _Walk:
         if kind in (set, frozenset):
             return (kind.__name__, frozenset(map(self.of, value)))
         if kind is dict:
-            return ("dict", tuple((self.of(k), self.of(v)) for k, v in value.items()))
+            return ("dict", tuple((self.of(k), self.of(v)) for k, v in value.items()))  # pyright: ignore[reportAttributeAccessIssue]
         if getattr(kind, "__module__", "").startswith(_VALUE_MODULES) and _hashable(value):
             return ("value", kind, value)
         return self.unknown(value)
@@ -146,7 +148,9 @@ class _Walk:
         """A library, with those of its attributes that the code at hand may read: users replace some."""
         if not _is_fixed_module(module) or module.__name__ in _IMPURE:
             return self.unknown(module)
-        if module.__name__.partition(".")[0] == "pellucid":  # its attributes load when they are first used
+        if (
+            module.__name__.partition(".")[0] == "pellucid"
+        ):  # its attributes load when they are first used
             return ("module", module.__name__)
         names, attributes = self.names[-1] if self.names else (), vars(module)
         if any(f"{module.__name__}.{name}" in _IMPURE for name in names):
@@ -175,7 +179,9 @@ class _Walk:
     def fixed(self, value: Any) -> Any:
         """A value of a library that does not change while the process runs."""
         module = sys.modules.get(getattr(value, "__module__", None) or "")
-        known = isinstance(value, (np.ufunc, np.dtype)) if module is None else _is_fixed_module(module)
+        known = (
+            isinstance(value, (np.ufunc, np.dtype)) if module is None else _is_fixed_module(module)
+        )
         return ("fixed", _Same(value)) if known else self.unknown(value)
 
     def unknown(self, value: Any) -> Any:

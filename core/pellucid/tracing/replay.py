@@ -43,7 +43,9 @@ def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
+def eval_jaxpr(
+    jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
+) -> list[Any]:
     """Results of a program with the constants `consts` on `args`, as a list; traced if the arguments are.
 
     >>> program = pl.make_jaxpr(lambda x: x * 2.0)(1.0)

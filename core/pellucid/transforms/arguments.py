@@ -34,13 +34,19 @@ def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., An
     return decorate
 
 
-def argument_paths(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str, ...]:
+def argument_paths(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[str, ...]:
     """A name for each leaf of the arguments, as `params["w"]`."""
     return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs)
 
 
 def checked_leaves(
-    leaves: Sequence[Any], caller: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    leaves: Sequence[Any],
+    caller: str,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
 ) -> list[Any]:
     """The leaves as traces take them: 64-bit NumPy values are narrowed where the options say so.
 
@@ -67,7 +73,11 @@ def _narrowed(x: Any, aval: Any) -> Any:
 
 
 def shaped_leaves(
-    leaves: Sequence[Any], caller: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    leaves: Sequence[Any],
+    caller: str,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
 ) -> list[Any]:
     """Types of leaves that are arrays, or objects with shape and dtype."""
     avals = []
@@ -82,7 +92,11 @@ def shaped_leaves(
 
 
 def _not_arrays(
-    leaves: Sequence[Any], caller: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    leaves: Sequence[Any],
+    caller: str,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
 ) -> ArgumentTypeError:
     paths = argument_paths(function, args, kwargs)
     bad = [(path, x) for path, x in zip(paths, leaves, strict=False) if not is_array_like(x)]
@@ -104,7 +118,9 @@ def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[An
     return result[0], result[1]
 
 
-def result_leaves(tree_result: Any, caller: str, function: Callable[..., Any]) -> tuple[list[Any], Any]:
+def result_leaves(
+    tree_result: Any, caller: str, function: Callable[..., Any]
+) -> tuple[list[Any], Any]:
     """Leaves and structure of a function's result; raises ArgumentTypeError for leaves that are no arrays."""
     pairs, tree = flatten_with_path(tree_result)
     for path, x in pairs:

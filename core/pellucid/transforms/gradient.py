@@ -46,10 +46,14 @@ def canonical_argnums(argnums: Any) -> int | tuple[int, ...]:
             return operator.index(argnums)
         return tuple([operator.index(n) for n in argnums])
     except TypeError:
-        raise ArgumentTypeError("argnums must be an int or a sequence of ints.", got=f"got {argnums!r}") from None
+        raise ArgumentTypeError(
+            "argnums must be an int or a sequence of ints.", got=f"got {argnums!r}"
+        ) from None
 
 
-def chosen_arguments(function: Callable[..., Any], argnums: int | tuple[int, ...], args: Sequence[Any]) -> Any:
+def chosen_arguments(
+    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Sequence[Any]
+) -> Any:
     """The arguments at `argnums` (one, or a tuple); raises ArgumentTypeError where there is none."""
     wanted = (argnums,) if type(argnums) is int else argnums
     for n in wanted:  # type: ignore[union-attr]
@@ -151,7 +155,12 @@ def grad(
 
 
 def _differentiated(
-    fun: Callable[..., Any], caller: str, argnums: int | tuple[int, ...], has_aux: bool, holomorphic: bool, allow_int: bool
+    fun: Callable[..., Any],
+    caller: str,
+    argnums: int | tuple[int, ...],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
 ) -> Callable[..., Any]:
     """A function of (args, kwargs) that gives the value of `fun`, its auxiliary data and its gradient."""
 
@@ -198,7 +207,9 @@ def scalar_result(result: Any, caller: str, function: Callable[..., Any]) -> Any
         shape = type_of(result).shape  # type: ignore[attr-defined]
     except ArgumentTypeError:
         leaves, tree = flatten(result)
-        shown = type(result).__name__ + (f" with {len(leaves)} leaves" if tree.num_nodes > 1 else f" ({result!r:.60})")
+        shown = type(result).__name__ + (
+            f" with {len(leaves)} leaves" if tree.num_nodes > 1 else f" ({result!r:.60})"
+        )
         raise ArgumentTypeError(
             f"{caller} needs a function whose result is one scalar.",
             got=f"`{name_of(function)}` returned {shown}",
@@ -233,7 +244,14 @@ class VJP:
     `opaque_residuals` the others. So it can be returned from `jit` and passed to it.
     """
 
-    def __init__(self, name: str, program: ClosedJaxpr, facts: tuple[Any, ...], args_res: Any, opaque_residuals: list[Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        program: ClosedJaxpr,
+        facts: tuple[Any, ...],
+        args_res: Any,
+        opaque_residuals: list[Any],
+    ) -> None:
         self.name = name
         self.program = program
         self.facts = facts
@@ -270,10 +288,12 @@ class VJP:
         operands = [LinearOperand(v.aval) for v in self.jaxpr.invars]  # type: ignore[arg-type]
         live = [ct for ct, nz in zip(cotangents, nonzero_out, strict=True) if nz]
         found = iter(backward_pass(self.jaxpr, residuals, operands, live))
-        return in_tree.unflatten([
-            instantiate(next(found)) if nz else instantiate(Zero(aval.tangent()))
-            for aval, nz in zip(in_avals, nonzero_in, strict=True)
-        ])
+        return in_tree.unflatten(
+            [
+                instantiate(next(found)) if nz else instantiate(Zero(aval.tangent()))
+                for aval, nz in zip(in_avals, nonzero_in, strict=True)
+            ]
+        )
 
     def __repr__(self) -> str:
         return f"VJP({self.name}, {len(self.jaxpr.constvars)} residuals)"
@@ -282,11 +302,13 @@ class VJP:
 register_pytree_node(
     VJP,
     lambda vjp: ((vjp.args_res, vjp.opaque_residuals), (vjp.name, vjp.program, vjp.facts)),
-    lambda data, children: VJP(*data, *children),
+    lambda data, children: VJP(*data, *children),  # pyright: ignore[reportGeneralTypeIssues]
 )
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+) -> Any:
     """`(fun(*primals), backward)`, where `backward` maps a cotangent of the result to those of the primals.
 
     The cotangent has the structure, shapes and dtypes of the result (`float0` for integers); `backward` gives
@@ -341,7 +363,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     return (result, backward, trees[0].unflatten(aux)) if has_aux else (result, backward)
 
 
-def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Sequence[Any], name: str) -> list[Any]:
+def checked_cotangents(
+    cotangent: Any, out_tree: Any, out_avals: Sequence[Any], name: str
+) -> list[Any]:
     """Leaves of a cotangent of a result; raises where structure, shapes or dtypes are not the result's."""
     leaves, tree = tree_flatten(cotangent, lambda x: type(x) is Zero)
     if tree != out_tree:
@@ -356,12 +380,16 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Sequence[Any], 
     for i, (ct, out_aval) in enumerate(zip(leaves, out_avals, strict=True)):
         expected = out_aval.tangent()
         aval = ct.aval if type(ct) is Zero else type_of(ct)
-        fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)
+        fits = aval.shape == expected.shape and expected.dtype in (aval.dtype, dtypes.float0)  # pyright: ignore[reportAttributeAccessIssue]
         if not fits:
-            paths = paths or argument_paths(lambda result: result, (out_tree.unflatten(leaves),), {})
+            paths = paths or argument_paths(
+                lambda result: result, (out_tree.unflatten(leaves),), {}
+            )
             raise ArgumentValueError(
                 f"a cotangent doesn't have the type of the result of `{name}`.",
-                got=[f"{paths[i]}: got {aval.text()}, expected {expected.text()}, the result is {out_aval.text()}"],
+                got=[
+                    f"{paths[i]}: got {aval.text()}, expected {expected.text()}, the result is {out_aval.text()}"
+                ],
                 do="Convert it; cotangents of integers have dtype float0.",
             )
         checked.append(ct)
@@ -371,7 +399,9 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Sequence[Any], 
 # linear_transpose -----------------------------------------------------------------------------------------
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
+) -> Callable[..., Any]:
     """The transpose of `fun`, which must be linear: a function from cotangents of its result to those of `primals`.
 
     Of the primals only shapes and dtypes count; `ShapeDtypeStruct`s will do. All are floating or complex, or all

@@ -79,10 +79,14 @@ def jacfwd(
         for y in results if holomorphic else ():
             check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
         blocks = [
-            tree.unflatten([
-                reshape(part, (*type_of(y).shape, *aval.shape))  # type: ignore[attr-defined]
-                for part, aval in zip(split_along(column, sizes, type_of(y).ndim), avals, strict=True)  # type: ignore[attr-defined]
-            ])
+            tree.unflatten(
+                [
+                    reshape(part, (*type_of(y).shape, *aval.shape))  # type: ignore[attr-defined]
+                    for part, aval in zip(
+                        split_along(column, sizes, type_of(y).ndim), avals, strict=True
+                    )  # type: ignore[attr-defined]
+                ]
+            )
             for y, column in zip(results, columns, strict=True)
         ]
         jacobian = call.out_tree.unflatten(blocks)
@@ -131,7 +135,10 @@ def jacrev(
 
         def pull(*cotangents: Any) -> list[Any]:
             live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-            return [instantiate(ct) for ct in backward_pass(program.jaxpr, program.residuals, operands, live)]
+            return [
+                instantiate(ct)
+                for ct in backward_pass(program.jaxpr, program.residuals, operands, live)
+            ]
 
         sizes = [a.size for a in out_avals]
         rows = iter(vmap(pull)(*standard_basis(out_avals)))
@@ -144,7 +151,9 @@ def jacrev(
             else [np.zeros((*out.shape, *aval.shape), dtypes.float0) for out in out_avals]
             for aval, nz in zip(avals, nonzero, strict=True)
         ]
-        jacobian = call.out_tree.unflatten([tree.unflatten(list(row)) for row in zip(*blocks, strict=True)])
+        jacobian = call.out_tree.unflatten(
+            [tree.unflatten(list(row)) for row in zip(*blocks, strict=True)]
+        )
         return (jacobian, call.aux_tree.unflatten(aux)) if has_aux else jacobian
 
     return jacobian_of
@@ -164,7 +173,10 @@ def hessian(
     Array(12., dtype=float32, weak_type=True)
     """
     return jacfwd(
-        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux, holomorphic=holomorphic
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
     )
 
 
@@ -172,7 +184,14 @@ class _FlatCall:
     """A function of the leaves of the arguments that are differentiated by; it notes its trees."""
 
     def __init__(
-        self, fun: Any, caller: str, argnums: Any, has_aux: bool, args: Sequence[Any], kwargs: dict[str, Any], tree: Any
+        self,
+        fun: Any,
+        caller: str,
+        argnums: Any,
+        has_aux: bool,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        tree: Any,
     ) -> None:
         self.fun = fun
         self.caller = caller
@@ -185,7 +204,9 @@ class _FlatCall:
         self.aux_tree: Any = None
 
     def __call__(self, *leaves: Any) -> tuple[list[Any], list[Any]]:
-        result = self.fun(*with_arguments(self.args, self.argnums, self.tree.unflatten(leaves)), **self.kwargs)
+        result = self.fun(
+            *with_arguments(self.args, self.argnums, self.tree.unflatten(leaves)), **self.kwargs
+        )
         aux: list[Any] = []
         if self.has_aux:
             result, auxiliary = with_aux(result, self.fun, self.caller)
@@ -196,7 +217,9 @@ class _FlatCall:
 
 def _check_forward_input(aval: Any, path: Callable[[], str], holomorphic: bool) -> None:
     if holomorphic and aval.dtype.kind != "c":
-        raise DtypeError("jacfwd with holomorphic=True needs complex inputs.", got=f"{path()}: {aval.text()}")
+        raise DtypeError(
+            "jacfwd with holomorphic=True needs complex inputs.", got=f"{path()}: {aval.text()}"
+        )
     if not holomorphic and (aval.dtype.kind == "c" or not is_differentiable(aval)):
         raise DtypeError(
             "jacfwd needs real floating inputs.", got=f"{path()}: {aval.text()}",
@@ -215,7 +238,9 @@ def standard_basis(avals: Sequence[Any]) -> list[Any]:
         rows = broadcasted_iota(np.int32, (total, aval.size), 0)
         columns = broadcasted_iota(np.int32, (total, aval.size), 1)
         ones = eq(rows, add(columns, np.int32(first)) if first else columns)
-        basis.append(reshape(convert_element_type(ones, aval.dtype, aval.weak_type), (total, *aval.shape)))
+        basis.append(
+            reshape(convert_element_type(ones, aval.dtype, aval.weak_type), (total, *aval.shape))
+        )
         first += aval.size
     return basis
 

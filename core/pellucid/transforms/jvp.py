@@ -37,7 +37,8 @@ def jvp_flat(
     """
     trace = JvpTrace(context.trace)
     arguments = [
-        p if type(t) is Zero else JvpTracer(trace, p, t) for p, t in zip(primals, tangents, strict=True)
+        p if type(t) is Zero else JvpTracer(trace, p, t)
+        for p, t in zip(primals, tangents, strict=True)
     ]
     try:
         with use_trace(trace):
@@ -48,7 +49,9 @@ def jvp_flat(
     return [p for p, _ in split], [t for _, t in split], [trace.primal(x) for x in aux]
 
 
-def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
     """`(fun(*primals), tangent)`: the value of `fun` and its derivative in the direction `tangents`.
 
     `tangents` has the structure, shapes and dtypes of `primals` (`float0` for integers). With `has_aux`, `fun`
@@ -97,7 +100,8 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         return results, aux
 
     given = [
-        t if is_differentiable(aval) else Zero(aval.tangent()) for aval, t in zip(avals, tangent_leaves, strict=True)
+        t if is_differentiable(aval) else Zero(aval.tangent())
+        for aval, t in zip(avals, tangent_leaves, strict=True)
     ]
     results, out_tangents, aux = jvp_flat(flat, leaves, given)
     pair = out_tree.unflatten(results), out_tree.unflatten([instantiate(t) for t in out_tangents])  # type: ignore[attr-defined]
@@ -163,7 +167,9 @@ class JvpTrace(Trace):
     def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
-    def _custom_call(self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]) -> Any:
+    def _custom_call(
+        self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]
+    ) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         with use_trace(self.parent):
             if all(type(t) is Zero for t in tangents):
@@ -177,14 +183,18 @@ def concrete_value(x: Any) -> Any:
     return x.concrete() if isinstance(x, Tracer) else x
 
 
-def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], instantiate_results: bool | Sequence[bool]) -> Derived:
+def jvp_jaxpr(
+    jaxpr: Jaxpr, nonzero: Sequence[bool], instantiate_results: bool | Sequence[bool]
+) -> Derived:
     """The program of values and tangents of `jaxpr`, which has no constants.
 
     Its inputs are the program's, then the tangents of those that are `nonzero`; its results the program's,
     then the tangents of those that `mask` marks: the nonzero ones, and those in `instantiate_results`.
     """
     want = listed(instantiate_results, len(jaxpr.outvars))
-    return remembered(jaxpr, ("jvp", tuple(nonzero), want), lambda: _jvp_jaxpr(jaxpr, nonzero, want))
+    return remembered(
+        jaxpr, ("jvp", tuple(nonzero), want), lambda: _jvp_jaxpr(jaxpr, nonzero, want)
+    )
 
 
 def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]) -> Derived:
@@ -194,9 +204,12 @@ def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]) -> D
         primals = arguments[: len(jaxpr.invars)]
         given = iter(arguments[len(jaxpr.invars) :])
         tangents = [
-            next(given) if nz else Zero(v.aval.tangent()) for v, nz in zip(jaxpr.invars, nonzero, strict=True)
+            next(given) if nz else Zero(v.aval.tangent())
+            for v, nz in zip(jaxpr.invars, nonzero, strict=True)
         ]
-        results, out_tangents, _ = jvp_flat(lambda *xs: (replay(jaxpr, (), *xs), ()), primals, tangents)
+        results, out_tangents, _ = jvp_flat(
+            lambda *xs: (replay(jaxpr, (), *xs), ()), primals, tangents
+        )
         mask[:] = [w or type(t) is not Zero for w, t in zip(want, out_tangents, strict=True)]
         return [*results, *(instantiate(t) for t, nz in zip(out_tangents, mask, strict=True) if nz)]
 

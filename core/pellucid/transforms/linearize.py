@@ -55,7 +55,9 @@ class LinearProgram(NamedTuple):
         if len(jaxpr.constvars) == len(self.residuals):
             return self._replace(jaxpr=jaxpr)
         live = set(jaxpr.constvars)
-        residuals = [r for v, r in zip(self.jaxpr.constvars, self.residuals, strict=True) if v in live]
+        residuals = [
+            r for v, r in zip(self.jaxpr.constvars, self.residuals, strict=True) if v in live
+        ]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
 
 
@@ -116,7 +118,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
     program = program.without_dead_code()
     derivative = Partial(
-        _Derivative(name_of(fun), program._replace(residuals=[]), tuple(avals), tree, out_tree), program.residuals
+        _Derivative(name_of(fun), program._replace(residuals=[]), tuple(avals), tree, out_tree),
+        program.residuals,
     )
     result = out_tree.unflatten(results)  # type: ignore[attr-defined]
     return (result, derivative, aux_tree.unflatten(aux)) if has_aux else (result, derivative)  # type: ignore[attr-defined]
@@ -150,7 +153,11 @@ class _Derivative(NamedTuple):
                     got=f"argument {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
                 )
         live = [t for t, nz in zip(leaves, self.program.nonzero_in, strict=True) if nz]
-        found = spread(replay(self.program.jaxpr, residuals, *live), self.program.nonzero_out, self.program.out_avals)
+        found = spread(
+            replay(self.program.jaxpr, residuals, *live),
+            self.program.nonzero_out,
+            self.program.out_avals,
+        )
         return self.out_tree.unflatten([instantiate(t) for t in found])
 
 
@@ -196,7 +203,9 @@ class LinearizeTrace(Trace):
         """Whether values of this trace may still be used."""
         return self.linear.alive
 
-    def stage_linear(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def stage_linear(
+        self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
+    ) -> Any:
         """Write an equation of the linear program, for rules that split programs."""
         return self.rules.staged(primitive, operands, params)
 
@@ -243,12 +252,15 @@ class LinearizeTrace(Trace):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, operands, params)
         tangents = [
-            Zero(type_of(p).tangent()) if t is None else t for p, t in zip(primals, tangents, strict=True)
+            Zero(type_of(p).tangent()) if t is None else t
+            for p, t in zip(primals, tangents, strict=True)
         ]
         self.rules.primal_results = None
         if primitive.linearize is not None:
             with use_trace(self.parent):
-                results, out_tangents = primitive.linearize(self, tuple(primals), tuple(tangents), params)
+                results, out_tangents = primitive.linearize(
+                    self, tuple(primals), tuple(tangents), params
+                )
         else:
             with use_trace(self.rules):
                 results, out_tangents = primitive.jvp(tuple(primals), tuple(tangents), params)
@@ -260,7 +272,9 @@ class LinearizeTrace(Trace):
     def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
-    def _custom_call(self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]) -> Any:
+    def _custom_call(
+        self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]
+    ) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         if all(type(t) is Zero for t in tangents):
             with use_trace(self.parent):
@@ -314,7 +328,9 @@ class RuleTrace(Trace):
         at = [zeros(x.aval) if self.is_linear(x) else x for x in operands]
         tangents = [x if self.is_linear(x) else Zero(type_of(x).tangent()) for x in operands]
         with use_trace(self.parent):
-            results, out_tangents = primitive.linearize(self.owner, tuple(at), tuple(tangents), params)
+            results, out_tangents = primitive.linearize(
+                self.owner, tuple(at), tuple(tangents), params
+            )
         return [p if type(t) is Zero else t for p, t in zip(results, out_tangents, strict=True)]
 
     def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
@@ -389,7 +405,9 @@ def linearize_jaxpr(
     return remembered(jaxpr, key, lambda: _linearize_jaxpr(jaxpr, nonzero, want))
 
 
-def _linearize_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]) -> LinearizedJaxpr:
+def _linearize_jaxpr(
+    jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]
+) -> LinearizedJaxpr:
     found: list[LinearProgram] = []
     sources: list[Source] = []
     constants: list[Any] = []

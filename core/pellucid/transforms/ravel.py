@@ -36,7 +36,9 @@ class Unravel(NamedTuple):
         parts = split(vector, sizes) if sizes else []
         leaves = [reshape(x, shape) for x, shape in zip(parts, self.shapes, strict=True)]
         if self.dtypes is not None:
-            leaves = [convert_element_type(x, dtype) for x, dtype in zip(leaves, self.dtypes, strict=True)]
+            leaves = [
+                convert_element_type(x, dtype) for x, dtype in zip(leaves, self.dtypes, strict=True)
+            ]
         return self.tree.unflatten(leaves)
 
 
@@ -57,7 +59,10 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     avals: list[Any] = [type_of(x) for x in leaves]
     own = tuple([a.dtype for a in avals])
     dtype = dtypes.result_type(*own)
-    parts = [reshape(convert_element_type(x, dtype), (a.size,)) for x, a in zip(leaves, avals, strict=True)]
+    parts = [
+        reshape(convert_element_type(x, dtype), (a.size,))
+        for x, a in zip(leaves, avals, strict=True)
+    ]
     vector = concatenate(parts, 0)
     shapes = tuple([a.shape for a in avals])
     return vector, Unravel(tree, shapes, None if all(d == dtype for d in own) else own, dtype)

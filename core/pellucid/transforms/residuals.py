@@ -46,7 +46,9 @@ def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> lis
     def primal(*xs: Any) -> list[Any]:
         def flat(*ys: Any) -> Any:
             inner_args, inner_kwargs = tree.unflatten(ys)
-            return result_leaves(function(*inner_args, **inner_kwargs), "saved_residuals", function)[0], ()
+            return result_leaves(
+                function(*inner_args, **inner_kwargs), "saved_residuals", function
+            )[0], ()
 
         results, program, _ = linearize_flat(flat, xs, [is_differentiable(a) for a in avals])
         positions = {x.var: i for i, x in enumerate(xs)}
@@ -55,7 +57,9 @@ def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> lis
 
     stage(primal, avals, DebugInfo(name_of(function), paths))
     order = {path: i for i, path in enumerate(paths)}
-    return sorted(found, key=lambda r: order.get(r.text.removeprefix("from the argument "), len(order)))
+    return sorted(
+        found, key=lambda r: order.get(r.text.removeprefix("from the argument "), len(order))
+    )
 
 
 def _described(residual: Any, positions: dict[Any, int], paths: tuple[str, ...]) -> Residual:
@@ -70,13 +74,21 @@ def _described(residual: Any, positions: dict[Any, int], paths: tuple[str, ...])
     if equation.primitive.name == "name":
         return Residual(aval, f"named '{equation.params.name}' from {_line(equation)}", equation)
     if equation.primitive.name == "jit":
-        return Residual(aval, f"output of jitted function '{equation.params.name}' from {_line(equation)}", equation)
+        return Residual(
+            aval,
+            f"output of jitted function '{equation.params.name}' from {_line(equation)}",
+            equation,
+        )
     return Residual(aval, f"output of {equation.primitive.name} from {_line(equation)}", equation)
 
 
 def _line(equation: Equation) -> str:
     frame = user_frame(equation.source)
-    return "an unknown place" if frame is None else f"{frame.file}:{frame.line}:{frame.column} ({frame.function})"
+    return (
+        "an unknown place"
+        if frame is None
+        else f"{frame.file}:{frame.line}:{frame.column} ({frame.function})"
+    )
 
 
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:

@@ -42,7 +42,9 @@ def backward_pass(
     cotangent_of: dict[Any, Any] = {}
     for atom, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(atom) is not Literal and atom in linear and type(ct) is not Zero:
-            cotangent_of[atom] = add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
+            cotangent_of[atom] = (
+                add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
+            )
 
     outer_scope, outer_source, outer_lineage = context.scope, context.source, context.lineage
     try:
@@ -50,22 +52,32 @@ def backward_pass(
             results = equation.results
             if not any(v in cotangent_of for v in results):
                 continue
-            given_cts = tuple([
-                cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval) for v in results
-            ])
-            given = tuple([
-                a.val if type(a) is Literal else LinearOperand(a.aval) if a in linear else values[a]  # type: ignore[arg-type]
-                for a in equation.operands
-            ])
+            given_cts = tuple(
+                [cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval) for v in results]
+            )
+            given = tuple(
+                [
+                    a.val
+                    if type(a) is Literal
+                    else LinearOperand(a.aval)
+                    if a in linear
+                    else values[a]  # type: ignore[arg-type]
+                    for a in equation.operands
+                ]
+            )
             context.scope = joined_scope(outer_scope, equation.scope)
             context.source = equation.source
             lineage = equation.lineage
-            context.lineage = Lineage("transpose", lineage.origins if lineage is not None else (equation,))
+            context.lineage = Lineage(
+                "transpose", lineage.origins if lineage is not None else (equation,)
+            )
             found = equation.primitive.transpose(given_cts, given, equation.params)
             for atom, ct in zip(equation.operands, found, strict=True):
                 if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
                     continue
-                cotangent_of[atom] = add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
+                cotangent_of[atom] = (
+                    add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
+                )
     finally:
         context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
     return [
@@ -74,7 +86,10 @@ def backward_pass(
 
 
 def transpose_jaxpr(
-    jaxpr: Jaxpr, linear: Sequence[bool], nonzero_cotangents: Sequence[bool], instantiate_results: bool | Sequence[bool]
+    jaxpr: Jaxpr,
+    linear: Sequence[bool],
+    nonzero_cotangents: Sequence[bool],
+    instantiate_results: bool | Sequence[bool],
 ) -> Derived:
     """The transposed program of `jaxpr`, which has no constants.
 
@@ -98,7 +113,8 @@ def _transpose_jaxpr(
             for v, is_linear in zip(jaxpr.invars, linear, strict=True)
         ]
         cotangents = [
-            next(given) if nz else Zero(v.aval) for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True)
+            next(given) if nz else Zero(v.aval)
+            for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True)
         ]
         found = backward_pass(jaxpr, (), operands, cotangents)
         wanted = [ct for ct, is_linear in zip(found, linear, strict=True) if is_linear]

@@ -37,12 +37,16 @@ from pellucid.xla.pytree import flatten, flatten_with_path
 
 
 def batch_flat(
-    function: Callable[..., Sequence[Any]], axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
+    function: Callable[..., Sequence[Any]],
+    axis: BatchAxis,
+    operands: Sequence[Any],
+    dims: Sequence[BatchDim],
 ) -> tuple[list[Any], list[BatchDim]]:
     """Results of a function of flat values on a batch of inputs, and where their batch axes are."""
     trace = BatchTrace(context.trace, axis)
     arguments = [
-        x if dim is None else BatchTracer(trace, x, dim) for x, dim in zip(operands, dims, strict=True)
+        x if dim is None else BatchTracer(trace, x, dim)
+        for x, dim in zip(operands, dims, strict=True)
     ]
     names = {} if axis.name is None else {axis.name: axis.size}
     try:
@@ -103,32 +107,45 @@ def vmap(
         wanted = (
             [out_axes] * len(results)
             if type(out_axes) is int
-            else broadcast_prefix_to(out_axes, out_tree, is_none, caller="vmap out_axes", name="result")
+            else broadcast_prefix_to(
+                out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
+            )
         )
-        return out_tree.unflatten([
-            _placed(fun, axis, x, d, w, out_tree, i, sum_match)
-            for i, (x, d, w) in enumerate(zip(results, found, wanted, strict=True))
-        ])
+        return out_tree.unflatten(
+            [
+                _placed(fun, axis, x, d, w, out_tree, i, sum_match)
+                for i, (x, d, w) in enumerate(zip(results, found, wanted, strict=True))
+            ]
+        )
 
     return batched
 
 
 def _check_axes(what: str, axes: Any) -> None:
-    if not (axes is None or isinstance(axes, (int, tuple)) or what == "out_axes") or isinstance(axes, bool):
+    if not (axes is None or isinstance(axes, (int, tuple)) or what == "out_axes") or isinstance(
+        axes, bool
+    ):
         raise ArgumentTypeError(
             f"vmap {what} must be an int, None, or a tuple with one entry for each positional argument.",
             got=f"got {axes!r}",
         )
     bad = [x for x in tree_leaves(axes) if type(x) is not int]
     if bad:
-        raise ArgumentTypeError(f"vmap {what} must be ints or None, or trees of them.", got=f"got {bad[0]!r} in {axes!r}")
+        raise ArgumentTypeError(
+            f"vmap {what} must be ints or None, or trees of them.",
+            got=f"got {bad[0]!r} in {axes!r}",
+        )
 
 
-def _input_dims(fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: Any) -> list[BatchDim]:
+def _input_dims(
+    fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: Any
+) -> list[BatchDim]:
     """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
     if type(in_axes) is int:
-        return [in_axes] * tree.num_leaves if not kwargs else (
-            [in_axes] * tree.children()[0].num_leaves + [0] * tree.children()[1].num_leaves
+        return (
+            [in_axes] * tree.num_leaves
+            if not kwargs
+            else ([in_axes] * tree.children()[0].num_leaves + [0] * tree.children()[1].num_leaves)
         )
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ArgumentValueError(
@@ -140,7 +157,12 @@ def _input_dims(fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _batch_size(
-    fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], dims: list[BatchDim], axis_size: int | None
+    fun: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: list[Any],
+    dims: list[BatchDim],
+    axis_size: int | None,
 ) -> tuple[int, list[BatchDim]]:
     """The length of the batch, and the axes counted from the front."""
     sizes: list[int] = []
@@ -181,7 +203,14 @@ def _batch_size(
 
 
 def _placed(
-    fun: Any, axis: BatchAxis, x: Any, dim: BatchDim, wanted: int | None, out_tree: Any, index: int, sum_match: bool
+    fun: Any,
+    axis: BatchAxis,
+    x: Any,
+    dim: BatchDim,
+    wanted: int | None,
+    out_tree: Any,
+    index: int,
+    sum_match: bool,
 ) -> Any:
     """A result with its batch axis where `out_axes` wants it."""
     if wanted is None:
@@ -189,7 +218,13 @@ def _placed(
             return x
         if sum_match:
             return reduce_sum(x, (dim,))
-        raise _cant_place(fun, out_tree, index, "is batched, but out_axes says None", "Give the axis where it shall be.")
+        raise _cant_place(
+            fun,
+            out_tree,
+            index,
+            "is batched, but out_axes says None",
+            "Give the axis where it shall be.",
+        )
     ndim = type_of(x).ndim + (dim is None)  # type: ignore[attr-defined]
     if not -ndim <= wanted < ndim:
         raise _cant_place(
@@ -202,7 +237,9 @@ def _placed(
 def _cant_place(fun: Any, out_tree: Any, index: int, problem: str, do: str) -> ArgumentValueError:
     path = flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0][index][0]
     return ArgumentValueError(
-        f"vmap out_axes don't fit the result of `{name_of(fun)}`.", got=f"{shown_path('result', path)} {problem}", do=do
+        f"vmap out_axes don't fit the result of `{name_of(fun)}`.",
+        got=f"{shown_path('result', path)} {problem}",
+        do=do,
     )
 
 
@@ -226,7 +263,9 @@ class BatchTracer(Tracer):
 def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""
     if aval.sharding is not None:
-        return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]), sharding=aval.sharding.without_dim(dim))
+        return aval.update(
+            shape=(*shape[:dim], *shape[dim + 1 :]), sharding=aval.sharding.without_dim(dim)
+        )
     return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]))
 
 
@@ -248,7 +287,9 @@ class BatchTrace(Trace):
 
     def joined(self, values: Sequence[Any], dims: Sequence[BatchDim]) -> list[Any]:
         """Tracers of values with a batch axis; plain values where there is none."""
-        return [v if d is None else BatchTracer(self, v, d) for v, d in zip(values, dims, strict=True)]
+        return [
+            v if d is None else BatchTracer(self, v, d) for v, d in zip(values, dims, strict=True)
+        ]
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
@@ -264,7 +305,9 @@ class BatchTrace(Trace):
     def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
-    def _custom_call(self, call: Any, operands: tuple[Any, ...], on_batches: Callable[..., Any]) -> Any:
+    def _custom_call(
+        self, call: Any, operands: tuple[Any, ...], on_batches: Callable[..., Any]
+    ) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         with use_trace(self.parent):
             if all(d is None for d in dims) and self.axis.name is None:
@@ -276,7 +319,9 @@ class BatchTrace(Trace):
 
 def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
     """Whether an equation refers to the batch axis by its name, so that it must see it."""
-    return axis.name is not None and axis.name in getattr(primitive, "axis_names", _no_names)(params)
+    return axis.name is not None and axis.name in getattr(primitive, "axis_names", _no_names)(
+        params
+    )
 
 
 def _no_names(params: Any) -> tuple[Any, ...]:
@@ -293,7 +338,10 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
 
 
 def batch_jaxpr(
-    jaxpr: Jaxpr, axis: BatchAxis, dims: Sequence[BatchDim], batched_results: bool | Sequence[bool] = False
+    jaxpr: Jaxpr,
+    axis: BatchAxis,
+    dims: Sequence[BatchDim],
+    batched_results: bool | Sequence[bool] = False,
 ) -> Derived:
     """The program of `jaxpr`, which has no constants, on batches.
 
@@ -305,13 +353,19 @@ def batch_jaxpr(
     return remembered(jaxpr, key, lambda: _batch_jaxpr(jaxpr, axis, dims, want))
 
 
-def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Sequence[BatchDim], want: Sequence[bool]) -> Derived:
+def _batch_jaxpr(
+    jaxpr: Jaxpr, axis: BatchAxis, dims: Sequence[BatchDim], want: Sequence[bool]
+) -> Derived:
     out_dims: list[BatchDim] = []
 
     def run(*operands: Any) -> list[Any]:
         results, found_dims = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
-        out_dims[:] = [0 if w or d is not None else None for w, d in zip(want, found_dims, strict=True)]
-        return [brought_to(axis, x, d, o) for x, d, o in zip(results, found_dims, out_dims, strict=True)]
+        out_dims[:] = [
+            0 if w or d is not None else None for w, d in zip(want, found_dims, strict=True)
+        ]
+        return [
+            brought_to(axis, x, d, o) for x, d, o in zip(results, found_dims, out_dims, strict=True)
+        ]
 
     avals = [batched_aval(v.aval, axis, d) for v, d in zip(jaxpr.invars, dims, strict=True)]
     program, consts = stage_open(run, avals, jaxpr.debug)

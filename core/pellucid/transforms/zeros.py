@@ -14,7 +14,9 @@ from pellucid.tracing.trace import bind1
 def spread(tangents: Sequence[Any], nonzero: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
     """A tangent for each result of the types `avals`: those that are given, and zeros where none is."""
     found = iter(tangents)
-    return [next(found) if nz else Zero(aval.tangent()) for nz, aval in zip(nonzero, avals, strict=True)]
+    return [
+        next(found) if nz else Zero(aval.tangent()) for nz, aval in zip(nonzero, avals, strict=True)
+    ]
 
 
 def add_tangents(x: Any, y: Any) -> Any:

@@ -12,8 +12,6 @@ Array = _jax.Array
 ArrayImpl = _jax.ArrayImpl
 HostBufferSemantics = _jax.HostBufferSemantics
 set_tracer_class = _jax.set_tracer_class
-batched_block_until_ready = _jax.batched_block_until_ready
-guard_lib = _jax.guard_lib
 
 _COPY = HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 

@@ -45,7 +45,7 @@ def make_call(
 
     Where jit is disabled, `function` runs; without one, `cache_miss` does, each time.
     """
-    python = function
+    python = function  # pyright: ignore[reportAssignmentType]
     if python is None:
 
         def python(*args: Any, **kwargs: Any) -> Any:

@@ -44,7 +44,11 @@ def compile_options(
 
 
 def compile_module(
-    client: Any, module: Any, devices: Sequence[Any], options: CompileOptions, host_callbacks: Sequence[Any]
+    client: Any,
+    module: Any,
+    devices: Sequence[Any],
+    options: CompileOptions,
+    host_callbacks: Sequence[Any],
 ) -> LoadedExecutable:
     """Compile and load a StableHLO module. The interpreter lock is free meanwhile."""
     return client.compile_and_load(
@@ -81,7 +85,11 @@ def flag_names() -> frozenset[str]:
 
 
 def deserialize(
-    client: Any, data: bytes, devices: Sequence[Any], options: CompileOptions, host_callbacks: Sequence[Any]
+    client: Any,
+    data: bytes,
+    devices: Sequence[Any],
+    options: CompileOptions,
+    host_callbacks: Sequence[Any],
 ) -> LoadedExecutable:
     """Load an executable from bytes. Loading runs code: the bytes must be trusted."""
     return client.deserialize_executable(

@@ -110,6 +110,8 @@ for _name, _mlir_name in {
         element_types[np.dtype(getattr(ml_dtypes, _name))] = getattr(ir, _mlir_name).get
 
 
-def location_cache(code_to_file: Callable[[Any], str | None], frame_limit: int, context: ir.Context) -> Any:
+def location_cache(
+    code_to_file: Callable[[Any], str | None], frame_limit: int, context: ir.Context
+) -> Any:
     """`.get(traceback)` gives an MLIR location with the frames for which `code_to_file` names a file."""
     return _jax_mlir_ext.TracebackToLocationCache(code_to_file, frame_limit, context)

@@ -128,7 +128,9 @@ def _load_nvidia_libraries() -> None:
     Those that aren't installed, or don't load, are left to the system's own search.
     """
     folders = [
-        folder for entry in sys.path for folder in sorted(pathlib.Path(entry, "nvidia").glob("*/lib"))
+        folder
+        for entry in sys.path
+        for folder in sorted(pathlib.Path(entry, "nvidia").glob("*/lib"))
     ]
     for name in _NVIDIA_LIBRARIES:
         found = [file for folder in folders for file in sorted(folder.glob(f"{name}.so.*"))]

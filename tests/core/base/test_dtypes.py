@@ -9,8 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from corpus import dtype_facts, promotion
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pellucid import dtypes as facade
 from pellucid.base import config, dtypes

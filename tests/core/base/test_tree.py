@@ -11,8 +11,7 @@ import types
 import numpy as np
 import pytest
 from corpus import dtype_facts, trees
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import pellucid.tree
 import pellucid.tree_util

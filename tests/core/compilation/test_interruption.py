@@ -57,11 +57,14 @@ def test_the_prompt_comes_back_and_the_process_ends_well():
 
 
 def test_the_same_function_can_be_compiled_afterwards():
-    finished = run(CODE + """
+    finished = run(
+        CODE
+        + """
     with counting(CompilationFinished) as seen:
         print(function(x).shape)
     print(seen.count)
-    """)
+    """
+    )
     assert finished.stdout.splitlines()[2:] == ["(3,)", "1"]
     assert finished.returncode == 0, finished.stderr
 
@@ -75,7 +78,8 @@ def test_results_and_errors_come_back():
 def test_other_threads_do_the_work_themselves():
     names = []
     thread = threading.Thread(
-        target=lambda: interruptible(lambda: names.append(threading.current_thread().name)), name="mine"
+        target=lambda: interruptible(lambda: names.append(threading.current_thread().name)),
+        name="mine",
     )
     thread.start()
     thread.join()

@@ -16,7 +16,9 @@ def test_results_that_are_operands_do_not_pass_through():
 
 def test_branches_share_what_they_save():
     f = lambda p, x: lax.cond(p, lambda x: lax.sin(lax.sin(x)), lambda x: lax.exp(lax.cos(x)), x)
-    forward, _ = [e for e in make_jaxpr(grad(f, 1))(True, 1.0).equations if e.primitive.name == "cond"]
+    forward, _ = [
+        e for e in make_jaxpr(grad(f, 1))(True, 1.0).equations if e.primitive.name == "cond"
+    ]
     assert len(forward.results) == 3
 
 
@@ -42,7 +44,9 @@ def test_only_the_branch_of_the_platform_is_compiled():
     text = f.lower(1.0).as_text()
     assert "cosine" in text
     assert "stablehlo.sine" not in text
-    assert vmap(lambda x: lax.platform_dependent(x, tpu=lax.sin, default=lax.cos))(np.zeros(2, np.float32)).shape == (2,)
+    assert vmap(lambda x: lax.platform_dependent(x, tpu=lax.sin, default=lax.cos))(
+        np.zeros(2, np.float32)
+    ).shape == (2,)
 
 
 ERRORS = [

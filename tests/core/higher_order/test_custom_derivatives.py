@@ -97,7 +97,11 @@ def test_rules_may_capture_arrays():
     f = custom_jvp(lambda x: x * w)
     f.defjvp(lambda p, t: (f(*p), t[0] * (w + 1.0)))
     loss = lambda x: lax.reduce_sum(f(x), (0,))
-    for g in (loss, jit(loss), lambda x: lax.scan(lambda c, _: (c + jit(loss)(x), None), 0.0, None, length=1)[0]):
+    for g in (
+        loss,
+        jit(loss),
+        lambda x: lax.scan(lambda c, _: (c + jit(loss)(x), None), 0.0, None, length=1)[0],
+    ):
         np.testing.assert_array_equal(grad(g)(np.ones(3, np.float32)), w + 1.0)
 
 
@@ -136,5 +140,7 @@ def test_traced_values_as_settings_are_refused():
     f.defvjp(lambda n, x: (x * n, None), lambda n, _, g: (g * n,))
     assert float(grad(lambda x: f(3.0, x))(1.0)) == 3.0
     check_message(
-        lambda: jit(lambda n: grad(lambda x: f(n, x))(1.0))(2.0), pellucid.base.errors.UnexpectedTracerError, "nondiff_argnums"
+        lambda: jit(lambda n: grad(lambda x: f(n, x))(1.0))(2.0),
+        pellucid.base.errors.UnexpectedTracerError,
+        "nondiff_argnums",
     )

@@ -54,7 +54,9 @@ def test_residuals_that_do_not_change_are_computed_once():
 def test_inputs_and_results_are_not_saved_twice():
     f = lambda w: lax.reduce_sum(lax.scan(lambda c, x: (c * w, c * w), w, XS)[1], (0,))
     forward, _ = equations(make_jaxpr(grad(f))(2.0), "scan")
-    assert len(forward.results) == 3  # the carry, the outputs, and the carries that the product needs
+    assert (
+        len(forward.results) == 3
+    )  # the carry, the outputs, and the carries that the product needs
 
 
 def test_carries_that_nobody_uses_are_dropped():
@@ -64,8 +66,12 @@ def test_carries_that_nobody_uses_are_dropped():
 
 def test_loops_of_known_length_are_scans():
     body = lambda i, v: v * 2.0
-    assert [e.primitive.name for e in make_jaxpr(lambda x: lax.fori_loop(0, 3, body, x))(1.0).equations] == ["scan"]
-    assert [e.primitive.name for e in make_jaxpr(lambda n: lax.fori_loop(0, n, body, 1.0))(3).equations] == ["while"]
+    assert [
+        e.primitive.name for e in make_jaxpr(lambda x: lax.fori_loop(0, 3, body, x))(1.0).equations
+    ] == ["scan"]
+    assert [
+        e.primitive.name for e in make_jaxpr(lambda n: lax.fori_loop(0, n, body, 1.0))(3).equations
+    ] == ["while"]
     assert float(lax.fori_loop(3, 0, body, 5.0)) == 5.0
 
 
@@ -95,7 +101,9 @@ def test_python_runs_while_jit_is_off():
 
 
 def test_keys_of_results_follow_the_carry():
-    carry, ys = lax.scan(lambda c, x: ({"b": c["a"], "a": c["b"] + x}, {"y": x}), {"a": 0.0, "b": 1.0}, XS)
+    carry, ys = lax.scan(
+        lambda c, x: ({"b": c["a"], "a": c["b"] + x}, {"y": x}), {"a": 0.0, "b": 1.0}, XS
+    )
     assert sorted(carry) == ["a", "b"]
     np.testing.assert_array_equal(ys["y"], XS)
 

@@ -50,7 +50,14 @@ def test_policies_reach_into_calls():
     assert sum("dot_general" in text for text in kept(f, W, W)) == 2
 
 
-@pytest.mark.parametrize("policy", [None, *(p for p in vars(policies).values() if p.__class__.__name__ == "DotsSaveable"), policies.everything_saveable])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        None,
+        *(p for p in vars(policies).values() if p.__class__.__name__ == "DotsSaveable"),
+        policies.everything_saveable,
+    ],
+)
 def test_gradients_do_not_change(policy):
     loss = lambda f: lambda x, w: lax.reduce_sum(f(x, w), (0, 1))
     expected = grad(loss(layers), argnums=(0, 1))(W, W)
@@ -60,13 +67,17 @@ def test_gradients_do_not_change(policy):
 
 
 def test_the_compiler_may_share_only_if_it_is_allowed_to():
-    f = lambda **settings: jit(grad(checkpoint(lambda x: lax.sin(lax.sin(x)), **settings))).lower(2.0).as_text()
+    f = lambda **settings: (
+        jit(grad(checkpoint(lambda x: lax.sin(lax.sin(x)), **settings))).lower(2.0).as_text()
+    )
     assert "optimization_barrier" in f()
     assert "optimization_barrier" not in f(prevent_cse=False)
 
 
 def test_static_arguments():
-    f = checkpoint(lambda x, flag, *, n: x * n if flag else x, static_argnums=(1,), static_argnames=("n",))
+    f = checkpoint(
+        lambda x, flag, *, n: x * n if flag else x, static_argnums=(1,), static_argnames=("n",)
+    )
     assert float(grad(f)(2.0, True, n=3)) == 3.0
     assert float(grad(f)(2.0, False, n=3)) == 1.0
 
@@ -75,7 +86,9 @@ def test_residuals_are_printed_with_their_lines(capsys):
     print_saved_residuals(lambda x: lax.sin(lax.sin(x)), 2.0)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
-    assert all(line.startswith("f32[] output of cos from") and "test_remat.py" in line for line in lines)
+    assert all(
+        line.startswith("f32[] output of cos from") and "test_remat.py" in line for line in lines
+    )
 
 
 def test_bodies_of_loops_keep_only_their_carries():

@@ -4,8 +4,9 @@ import importlib
 import pkgutil
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import lax
 from pellucid.introspect.costs import CostModel, has_count
 from pellucid.ir.primitive import registry
@@ -58,16 +59,27 @@ def test_bytes_are_read_and_written_once():
 
 
 def test_a_branch_costs_what_the_dearest_costs():
-    found = cost(lambda x: lax.cond(True, lambda x: lax.sin(x), lambda x: lax.add(x, x), x), np.ones(6, F))
+    found = cost(
+        lambda x: lax.cond(True, lambda x: lax.sin(x), lambda x: lax.add(x, x), x), np.ones(6, F)
+    )
     assert (found.flops, found.transcendentals) == (6, 6)
 
 
 def test_what_cannot_be_known_is_none():
-    found = cost(lambda x: lax.while_loop(lambda c: lax.lt(c, 9.0), lambda c: lax.add(c, 1.0), x), F(0))
+    found = cost(
+        lambda x: lax.while_loop(lambda c: lax.lt(c, 9.0), lambda c: lax.add(c, 1.0), x), F(0)
+    )
     assert found == (None, None, None)
 
 
-NOT_COUNTED = {"pure_callback", "io_callback", "debug_callback", "debug_print", "ffi_call", "custom_partitioning"}
+NOT_COUNTED = {
+    "pure_callback",
+    "io_callback",
+    "debug_callback",
+    "debug_print",
+    "ffi_call",
+    "custom_partitioning",
+}
 """Primitives that run what is not a program of arrays."""
 
 

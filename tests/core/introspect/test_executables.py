@@ -4,12 +4,13 @@ import json
 import sys
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import introspect, lax
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.introspect.hlo_text import parse_instruction
 from pellucid.introspect.compiled import category_of
+from pellucid.introspect.hlo_text import parse_instruction
 
 
 def test_a_compiled_function_has_phases_cost_memory_and_kernels():
@@ -120,7 +121,10 @@ def test_misses_say_which_part_of_the_call_is_new():
     assert (cause.path, cause.before, cause.after) == ("x", "f32[3]", "f32[4]")
     assert [m.entry_count for m in (first, second, third)] == [1, 2, 3]
     assert first.function == "f"
-    assert first.source.lines[first.line - first.source.first_line].strip() == "f(np.ones(3, np.float32))"
+    assert (
+        first.source.lines[first.line - first.source.first_line].strip()
+        == "f(np.ones(3, np.float32))"
+    )
     assert {phase.name for phase in first.phases} == {"trace", "compile"}
     assert introspect.misses(0) == []
 

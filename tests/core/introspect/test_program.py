@@ -4,8 +4,9 @@ import json
 import time
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import introspect, lax
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.introspect.costs import CostModel
@@ -104,7 +105,12 @@ def test_a_value_named_in_a_loop_keeps_its_name_each_time():
         return lax.div(total, 3.0)
 
     found = rows(introspect.program(f, X))
-    assert found[:4] == [("reduce_sum", ["total"]), ("div", ["y"]), ("sub", ["x"]), ("reduce_sum", ["total"])]
+    assert found[:4] == [
+        ("reduce_sum", ["total"]),
+        ("div", ["y"]),
+        ("sub", ["x"]),
+        ("reduce_sum", ["total"]),
+    ]
     assert [names for name, names in found if name == "div"] == [["y"]] * 3
 
 
@@ -131,7 +137,7 @@ def test_programs_within_are_bodies_that_calls_share():
     def f(x):
         first = layer(x)
         second = layer(first)
-        return second
+        return second  # noqa: RET504
 
     record = introspect.program(f, X)
     assert [body.name for body in record.bodies] == ["f", "layer"]
@@ -151,12 +157,15 @@ def test_control_flow_says_how_often_bodies_run():
     record = introspect.program(f, np.float32(0), X)
     texts = record.strings
     uses = [
-        (texts[role], trips) for role, trips in zip(record.equations.body_roles, record.equations.body_trips)
+        (texts[role], trips)
+        for role, trips in zip(record.equations.body_roles, record.equations.body_trips)
     ]
     assert ("jaxpr", 3) in uses
     assert ("branches[0]", None) in uses
     assert ("cond_jaxpr", None) in uses
-    costs = dict(zip([name for name, _ in rows(record)], zip(*(column.values for column in record.costs))))
+    costs = dict(
+        zip([name for name, _ in rows(record)], zip(*(column.values for column in record.costs)))
+    )
     assert costs["scan"][:2] == (3, 3)
     assert costs["cond"][:2] == (2, 1)
     assert costs["while"] == (None, None, None)
@@ -179,7 +188,8 @@ def test_params_literals_and_types():
     record = introspect.program(lambda x: lax.reduce_max(lax.mul(x, 2.5), axes=(0,)), X)
     texts = record.strings
     assert ("axes", "(0,)") in [
-        (texts[a], texts[b]) for a, b in zip(record.equations.param_names, record.equations.param_texts)
+        (texts[a], texts[b])
+        for a, b in zip(record.equations.param_names, record.equations.param_texts)
     ]
     assert [texts[i] for i in record.literals.text] == ["2.5"]
     assert record.equations.operands[1] == -1
@@ -235,7 +245,9 @@ def test_programs_without_equations():
 
 
 def test_text_can_be_left_out(record):
-    bare = introspect.program(model, np.ones((2, 3), np.float32), X, listing=False, source_lines=False)
+    bare = introspect.program(
+        model, np.ones((2, 3), np.float32), X, listing=False, source_lines=False
+    )
     assert bare.listing is None
     assert all(source.lines is None for source in bare.sources)
     assert rows(bare) == rows(record)

@@ -1,8 +1,9 @@
 """StableHLO and optimized HLO as records, and what links them to equations."""
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import introspect, lax
 from pellucid.base.errors import ArgumentValueError
 from pellucid.introspect import hlo_text
@@ -94,7 +95,9 @@ def test_what_a_rule_defines_in_python_belongs_to_its_equation(stages):
     for stage in stages:
         record = introspect.program(stage)
         origins, start = [], 0
-        for name, count in zip(texts(record, record.equations.primitive), record.equations.origin_counts):
+        for name, count in zip(
+            texts(record, record.equations.primitive), record.equations.origin_counts
+        ):
             if "compare" in name:
                 origins += record.equations.origins[start : start + count]
             start += count
@@ -171,7 +174,9 @@ def test_the_ladder_ties_each_equation_to_the_one_it_came_from():
     base = record.programs[0]
     names = dict(zip(base.equations.id, texts(base, base.equations.primitive)))
     for made in record.programs[1:]:
-        [link] = [each for each in record.links if (each.source, each.target) == (base.key, made.key)]
+        [link] = [
+            each for each in record.links if (each.source, each.target) == (base.key, made.key)
+        ]
         assert set(link.target_ids) == set(made.equations.id)
         assert {names[i] for i in link.source_ids} == {"sin", "mul"}
     reversed_ = record.programs[3]

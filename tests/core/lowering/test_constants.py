@@ -32,10 +32,14 @@ def test_integers_are_kept(elements, dtype) -> None:
 @pytest.mark.parametrize("elements", ELEMENTS, ids=str)
 def test_bools_are_kept(elements) -> None:
     text = constant_text(np.array(elements, bool))
-    assert spelled_out(text.replace("true", "1").replace("false", "0"), np.shape(elements)) == str(elements)
+    assert spelled_out(text.replace("true", "1").replace("false", "0"), np.shape(elements)) == str(
+        elements
+    )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn]
+)
 @pytest.mark.parametrize("elements", ELEMENTS, ids=str)
 def test_floating_numbers_are_kept(elements, dtype) -> None:
     text = constant_text(np.array(elements).astype(dtype)).replace(".000000e+00", "")

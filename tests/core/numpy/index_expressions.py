@@ -64,11 +64,20 @@ OUTSIDE_PROGRAMS = (
 def functions(expressions: tuple[str, ...]) -> list[Any]:
     """The expressions as functions of an array of shape (5, 4, 3), a scalar and a vector of indices."""
     m = np.array([True, False, True, True, False])
-    given = {"np": np, "m": m, "m2": np.arange(20).reshape(5, 4) % 3 == 0, "w": np.array([-1, 5, -7, 2], np.int32)}
+    given = {
+        "np": np,
+        "m": m,
+        "m2": np.arange(20).reshape(5, 4) % 3 == 0,
+        "w": np.array([-1, 5, -7, 2], np.int32),
+    }
     return [eval(f"lambda x, i, v: {expression}", given) for expression in expressions]
 
 
-OPERANDS = (np.arange(60, dtype=np.float32).reshape(5, 4, 3), np.int32(1), np.array([0, 2], np.int32))
+OPERANDS = (
+    np.arange(60, dtype=np.float32).reshape(5, 4, 3),
+    np.int32(1),
+    np.array([0, 2], np.int32),
+)
 
 
 def texts(library: Any, expressions: tuple[str, ...]) -> list[str]:
@@ -80,7 +89,10 @@ def texts(library: Any, expressions: tuple[str, ...]) -> list[str]:
 def results(library: Any, expressions: tuple[str, ...]) -> list[np.ndarray]:
     """The value of each expression, all by one compiled program."""
     every = functions(expressions)
-    return [np.asarray(y) for y in library.jit(lambda *operands: [f(*operands) for f in every])(*OPERANDS)]
+    return [
+        np.asarray(y)
+        for y in library.jit(lambda *operands: [f(*operands) for f in every])(*OPERANDS)
+    ]
 
 
 def errors(library: Any, expressions: tuple[str, ...]) -> list[list[str] | None]:

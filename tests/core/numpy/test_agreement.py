@@ -27,7 +27,13 @@ def in_one_line(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("[ ", "[").replace(" ]", "]").strip()
 
 
-CALLS = ("jax.", "kron", "matvec", "vecmat", "[1, 2]")  # of which the reference makes programs within programs
+CALLS = (
+    "jax.",
+    "kron",
+    "matvec",
+    "vecmat",
+    "[1, 2]",
+)  # of which the reference makes programs within programs
 PLAIN = [
     (text, operands)
     for text, operands in [*corpus.PRODUCTS, *corpus.EINSUMS]

@@ -60,8 +60,16 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, Any]:
             step = draw(st.one_of(st.none(), st.sampled_from([1, 2, 3, -1, -2])))
             items.append(slice(draw(bound), draw(bound), step))
         elif kind == "array":
-            own = tuple(draw(st.sampled_from([n, 1])) for n in block[draw(st.integers(0, len(block))) :])
-            elements = draw(st.lists(st.integers(-size, size - 1), min_size=int(np.prod(own)), max_size=int(np.prod(own))))
+            own = tuple(
+                draw(st.sampled_from([n, 1])) for n in block[draw(st.integers(0, len(block))) :]
+            )
+            elements = draw(
+                st.lists(
+                    st.integers(-size, size - 1),
+                    min_size=int(np.prod(own)),
+                    max_size=int(np.prod(own)),
+                )
+            )
             items.append(np.array(elements, np.int32).reshape(own))
         else:
             # A mask selects one element, so that it broadcasts with any other array.
@@ -128,9 +136,9 @@ def test_setting_arrays_agrees_with_numpy_where_places_differ(case) -> None:
 def test_the_derivative_of_getting_is_adding(case) -> None:
     x, index = case
     weights = np.cos(np.arange(x[index].size, dtype=np.float32)).reshape(x[index].shape)
-    gradient = pellucid.grad(lambda x: (x[index] * weights).sum() if weights.size else 0.0 * x.reshape(-1)[0])(
-        jnp.asarray(x)
-    )
+    gradient = pellucid.grad(
+        lambda x: (x[index] * weights).sum() if weights.size else 0.0 * x.reshape(-1)[0]
+    )(jnp.asarray(x))
     expected = np.zeros_like(x)
     np.add.at(expected, index, weights)
     np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-5, atol=1e-6)
@@ -144,14 +152,18 @@ X = OPERANDS[0]
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_programs_are_those_of_the_reference(oracle) -> None:
     theirs = oracle.call(texts, SAME_PROGRAM)
-    for expression, ours, expected in zip(SAME_PROGRAM, texts(pellucid, SAME_PROGRAM), theirs, strict=True):
+    for expression, ours, expected in zip(
+        SAME_PROGRAM, texts(pellucid, SAME_PROGRAM), theirs, strict=True
+    ):
         assert ours == expected, expression
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_values_are_those_of_the_reference(oracle) -> None:
     theirs = oracle.call(results, SAME_VALUES)
-    for expression, ours, expected in zip(SAME_VALUES, results(pellucid, SAME_VALUES), theirs, strict=True):
+    for expression, ours, expected in zip(
+        SAME_VALUES, results(pellucid, SAME_VALUES), theirs, strict=True
+    ):
         assert ours.dtype == expected.dtype, expression
         np.testing.assert_array_equal(as_numbers(ours), as_numbers(expected), err_msg=expression)
 
@@ -159,7 +171,9 @@ def test_values_are_those_of_the_reference(oracle) -> None:
 def test_errors_can_be_caught_as_those_of_the_reference(oracle) -> None:
     builtin = ("TypeError", "ValueError", "IndexError", "OverflowError")
     theirs = oracle.call(errors, SAME_ERRORS)
-    for expression, ours, expected in zip(SAME_ERRORS, errors(pellucid, SAME_ERRORS), theirs, strict=True):
+    for expression, ours, expected in zip(
+        SAME_ERRORS, errors(pellucid, SAME_ERRORS), theirs, strict=True
+    ):
         assert ours is not None, expression
         assert next(name for name in expected if name in builtin) in ours, expression
 
@@ -168,7 +182,9 @@ def test_errors_can_be_caught_as_those_of_the_reference(oracle) -> None:
 def test_values_outside_programs_are_those_inside() -> None:
     inside = results(pellucid, OUTSIDE_PROGRAMS)
     x, i, v = OPERANDS
-    for expression, function, expected in zip(OUTSIDE_PROGRAMS, functions(OUTSIDE_PROGRAMS), inside, strict=True):
+    for expression, function, expected in zip(
+        OUTSIDE_PROGRAMS, functions(OUTSIDE_PROGRAMS), inside, strict=True
+    ):
         ours = np.asarray(function(jnp.asarray(x), int(i), jnp.asarray(v)))
         assert ours.dtype == expected.dtype, expression
         np.testing.assert_array_equal(as_numbers(ours), as_numbers(expected), err_msg=expression)
@@ -253,10 +269,18 @@ def test_arrays_of_keys_are_indexed_and_updated() -> None:
         (lambda x: x[np.zeros(3, bool)], IndexingError, r"a mask needs the shape .* \(5,\)"),
         (pellucid.jit(lambda x: x[x > 0]), NonConcreteBooleanIndexError, "jnp.where"),
         (lambda x: pellucid.jit(lambda x, i: x[i:])(x, 1), IndexingError, "lax.dynamic_slice"),
-        (lambda x: x.at[0].set(np.ones((2, 2))), ShapeError, r"shape \(2, 2\) don't fit into .* \(4, 3\)"),
+        (
+            lambda x: x.at[0].set(np.ones((2, 2))),
+            ShapeError,
+            r"shape \(2, 2\) don't fit into .* \(4, 3\)",
+        ),
         (lambda x: x.__setitem__(0, 1.0), ArgumentTypeError, r"x.at\[index\].set"),
         (lambda x: x[:0][np.array([1])], IndexingError, "no elements along axis 0"),
-        (pellucid.grad(lambda x: x.at[np.array([0, 0])].apply(lambda e: e).sum()), MissingRule, "unique"),
+        (
+            pellucid.grad(lambda x: x.at[np.array([0, 0])].apply(lambda e: e).sum()),
+            MissingRule,
+            "unique",
+        ),
     ],
 )
 def test_messages_say_what_to_do(call, kind, text) -> None:

@@ -1,8 +1,9 @@
 """Reductions over segments."""
 
 import numpy as np
-import pellucid as pl
 import pytest
+
+import pellucid as pl
 from pellucid import ops
 from pellucid.base.errors import ArgumentValueError, ConcretizationError
 

@@ -5,12 +5,12 @@ import pytest
 
 from pellucid.ir.rules import BatchAxis
 from pellucid.primitives.random_bits import (
+    Iota2x32ShapeParams,
     iota_2x32_shape_p,
     rng_bit_generator,
     rng_uniform,
     threefry2x32,
 )
-from pellucid.primitives.random_bits import Iota2x32ShapeParams
 from pellucid.tracing.staging import stage
 from pellucid.transforms.vmap import batch_flat
 
@@ -35,7 +35,9 @@ def test_uniform_numbers_lie_between_their_bounds() -> None:
 
 def test_a_batch_of_keys_takes_the_generator_of_the_first() -> None:
     keys = np.arange(8, dtype=np.uint32).reshape(2, 4)
-    (following, bits), dims = batch_flat(lambda k: rng_bit_generator(k, (3,)), BatchAxis(2), [keys], [0])
+    (following, bits), dims = batch_flat(
+        lambda k: rng_bit_generator(k, (3,)), BatchAxis(2), [keys], [0]
+    )
     alone_following, alone_bits = rng_bit_generator(keys[0], (2, 3))
     assert dims == [0, 0]
     np.testing.assert_array_equal(bits, alone_bits)

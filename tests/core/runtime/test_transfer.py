@@ -50,7 +50,10 @@ def test_a_tree_keeps_its_structure():
 
 def test_devices_may_be_a_prefix_of_the_tree(devices):
     put = device_put({"a": 1, "b": (2, 3)}, {"a": devices[1], "b": devices[2]})
-    assert [put["a"].device, put["b"][0].device, put["b"][1].device] == [devices[1], *devices[2:3] * 2]
+    assert [put["a"].device, put["b"][0].device, put["b"][1].device] == [
+        devices[1],
+        *devices[2:3] * 2,
+    ]
 
 
 def test_none_in_a_prefix_leaves_arrays_where_they_are(devices):
@@ -212,7 +215,13 @@ def test_odd_shapes(shape, devices):
 
 def test_odd_memory_orders():
     values = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
-    for view in (values.T, values[:, ::-1], values[::2], np.asfortranarray(values), values.astype(">i4").astype("<i4")):
+    for view in (
+        values.T,
+        values[:, ::-1],
+        values[::2],
+        np.asfortranarray(values),
+        values.astype(">i4").astype("<i4"),
+    ):
         assert (np.asarray(device_put(view)) == view).all()
 
 

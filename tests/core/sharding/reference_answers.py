@@ -7,8 +7,7 @@ import sys
 
 import jax
 import numpy as np
-from jax import lax
-from jax import numpy as jnp
+from jax import lax, numpy as jnp
 from jax.experimental import mesh_utils
 from jax.experimental.layout import Format, Layout  # noqa: F401
 from jax.sharding import (  # noqa: F401
@@ -18,10 +17,10 @@ from jax.sharding import (  # noqa: F401
     ManualAxisType,
     Mesh,
     NamedSharding,
+    PartitionSpec as P,
     get_abstract_mesh,
     get_mesh,
 )
-from jax.sharding import PartitionSpec as P
 
 TYPES = {"A": AxisType.Auto, "E": AxisType.Explicit, "M": AxisType.Manual}
 

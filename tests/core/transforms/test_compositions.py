@@ -34,12 +34,16 @@ def scanned(x):
 
 
 def scanned_backwards_and_unrolled(x):
-    return lax.scan(lambda c, i: (tanh(c + x * i), None), x * x, np.arange(5.0), reverse=True, unroll=2)[0]
+    return lax.scan(
+        lambda c, i: (tanh(c + x * i), None), x * x, np.arange(5.0), reverse=True, unroll=2
+    )[0]
 
 
 def nested_scan(x):
     inner = lambda c, i: (c * cos(x) + i, None)
-    return lax.scan(lambda c, i: (lax.scan(inner, c + i, np.arange(2.0))[0], None), x, np.arange(2.0))[0]
+    return lax.scan(
+        lambda c, i: (lax.scan(inner, c + i, np.arange(2.0))[0], None), x, np.arange(2.0)
+    )[0]
 
 
 def counted(x):
@@ -61,7 +65,9 @@ def batched(x):
 
 
 def batched_branches(x):
-    ys = vmap(lambda p, a: lax.cond(p, sin, lambda a: a * x, a * x))(np.array([True, False, True]), np.arange(3.0))
+    ys = vmap(lambda p, a: lax.cond(p, sin, lambda a: a * x, a * x))(
+        np.array([True, False, True]), np.arange(3.0)
+    )
     return lax.reduce_sum(ys, (0,))
 
 
@@ -82,7 +88,9 @@ def with_own_reverse(x):
     return sin(x) * x
 
 
-with_own_reverse.defvjp(lambda x: (with_own_reverse(x), x), lambda x, g: (g * (cos(x) * x + sin(x)),))
+with_own_reverse.defvjp(
+    lambda x: (with_own_reverse(x), x), lambda x, g: (g * (cos(x) * x + sin(x)),)
+)
 
 
 def own_forward_in_scan(x):
@@ -110,7 +118,9 @@ def rematerialized_policy(x):
 
 def root(x):
     newton = lambda f, y: lax.fori_loop(0, 20, lambda i, y: y - f(y) / grad(f)(y), y)
-    return lax.custom_root(lambda y: y * y * y + y - x * x - 1.0, 1.0, newton, lambda g, b: b / g(1.0))
+    return lax.custom_root(
+        lambda y: y * y * y + y - x * x - 1.0, 1.0, newton, lambda g, b: b / g(1.0)
+    )
 
 
 def linear_solution(x):
@@ -167,7 +177,9 @@ def test_linear_approximation_is_forward_mode(f):
 def test_batching_is_a_loop(f):
     points = np.array([0.2, 0.7, 1.1])
     np.testing.assert_allclose(vmap(f)(points), [float(f(p)) for p in points], rtol=1e-12)
-    np.testing.assert_allclose(vmap(grad(f))(points), [float(grad(f)(p)) for p in points], rtol=1e-12)
+    np.testing.assert_allclose(
+        vmap(grad(f))(points), [float(grad(f)(p)) for p in points], rtol=1e-12
+    )
 
 
 @named(SMOOTH + REVERSE_ONLY)
@@ -177,7 +189,9 @@ def test_all_orders_of_jit_vmap_and_grad_agree(f):
     for order in itertools.permutations(["jit", "vmap", "grad"]):
         g, seen = f, []
         for name in order:
-            if name == "grad" and "vmap" in seen:  # the gradient of the sum, as each element has its own
+            if (
+                name == "grad" and "vmap" in seen
+            ):  # the gradient of the sum, as each element has its own
                 g = grad(lambda x, g=g: lax.reduce_sum(g(x), (0,)))
             else:
                 g = {"jit": jit, "vmap": vmap, "grad": grad}[name](g)
@@ -209,10 +223,19 @@ def test_programs_are_well_typed(f):
 
 def test_perturbations_of_nested_derivatives_are_not_confused():
     assert float(grad(lambda x: x * grad(lambda y: x * y)(2.0))(3.0)) == 6.0
-    assert float(jvp(lambda x: x * jvp(lambda y: x + y, (1.0,), (1.0,))[1], (3.0,), (1.0,))[1]) == 1.0
+    assert (
+        float(jvp(lambda x: x * jvp(lambda y: x + y, (1.0,), (1.0,))[1], (3.0,), (1.0,))[1]) == 1.0
+    )
     inner = lambda x: grad(lambda y: y + x)(1.0)
     assert float(grad(lambda x: x * inner(x))(2.0)) == 1.0
-    assert float(vmap(lambda a: grad(lambda x: x * vmap(lambda b: a * b)(np.ones(2))[0])(a))(np.array([3.0]))[0]) == 3.0
+    assert (
+        float(
+            vmap(lambda a: grad(lambda x: x * vmap(lambda b: a * b)(np.ones(2))[0])(a))(
+                np.array([3.0])
+            )[0]
+        )
+        == 3.0
+    )
 
 
 def test_empty_batches_and_loops():
@@ -238,5 +261,8 @@ def test_forward_mode_goes_through_loops_of_unknown_length():
     assert float(jit(lambda x, n: jvp(lambda x: f(x, n), (x,), (1.0,))[1])(2.0, 3)) == 12.0
     assert float(pellucid.linearize(lambda x: jit(f)(x, 3), 2.0)[1](1.0)) == 12.0
     np.testing.assert_allclose(
-        vmap(lambda x, n: jvp(lambda x: f(x, n), (x,), (1.0,))[1])(np.array([2.0, 3.0]), np.array([3, 1])), [12.0, 1.0]
+        vmap(lambda x, n: jvp(lambda x: f(x, n), (x,), (1.0,))[1])(
+            np.array([2.0, 3.0]), np.array([3, 1])
+        ),
+        [12.0, 1.0],
     )

@@ -82,7 +82,9 @@ def test_the_backward_pass_keeps_no_residual_that_it_does_not_need():
 
 
 def test_linear_functions_are_transposed():
-    (found,) = pellucid.linear_transpose(lambda x: 2.0 * x[::-1], np.zeros(3, np.float32))(np.arange(3, dtype=np.float32))
+    (found,) = pellucid.linear_transpose(lambda x: 2.0 * x[::-1], np.zeros(3, np.float32))(
+        np.arange(3, dtype=np.float32)
+    )
     np.testing.assert_array_equal(found, [4.0, 2.0, 0.0])
     struct = pellucid.ShapeDtypeStruct((), np.dtype(np.float32))
     assert float(pellucid.linear_transpose(lambda x: 3.0 * x, struct)(np.float32(2.0))[0]) == 6.0
@@ -90,31 +92,71 @@ def test_linear_functions_are_transposed():
 
 ERRORS = [
     (lambda: grad(3), ArgumentTypeError, ["grad takes a function", "int"]),
-    (lambda: grad(cubed)(1), DtypeError, ["grad needs real or complex inputs", "x: i32[]", "allow_int=True"]),
+    (
+        lambda: grad(cubed)(1),
+        DtypeError,
+        ["grad needs real or complex inputs", "x: i32[]", "allow_int=True"],
+    ),
     (lambda: grad(cubed)("a"), ArgumentTypeError, ["x: str ('a')"]),
     (lambda: grad(lambda p: p["a"])({"a": 1.0, "b": [1]}), DtypeError, ["p['b'][0]: i32[]"]),
     (lambda: grad(cubed)(np.ones(2)), ShapeError, ["one scalar", "returned f32[2]", ".sum()"]),
-    (lambda: grad(lambda x: (x, x))(1.0), ArgumentTypeError, ["one scalar", "tuple with 2 leaves", "has_aux=True"]),
+    (
+        lambda: grad(lambda x: (x, x))(1.0),
+        ArgumentTypeError,
+        ["one scalar", "tuple with 2 leaves", "has_aux=True"],
+    ),
     (lambda: grad(lambda x: 1)(1.0), DtypeError, ["floating outputs", "result: i32[]"]),
-    (lambda: grad(lambda x: x * 1j)(1.0), DtypeError, ["real outputs", "c64[]", "holomorphic=True"]),
+    (
+        lambda: grad(lambda x: x * 1j)(1.0),
+        DtypeError,
+        ["real outputs", "c64[]", "holomorphic=True"],
+    ),
     (lambda: grad(cubed, holomorphic=True)(1.0), DtypeError, ["complex inputs", "x: f32[]"]),
-    (lambda: grad(cubed, argnums=1)(1.0), ArgumentTypeError, ["argnums=1", "`cubed`", "1 positional argument"]),
+    (
+        lambda: grad(cubed, argnums=1)(1.0),
+        ArgumentTypeError,
+        ["argnums=1", "`cubed`", "1 positional argument"],
+    ),
     (lambda: grad(cubed, argnums="a"), ArgumentTypeError, ["argnums must be an int", "'a'"]),
     (lambda: grad(cubed, has_aux=True)(1.0), ArgumentTypeError, ["a pair (result, aux)"]),
     (lambda: grad(cubed, reduce_axes=("i",)), RemovedError, ["reduce_axes", "lax.psum"]),
     (lambda: jvp(cubed, 1.0, 1.0), ArgumentTypeError, ["tuples or lists"]),
-    (lambda: jvp(cubed, (1.0,), [1.0]), ArgumentTypeError, ["tangents: got list of 1, expected tuple of 1"]),
-    (lambda: jvp(cubed, (1.0,), (1,)), DtypeError, ["x: primal f32[]", "expected tangent f32[]", "got i32[]"]),
+    (
+        lambda: jvp(cubed, (1.0,), [1.0]),
+        ArgumentTypeError,
+        ["tangents: got list of 1, expected tuple of 1"],
+    ),
+    (
+        lambda: jvp(cubed, (1.0,), (1,)),
+        DtypeError,
+        ["x: primal f32[]", "expected tangent f32[]", "got i32[]"],
+    ),
     (lambda: jvp(cubed, (1.0,), (np.ones(2),)), ShapeError, ["x: primal f32[]", "got f32[2]"]),
-    (lambda: vjp(cubed, 1.0)[1](1.0, 2.0), ArgumentTypeError, ["takes one argument", "2 arguments"]),
-    (lambda: vjp(cubed, 1.0)[1]((1.0,)), ValueError, ["cotangent: got tuple of 1, expected a leaf"]),
+    (
+        lambda: vjp(cubed, 1.0)[1](1.0, 2.0),
+        ArgumentTypeError,
+        ["takes one argument", "2 arguments"],
+    ),
+    (
+        lambda: vjp(cubed, 1.0)[1]((1.0,)),
+        ValueError,
+        ["cotangent: got tuple of 1, expected a leaf"],
+    ),
     (lambda: vjp(cubed, 1.0)[1](np.ones(2)), ValueError, ["result: got f32[2], expected f32[]"]),
     (lambda: vjp(lambda x: "a", 1.0), ArgumentTypeError, ["result: str ('a')"]),
     (lambda: linearize(cubed, 1.0)[1](1), ValueError, ["expected tangent f32[]", "got i32[]"]),
     (lambda: linearize(cubed, 1.0)[1]([1.0]), TypeError, ["expected a leaf"]),
     (lambda: pellucid.linear_transpose(cubed, 1)(1.0), TypeError, ["got f32[]", "expected i32[]"]),
-    (lambda: pellucid.linear_transpose(lax.sin, 1.0)(1.0), NotImplementedError, ["`sin` has no transpose rule"]),
-    (lambda: pellucid.jacfwd(cubed)(1), DtypeError, ["jacfwd needs real floating inputs", "x: i32[]"]),
+    (
+        lambda: pellucid.linear_transpose(lax.sin, 1.0)(1.0),
+        NotImplementedError,
+        ["`sin` has no transpose rule"],
+    ),
+    (
+        lambda: pellucid.jacfwd(cubed)(1),
+        DtypeError,
+        ["jacfwd needs real floating inputs", "x: i32[]"],
+    ),
     (lambda: pellucid.jacrev(cubed)(1), DtypeError, ["jacrev needs real or complex inputs"]),
 ]
 

@@ -16,7 +16,9 @@ def first(x, y):
 
 def test_negative_axes():
     m = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_array_equal(vmap(lambda row: row * 2, in_axes=-1, out_axes=-1)(m), m.astype(np.float32) * 2)
+    np.testing.assert_array_equal(
+        vmap(lambda row: row * 2, in_axes=-1, out_axes=-1)(m), m.astype(np.float32) * 2
+    )
 
 
 def test_keyword_arguments_are_batched_in_front():

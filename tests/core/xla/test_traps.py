@@ -13,10 +13,11 @@ import pytest
 
 def run(code, *, devices=1, timeout=120, **environment):
     """The output of `code` in a fresh process, which must end well."""
-    environment = {k: str(v) for k, v in environment.items()}
+    inherited = {k: v for k, v in os.environ.items() if k not in ("PJRT_NPROC", "NPROC")}
+    chosen = {k: str(v) for k, v in environment.items()}
     finished = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, "PELLUCID_NUM_CPU_DEVICES": str(devices), **environment},
+        env={**inherited, "PELLUCID_NUM_CPU_DEVICES": str(devices), **chosen},
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -54,7 +55,11 @@ def test_jax_imported_afterwards_is_refused_and_found(tmp_path):
                 print(type(error).__name__)
     """
     output = run(code, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    assert output.splitlines() == [str(tmp_path / "jax.py"), "SharedProcessError", "SharedProcessError"]
+    assert output.splitlines() == [
+        str(tmp_path / "jax.py"),
+        "SharedProcessError",
+        "SharedProcessError",
+    ]
 
 
 @pytest.mark.parametrize("devices", [1, 4])
@@ -110,7 +115,9 @@ _ALIGNED = """
 
 
 def test_later_writes_to_a_host_array_do_not_show():
-    code = _ALIGNED + """
+    code = (
+        _ALIGNED
+        + """
     identity = jit(lambda x: x)
     donating = jit(lambda x: add(x, x), donate_argnums=0)
     donating(aligned(1024)), identity(aligned(1024))
@@ -120,11 +127,14 @@ def test_later_writes_to_a_host_array_do_not_show():
         x[:] = 7
         print(np.unique(np.asarray(y)), np.unique(x))
     """
+    )
     assert run(code).splitlines() == ["[0.] [7.]"] * 4
 
 
 def test_a_running_program_does_not_see_later_writes_to_its_argument():
-    code = _ALIGNED + """
+    code = (
+        _ALIGNED
+        + """
     half = np.full(1 << 20, 0.5, np.float32)
     def slow(x):
         for _ in range(40):
@@ -142,6 +152,7 @@ def test_a_running_program_does_not_see_later_writes_to_its_argument():
         wrong += not np.array_equal(np.asarray(y), expected)
     print(wrong)
     """
+    )
     assert run(code) == "0"
 
 
@@ -212,10 +223,13 @@ _ALL_REDUCE = """
 
 def test_collectives_of_many_devices_do_not_starve_each_other():
     devices = 4 * (os.cpu_count() or 1)
-    code = _ALL_REDUCE + """
+    code = (
+        _ALL_REDUCE
+        + """
     results = [step(x) for _ in range(200)]
     print({float(np.asarray(y)[0]) for y in results})
     """
+    )
     assert run(code, devices=devices) == f"{{{float(devices)}}}"
 
 

@@ -16,26 +16,39 @@ def matrices(dtype, more="", right=None, **options):
 
 samples = [
     matrices("float32", reference=np.matmul),
-    *(matrices(dtype, reference=np.matmul) for dtype in ("float64", "int32", "uint8", "int64", "complex128")),
-    *(matrices(dtype, reference=np.matmul, agrees="close") for dtype in ("bfloat16", "float16", "complex64")),
+    *(
+        matrices(dtype, reference=np.matmul)
+        for dtype in ("float64", "int32", "uint8", "int64", "complex128")
+    ),
+    *(
+        matrices(dtype, reference=np.matmul, agrees="close")
+        for dtype in ("bfloat16", "float16", "complex64")
+    ),
     matrices("bool", reference=lambda x, y: x @ y),
     matrices("float8_e4m3fn", wrt=()),
     # batch axes, several contracted axes, permuted axes
     Sample(
-        "lax.dot_general(x, y, (((3, 1), (0, 2)), ((0,), (3,))))", (array((2, 3, 4, 5)), array((5, 6, 3, 2))),
-        lambda x, y: np.einsum("bict,tjib->bcj", x, y), agrees="close",
+        "lax.dot_general(x, y, (((3, 1), (0, 2)), ((0,), (3,))))",
+        (array((2, 3, 4, 5)), array((5, 6, 3, 2))),
+        lambda x, y: np.einsum("bict,tjib->bcj", x, y),
+        agrees="close",
     ),
     Sample(
-        "lax.dot_general(x, y, (((1,), (2,)), ((2, 0), (0, 1))))", (array((2, 4, 3)), array((3, 2, 4))),
-        lambda x, y: np.einsum("bka,abk->ab", x, y), agrees="close",
+        "lax.dot_general(x, y, (((1,), (2,)), ((2, 0), (0, 1))))",
+        (array((2, 4, 3)), array((3, 2, 4))),
+        lambda x, y: np.einsum("bka,abk->ab", x, y),
+        agrees="close",
     ),
     Sample(
-        "lax.dot_general(x, y, (((), ()), ((), ())))", (array((2,)), array((3, 1))),
+        "lax.dot_general(x, y, (((), ()), ((), ())))",
+        (array((2,)), array((3, 1))),
         lambda x, y: np.multiply.outer(x, y),
     ),
     Sample(
-        "lax.dot_general(x, y, (((), ()), ((1,), (0,))))", (array((2, 3), "complex64"), array((3,), "complex64")),
-        lambda x, y: (x * y).T, agrees="close",
+        "lax.dot_general(x, y, (((), ()), ((1,), (0,))))",
+        (array((2, 3), "complex64"), array((3,), "complex64")),
+        lambda x, y: (x * y).T,
+        agrees="close",
     ),
     # rank 0 and size 0
     Sample("lax.dot_general(x, y, (((), ()), ((), ())))", (array(()), array(()))),
@@ -66,7 +79,9 @@ samples = [
     Sample("lax.dot(x, y)", (array((3,)), array((3, 4))), np.dot),
     Sample("lax.dot(x, y)", (array((2, 3)), array((3,))), np.dot),
     Sample("lax.dot(x, y)", (array((3,)), array((3,))), np.dot, agrees="close"),
-    Sample("lax.dot(x, y, dimension_numbers=(((0,), (1,)), ((), ())))", (array((3, 2)), array((4, 3)))),
+    Sample(
+        "lax.dot(x, y, dimension_numbers=(((0,), (1,)), ((), ())))", (array((3, 2)), array((4, 3)))
+    ),
     Sample("lax.batch_matmul(x, y)", (array((5, 2, 3)), array((5, 3, 4))), np.matmul),
     Sample("lax.batch_matmul(x, y, 'high')", (array((2, 3)), array((3, 4))), np.matmul),
     Sample("lax.dot(x, y)", (values([np.inf, 1.0]), values([0.0, 1.0])), smooth=False, wrt=()),

@@ -15,7 +15,10 @@ def conversions() -> list[Sample]:
         for target in KINDS:
             call = f"lax.convert_element_type(x, {target!r})"
             # bfloat16 has too few digits for differences in double precision to mean anything.
-            differentiable = source in ("float32", "complex64") and target in ("float32", "complex64")
+            differentiable = source in ("float32", "complex64") and target in (
+                "float32",
+                "complex64",
+            )
             floating = source in ("float32", "bfloat16", "complex64")
             found.append(
                 Sample(call, (array((2, 3), source, 0.0, 3.0),), smooth=differentiable,
@@ -25,15 +28,39 @@ def conversions() -> list[Sample]:
 
 
 samples = [
-    *[s for s in conversions() if "bfloat16" not in s.call or s.operands[0].dtype.name != "bfloat16"],
-    Sample("lax.convert_element_type(x, 'int32')", (values([1.7, -1.7, 2.5, -0.5]),), np.trunc, smooth=False),
+    *[
+        s
+        for s in conversions()
+        if "bfloat16" not in s.call or s.operands[0].dtype.name != "bfloat16"
+    ],
+    Sample(
+        "lax.convert_element_type(x, 'int32')",
+        (values([1.7, -1.7, 2.5, -0.5]),),
+        np.trunc,
+        smooth=False,
+    ),
     Sample("lax.convert_element_type(x, 'bool')", (SPECIAL,), smooth=False),
     Sample("lax.convert_element_type(x, 'float64')", (array((3,), "int64"),)),
-    Sample("lax.convert_element_type(x, 'float16')", (array((3,), "float64"),), smooth=False, adjoint_tolerance=1e-2),
+    Sample(
+        "lax.convert_element_type(x, 'float16')",
+        (array((3,), "float64"),),
+        smooth=False,
+        adjoint_tolerance=1e-2,
+    ),
     Sample("lax.convert_element_type(x, float)", (array((3,), "int32"),)),
-    Sample("lax.convert_element_type(x, 'float32')", (python(1.0),), smooth=False, adjoint_tolerance=1e-6),
+    Sample(
+        "lax.convert_element_type(x, 'float32')",
+        (python(1.0),),
+        smooth=False,
+        adjoint_tolerance=1e-6,
+    ),
     Sample("lax.convert_element_type(x, int)", (python(1.0),), smooth=False),
-    Sample("lax.convert_element_type(x, 'float8_e5m2')", (array((3,)),), smooth=False, adjoint_tolerance=0.3),
+    Sample(
+        "lax.convert_element_type(x, 'float8_e5m2')",
+        (array((3,)),),
+        smooth=False,
+        adjoint_tolerance=0.3,
+    ),
     Sample("lax.convert_element_type(x, 'int4')", (array((3,), "int32"),)),
     # Bits
     Sample("lax.bitcast_convert_type(x, 'int32')", (array((2, 3)),), wrt=()),
@@ -45,12 +72,24 @@ samples = [
     Sample("lax.bitcast_convert_type(x, 'uint64')", (array((3, 8), "uint8", 0, 255),), x64=True),
     Sample("lax.bitcast_convert_type(x, 'float32')", (array((3,)),), wrt=()),
     Sample("lax.bitcast_convert_type(x, 'int32')", (python(1.0),), wrt=()),
-    *rows("lax.reduce_precision(x, 5, 3)", ("float32", "bfloat16", "float16"), smooth=False, adjoint_tolerance=0.1),
-    Sample("lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)", (SPECIAL,), smooth=False, adjoint_tolerance=0.1),
+    *rows(
+        "lax.reduce_precision(x, 5, 3)",
+        ("float32", "bfloat16", "float16"),
+        smooth=False,
+        adjoint_tolerance=0.1,
+    ),
+    Sample(
+        "lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)",
+        (SPECIAL,),
+        smooth=False,
+        adjoint_tolerance=0.1,
+    ),
     Sample("lax.reduce_precision(x, 11, 52)", (array((3,), "float64"),), lambda x: x),
     # Copies
     Sample("lax.copy(x)", (array((2, 3)),), lambda x: x, jax_call="lax.copy_p.bind(x)"),
     Sample("lax.copy(x)", (array((2, 3), "bool"),), lambda x: x, jax_call="lax.copy_p.bind(x)"),
-    *rows("lax.stop_gradient(x)", ("float32", "complex64", "int32", "bool"), lambda x: x, smooth=False),
+    *rows(
+        "lax.stop_gradient(x)", ("float32", "complex64", "int32", "bool"), lambda x: x, smooth=False
+    ),
     Sample("lax.stop_gradient((x, y))", (array((2, 3)), python(1.0)), smooth=False),
 ]

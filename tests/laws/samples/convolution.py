@@ -16,7 +16,9 @@ def convolution(lhs, rhs, arguments, dtype="float32", **options):
 
 def correlation(x, y):
     """A convolution of one feature along one axis, without padding."""
-    return np.stack([[np.correlate(row[0], kernel[0].conj(), "valid") for kernel in y] for row in x])
+    return np.stack(
+        [[np.correlate(row[0], kernel[0].conj(), "valid") for kernel in y] for row in x]
+    )
 
 
 samples = [

@@ -33,7 +33,12 @@ samples = [
     row("lax.full_like(x, 2, shape=(3,))", python(1.0)),
     row("lax.full_like(x, 1, dtype='int8', shape=(2,))", array((2, 3))),
     row("lax.full_like(x, y)", array((2, 3)), array(())),
-    row("lax.broadcast_like(x, y)", array((3, 1)), array((2, 3, 4)), reference=lambda x, y: np.broadcast_to(x, y.shape)),
+    row(
+        "lax.broadcast_like(x, y)",
+        array((3, 1)),
+        array((2, 3, 4)),
+        reference=lambda x, y: np.broadcast_to(x, y.shape),
+    ),
     row("lax.broadcast_like(x, y)", python(1.0), array((2, 3))),
     row("lax.broadcast_to_rank(x, 3)", array((2,)), reference=lambda x: x.reshape(1, 1, 2)),
     row("lax.broadcast_to_rank(x, 1)", array((2, 3))),

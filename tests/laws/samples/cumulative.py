@@ -24,7 +24,12 @@ samples = [
         for n in (1, 2, 3, 6, 7)
     ),
     *(
-        cumulative(name, (3, 4, 2), ", 1, reverse=True", reference=lambda x, f=f: f(x[:, ::-1], axis=1)[:, ::-1])
+        cumulative(
+            name,
+            (3, 4, 2),
+            ", 1, reverse=True",
+            reference=lambda x, f=f: f(x[:, ::-1], axis=1)[:, ::-1],
+        )
         for name, f in NUMPY.items()
     ),
     *(
@@ -41,9 +46,16 @@ samples = [
     *(cumulative(name, (4,), dtype="complex64") for name in NUMPY),
     *(cumulative(name, shape, ", 0") for name in NUMPY for shape in ((0,), (0, 3), (3, 0))),
     # ties, zeros, infinities
-    *(Sample(f"lax.{name}(x)", (values([1.0, 1.0, 3.0, 3.0, -1.0]),), smooth=False) for name in ("cummax", "cummin")),
+    *(
+        Sample(f"lax.{name}(x)", (values([1.0, 1.0, 3.0, 3.0, -1.0]),), smooth=False)
+        for name in ("cummax", "cummin")
+    ),
     Sample("lax.cumprod(x)", (values([2.0, 0.0, 3.0, 0.0, 1.0]),), agrees="close"),
-    Sample("lax.cumlogsumexp(x)", (values([-np.inf, 1.0, 2.0]),), smooth=False, wrt=(), agrees="close"),
-    Sample("lax.cumlogsumexp(x)", (values([1.0, np.inf, 2.0]),), smooth=False, wrt=(), agrees="close"),
+    Sample(
+        "lax.cumlogsumexp(x)", (values([-np.inf, 1.0, 2.0]),), smooth=False, wrt=(), agrees="close"
+    ),
+    Sample(
+        "lax.cumlogsumexp(x)", (values([1.0, np.inf, 2.0]),), smooth=False, wrt=(), agrees="close"
+    ),
     Sample("lax.cummax(x)", (values([1.0, np.nan, 2.0]),), wrt=()),
 ]

@@ -34,7 +34,9 @@ def gathers():
             fill = ", fill_value=2.5" if mode == "'fill'" else ""
             call = f"lax.gather(x, y, lax.GatherDimensionNumbers({numbers}), {sizes}, mode={mode}{fill})"
             yield Sample(call, (array(X), indices(name, where)))
-    rows = "lax.gather(x, y, lax.GatherDimensionNumbers((1, 2), (0,), (0,)), (1, 4, 3), mode='fill'{})"
+    rows = (
+        "lax.gather(x, y, lax.GatherDimensionNumbers((1, 2), (0,), (0,)), (1, 4, 3), mode='fill'{})"
+    )
     for dtype in (*DTYPES, "bool", "int8"):
         yield Sample(rows.format(""), (array(X, dtype), indices("rows", OUTSIDE)), smooth=False)
     for dtype in ("int8", "int64"):
@@ -42,9 +44,13 @@ def gathers():
     for dtype in ("uint8", "uint32"):
         yield Sample(rows.format(""), (array(X), values([[0], [7]], dtype)), smooth=False)
     yield Sample(
-        rows.format(", fill_value=np.nan, indices_are_sorted=True"), (array(X), indices("rows", OUTSIDE)), smooth=False
+        rows.format(", fill_value=np.nan, indices_are_sorted=True"),
+        (array(X), indices("rows", OUTSIDE)),
+        smooth=False,
     )
-    yield Sample(rows.format(", fill_value=1, unique_indices=True"), (array(X), indices("rows", OUTSIDE)))
+    yield Sample(
+        rows.format(", fill_value=1, unique_indices=True"), (array(X), indices("rows", OUTSIDE))
+    )
     # The reference can't lower this mode everywhere; its meaning is that of a product.
     yield Sample(
         "lax.gather(x, y, lax.GatherDimensionNumbers((1, 2), (0,), (0,)), (1, 4, 3), mode='one_hot')",
@@ -53,14 +59,34 @@ def gathers():
 
 
 def scatters():
-    for operation in ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"):
+    for operation in (
+        "scatter",
+        "scatter_add",
+        "scatter_sub",
+        "scatter_mul",
+        "scatter_min",
+        "scatter_max",
+    ):
         for name, (numbers, _, updates, *_) in GEOMETRIES.items():
             for mode, where in MODES.items():
                 yield from scatter(operation, name, numbers, updates, mode, where)
         for dtype in DTYPES:
-            if (operation, dtype) not in (("scatter_min", "complex64"), ("scatter_max", "complex64")):
-                yield from scatter(operation, "rows", GEOMETRIES["rows"][0], GEOMETRIES["rows"][2], "None", INSIDE, dtype)
-    yield from scatter("scatter", "rows", GEOMETRIES["rows"][0], GEOMETRIES["rows"][2], "None", INSIDE, "bool")
+            if (operation, dtype) not in (
+                ("scatter_min", "complex64"),
+                ("scatter_max", "complex64"),
+            ):
+                yield from scatter(
+                    operation,
+                    "rows",
+                    GEOMETRIES["rows"][0],
+                    GEOMETRIES["rows"][2],
+                    "None",
+                    INSIDE,
+                    dtype,
+                )
+    yield from scatter(
+        "scatter", "rows", GEOMETRIES["rows"][0], GEOMETRIES["rows"][2], "None", INSIDE, "bool"
+    )
 
 
 def scatter(operation, name, numbers, updates, mode, where, dtype="float32"):
@@ -74,7 +100,9 @@ def scatter(operation, name, numbers, updates, mode, where, dtype="float32"):
         call,
         (array(X, dtype), indices(name, where), array(updates, dtype)),
         wrt=(0,) if operation == "scatter_mul" and not unique else None,
-        agrees="no" if operation in ("scatter_min", "scatter_max") and mode == "'clip'" else "close",
+        agrees="no"
+        if operation in ("scatter_min", "scatter_max") and mode == "'clip'"
+        else "close",
     )
 
 

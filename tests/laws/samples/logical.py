@@ -11,7 +11,8 @@ NAN, INF = np.nan, np.inf
 X = values(np.repeat([0.0, -0.0, 1.5, -1.5, INF, -INF, NAN, -NAN], 8))
 Y = values(np.tile([0.0, -0.0, 1.5, -1.5, INF, -INF, NAN, -NAN], 8))
 TOTAL_ORDER = {
-    name: (f"lax.{name}_p.bind(x, y)", f"lax.bind1(lax.{name}_p, x, y)") for name in ("eq_to", "le_to", "lt_to")
+    name: (f"lax.{name}_p.bind(x, y)", f"lax.bind1(lax.{name}_p, x, y)")
+    for name in ("eq_to", "le_to", "lt_to")
 }
 COMPARISONS = {
     "eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater, "le": np.less_equal, "lt": np.less,

@@ -8,7 +8,9 @@ samples = [
     Sample("lax.reshape(x, (0, 5))", (array((2, 0, 3)),)),
     Sample("lax.reshape(x, (24,))", (array((2, 3, 4), "bfloat16"),)),
     Sample("lax.transpose(x, (1, 0))", (array((2, 3)),), lambda x: x.T),
-    Sample("lax.transpose(x, (2, 0, 3, 1))", (array((2, 3, 4, 1)),), lambda x: x.transpose(2, 0, 3, 1)),
+    Sample(
+        "lax.transpose(x, (2, 0, 3, 1))", (array((2, 3, 4, 1)),), lambda x: x.transpose(2, 0, 3, 1)
+    ),
     Sample("lax.transpose(x, (1, 0))", (array((2, 3), "complex64"),)),
     Sample("lax.transpose(x, (1, 0))", (array((2, 3), "bool"),)),
     Sample("lax.squeeze(x, (0, 2))", (array((1, 3, 1, 2)),)),

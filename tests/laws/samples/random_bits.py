@@ -18,7 +18,10 @@ def threefry(*shapes: tuple[int, ...]) -> Sample:
 def counters(shape: tuple[int, ...]) -> Sample:
     """Positions in an array of `shape`."""
     return Sample(
-        f"lax.iota_2x32_shape({shape})", (), batched=False, jax_call=f"{COUNTERS}.iota_2x32_shape({shape})"
+        f"lax.iota_2x32_shape({shape})",
+        (),
+        batched=False,
+        jax_call=f"{COUNTERS}.iota_2x32_shape({shape})",
     )
 
 

@@ -12,7 +12,10 @@ def extreme(name, numpy):
     return [
         Sample(f"lax.{name}(x, (0, 2))", (array((2, 3, 4)),), lambda x: numpy(x, (0, 2))),
         Sample(f"lax.{name}(x, (2, 0))", (array((2, 3, 4, 2)),), lambda x: numpy(x, (0, 2))),
-        *(Sample(f"lax.{name}(x, (1,))", (array((2, 3), dtype),), lambda x: numpy(x, 1)) for dtype in NUMBERS),
+        *(
+            Sample(f"lax.{name}(x, (1,))", (array((2, 3), dtype),), lambda x: numpy(x, 1))
+            for dtype in NUMBERS
+        ),
         Sample(f"lax.{name}(x, (1,))", (array((2, 3), "complex64"),), lambda x: numpy(x, 1)),
         Sample(f"lax.{name}(x, (1,))", (array((2, 3), "bool"),), lambda x: numpy(x, 1)),
         Sample(f"lax.{name}(x, ())", (array((2,)),), smooth=False),
@@ -24,7 +27,9 @@ def extreme(name, numpy):
         Sample(f"lax.{name}(x, (0,))", (values([1.0, 1.0, -3.0, 1.0, -3.0]),), smooth=False),
         Sample(f"lax.{name}(x, (0,))", (values([1.0, np.nan, np.inf, -np.inf]),), wrt=()),
         Sample(f"lax.{name}(x, (0,))", (values([0.0, -0.0]),), wrt=()),
-        Sample(f"lax.{name}(x, (0,))", (values([1 + 2j, 1 - 2j, 1 + 2j], "complex64"),), smooth=False),
+        Sample(
+            f"lax.{name}(x, (0,))", (values([1 + 2j, 1 - 2j, 1 + 2j], "complex64"),), smooth=False
+        ),
     ]
 
 
@@ -33,7 +38,10 @@ def indexed(name, numpy):
     call = f"lax.{name}(x, 1, np.int32)"
     return [
         Sample(call, (array((2, 3, 4)),), lambda x: numpy(x, 1)),
-        *(Sample(call, (array((2, 5), dtype),), lambda x: numpy(x, 1)) for dtype in (*NUMBERS[1:], "bool")),
+        *(
+            Sample(call, (array((2, 5), dtype),), lambda x: numpy(x, 1))
+            for dtype in (*NUMBERS[1:], "bool")
+        ),
         Sample(call, (array((2, 5), "complex64"),), lambda x: numpy(x, 1), agrees="no"),
         Sample(f"lax.{name}(x, 0, np.uint8)", (values([1.0, 3.0, 3.0, -2.0, -2.0]),)),
         Sample(f"lax.{name}(x, 0, np.int64)", (array((4,), "float64"),)),

@@ -17,11 +17,17 @@ samples = [
     Sample("lax.sort(x)", (EDGES,), smooth=False),
     Sample("lax.sort((x, y))", (array((3, 4)), array((3, 4)))),
     Sample("lax.sort((x, y), num_keys=2)", (KEYS, array((3, 4))), wrt=(1,)),
-    Sample("lax.sort((x, y, z), dimension=0, num_keys=2)", (KEYS, KEYS, array((3, 4), "int32")), wrt=()),
+    Sample(
+        "lax.sort((x, y, z), dimension=0, num_keys=2)", (KEYS, KEYS, array((3, 4), "int32")), wrt=()
+    ),
     Sample("lax.sort((x, y), is_stable=False)", (array((6,)), array((6,)))),
     Sample("lax.sort((x, y))", (array((6,), "int32"), array((6,)))),
     *(Sample("lax.sort(x)", (array((7,), dtype),)) for dtype in DTYPES),
-    Sample("lax.sort(x)", (values([1 + 2j, 1 + 1j, 0 + 5j, complex(NAN, 0), 1 - 1j], "complex64"),), wrt=()),
+    Sample(
+        "lax.sort(x)",
+        (values([1 + 2j, 1 + 1j, 0 + 5j, complex(NAN, 0), 1 - 1j], "complex64"),),
+        wrt=(),
+    ),
     Sample("lax.sort(x)", (array((5,), "complex64"),), agrees="close"),
     Sample("lax.sort_key_val(x, y, 0)", (array((4, 2)), array((4, 2)))),
     Sample("lax.top_k(x, 2)", (array((3, 5)),)),

@@ -9,7 +9,10 @@ NUMBERS = (*FLOATS, *COMPLEXES)
 INSIDE = ((-0.9, 0.9),)
 ABOVE_ONE = ((1.2, 3.0),)
 SPECIAL = values([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, 1e30, 89.0, -104.0])
-EXTREME = values([0, 1e-20 + 1e-20j, 50 + 1j, 1j, complex(1, 1e-8), complex(0, 89), complex(np.inf, 0)], "complex64")
+EXTREME = values(
+    [0, 1e-20 + 1e-20j, 50 + 1j, 1j, complex(1, 1e-8), complex(0, 89), complex(np.inf, 0)],
+    "complex64",
+)
 UNARY = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "atan": np.arctan,
@@ -19,7 +22,21 @@ RESTRICTED = {
     "log1p": (np.log1p, ((-0.5, 3.0),)), "asin": (np.arcsin, INSIDE), "acos": (np.arccos, INSIDE),
     "atanh": (np.arctanh, INSIDE), "acosh": (np.arccosh, ABOVE_ONE),
 }  # fmt: skip
-WITH_ACCURACY = ("exp", "exp2", "expm1", "log", "log1p", "logistic", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt", "cbrt")
+WITH_ACCURACY = (
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "logistic",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+)
 
 samples = [
     *[row for name, reference in UNARY.items() for row in rows(f"lax.{name}(x)", NUMBERS, reference)],

@@ -78,6 +78,7 @@ from pellucid.primitives.logical import (
 from pellucid.primitives.movement import reshape_p, rev_p, squeeze_p, transpose_p
 from pellucid.primitives.padding import pad_p, slice_p
 from pellucid.primitives.placement import device_put_p
+from pellucid.primitives.random_bits import rng_bit_generator_p, rng_uniform_p, threefry2x32_p
 from pellucid.primitives.reduction import (
     argmax_p,
     argmin_p,
@@ -147,10 +148,11 @@ __all__ = [
     "real_p", "reduce_and_p", "reduce_max_p", "reduce_min_p", "reduce_or_p", "reduce_p",
     "reduce_precision_p", "reduce_prod_p", "reduce_sum_p", "reduce_window_max_p",
     "reduce_window_min_p", "reduce_window_p", "reduce_window_sum_p", "reduce_xor_p",
-    "regularized_incomplete_beta_p", "rem_p", "remat_p", "reshape_p", "rev_p", "round_p",
-    "rsqrt_p", "scan_p", "scatter_add_p", "scatter_max_p", "scatter_min_p", "scatter_mul_p",
-    "scatter_p", "select_and_gather_add_p", "select_and_scatter_add_p", "select_n_p",
-    "shift_left_p", "shift_right_arithmetic_p", "shift_right_logical_p", "sign_p", "sin_p",
-    "sinh_p", "slice_p", "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p",
-    "sub_p", "tan_p", "tanh_p", "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
+    "regularized_incomplete_beta_p", "rem_p", "remat_p", "reshape_p", "rev_p",
+    "rng_bit_generator_p", "rng_uniform_p", "round_p", "rsqrt_p", "scan_p", "scatter_add_p",
+    "scatter_max_p", "scatter_min_p", "scatter_mul_p", "scatter_p", "select_and_gather_add_p",
+    "select_and_scatter_add_p", "select_n_p", "shift_left_p", "shift_right_arithmetic_p",
+    "shift_right_logical_p", "sign_p", "sin_p", "sinh_p", "slice_p", "sort_p", "sqrt_p",
+    "square_p", "squeeze_p", "stop_gradient_p", "sub_p", "tan_p", "tanh_p", "threefry2x32_p",
+    "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
 ]  # fmt: skip

@@ -1,0 +1,59 @@
+"""`device_put` under transformations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pellucid
+from pellucid.base.errors import ArgumentTypeError, CompilationError
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.rules import BatchAxis
+from pellucid.primitives.placement import ArrayCopySemantics, DevicePutParams, device_put_p
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
+from pellucid.sharding.memory import MemorySpace
+from pellucid.tracing.staging import stage
+
+X = np.arange(3, dtype=np.float32)
+
+
+def test_values_pass_through_programs_and_derivatives() -> None:
+    device = pellucid.devices()[0]
+    function = lambda x: pellucid.device_put({"a": x, "b": 2}, device)["a"] * x
+    np.testing.assert_array_equal(np.asarray(pellucid.jit(function)(X)), X * X)
+    np.testing.assert_array_equal(np.asarray(pellucid.grad(lambda x: function(x).sum())(X)), 2 * X)
+    np.testing.assert_array_equal(np.asarray(pellucid.vmap(function)(X)), X * X)
+
+
+def test_outside_programs_values_move_also_under_derivatives() -> None:
+    device = pellucid.devices()[0]
+    value, tangent = pellucid.jvp(lambda x: pellucid.device_put(x, device), (X,), (X,))
+    assert value.committed
+    assert tangent.committed
+
+
+def test_memory_spaces_are_part_of_types() -> None:
+    text = str(pellucid.make_jaxpr(lambda x: pellucid.device_put(x, MemorySpace.Host))(X))
+    assert "f32<host>[3] = device_put" in text
+    on_host = pellucid.device_put(X, MemorySpace.Host)
+    assert on_host.sharding.memory_kind == "pinned_host"
+    assert pellucid.device_put(on_host, MemorySpace.Device).sharding.memory_kind == "device"
+
+
+def test_what_compiled_functions_can_not_do_is_said() -> None:
+    with pytest.raises(CompilationError, match="device_put to host"):
+        pellucid.jit(lambda x: pellucid.device_put(x, MemorySpace.Host))(X)
+    with pytest.raises(ArgumentTypeError, match="device_put takes a device"):
+        pellucid.jit(lambda x: pellucid.device_put(x, 3))(X)
+
+
+def test_batches_leave_their_axis_out_of_shardings() -> None:
+    mesh = Mesh(np.array(pellucid.devices()[:1], dtype=object), ("a",))
+    sharding = NamedSharding(mesh, PartitionSpec("a"))
+    params = DevicePutParams((ArrayCopySemantics.REUSE_INPUT,), (sharding,), (None,))
+
+    def batched(x):
+        return device_put_p.batch(BatchAxis(5), (x,), (1,), params)[0]
+
+    jaxpr, _ = stage(batched, [shaped_array((3, 5), np.dtype(np.float32))])
+    assert jaxpr.equations[0].params.devices[0].spec == PartitionSpec("a", None)
