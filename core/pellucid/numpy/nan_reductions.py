@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.cumulative import accumulated
 from pellucid.numpy.promotion import aval_of, convert, promote_shapes
 from pellucid.numpy.reductions import (
     AND,
@@ -18,7 +19,6 @@ from pellucid.numpy.reductions import (
     SUM,
     Axis,
     Kind,
-    accumulated,
     extreme,
     masked,
     position,
