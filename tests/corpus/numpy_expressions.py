@@ -217,6 +217,41 @@ BAD_EINSUMS: list[tuple[str, tuple[Any, ...]]] = [
 ]  # fmt: skip
 """Notations and operands that don't fit."""
 
+_DOT = "jax.lax.dot_general(x, y, (((1,), (0,)), ((), ())))"
+_CONV = "jax.lax.conv_general_dilated(x, y, {})"
+_CHANNELS_LAST = "(1, 1), 'VALID', dimension_numbers=('NHWC', 'HWIO', 'NHWC')"
+_WINDOW = "jax.lax.reduce_window(x, {}, jax.lax.{}, (1, 3), (1, 2), 'SAME')"
+TRANSFORMED: list[tuple[str, tuple[Any, ...]]] = [
+    (f"jax.grad(lambda x, y: {_DOT}.sum(), (0, 1))(x, y)", (array(2, 3), array(3, 4))),
+    (
+        "jax.grad(lambda x, y: jax.lax.dot_general(x, y, (((3, 1), (0, 2)), ((0,), (3,)))).sum(), (0, 1))(x, y)",
+        (array(2, 3, 4, 5), array(5, 6, 3, 2)),
+    ),
+    (f"jax.jvp(lambda x, y: {_DOT}, (x, y), (x, y))", (array(2, 3), array(3, 4))),
+    (f"jax.vmap(lambda x, y: {_DOT}, (1, None))(x, y)", (array(2, 5, 3), array(3, 4))),
+    (f"jax.vmap(lambda x, y: {_DOT}, (None, 1))(x, y)", (array(2, 3), array(3, 5, 4))),
+    (f"jax.vmap(lambda x, y: {_DOT}, (1, 2))(x, y)", (array(2, 5, 3), array(3, 4, 5))),
+    (
+        f"jax.grad(lambda x, y: {_CONV.format('(2, 1), [(1, 2), (0, 1)], (1, 2), (2, 1)')}.sum(), (0, 1))(x, y)",
+        (array(2, 4, 9, 9), array(6, 4, 3, 3)),
+    ),
+    (
+        f"jax.grad(lambda x, y: {_CONV.format(_CHANNELS_LAST)}.sum(), (0, 1))(x, y)",
+        (array(2, 9, 9, 4), array(3, 3, 4, 6)),
+    ),
+    ("jax.grad(lambda x: jax.lax.reduce_max(x, (1,)).sum())(x)", (array(2, 3),)),
+    ("jax.jvp(lambda x: jax.lax.reduce_min(x, (0, 2)), (x,), (x,))", (array(2, 3, 4),)),
+    ("jax.grad(lambda x: jax.lax.cumsum(x, 1, True).sum())(x)", (array(2, 5),)),
+    (f"jax.grad(lambda x: {_WINDOW.format('-np.inf', 'max')}.sum())(x)", (array(2, 5),)),
+    (f"jax.grad(lambda x: {_WINDOW.format('0.0', 'add')}.sum())(x)", (array(2, 5),)),
+    ("jax.grad(lambda x: jnp.matmul(x, y).sum())(x)", (array(2, 3), array(5, 3, 2))),
+    (
+        "jax.grad(lambda x: jnp.einsum('ij,jk,kl->il', x, y, z).sum())(x)",
+        (array(2, 3), array(3, 2), array(2, 2)),
+    ),
+]
+"""Derivatives and batches of contractions and reductions, whose programs are the reference's, too."""
+
 # Reductions ---------------------------------------------------------------------------------------
 
 _REDUCTIONS = (

@@ -19,7 +19,7 @@ from pellucid.primitives.complex_parts import complex as complex_from_parts, ima
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, kind_of
 from pellucid.primitives.filled import filled, zeros
-from pellucid.primitives.logical import eq, lt, ne, select_n
+from pellucid.primitives.logical import eq, lt, ne, select, select_n
 from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
 from pellucid.primitives.movement import Movement, rev
 from pellucid.primitives.padding import pad
@@ -196,8 +196,8 @@ def _share(x: Any, other: Any, chosen: Any) -> Any:
     """Derivative of `chosen` by `x`: 1 where it is x, a half where it is both, else 0."""
     aval: Any = type_of(x)
 
-    share = select_n(eq(x, chosen), filled(aval, 0), filled(aval, 1))
-    return div(share, select_n(eq(other, chosen), filled(aval, 1), filled(aval, 2)))
+    share = select(eq(x, chosen), filled(aval, 1), filled(aval, 0))
+    return div(share, select(eq(other, chosen), filled(aval, 2), filled(aval, 1)))
 
 
 def _log_sum_pair(a: Pair, b: Pair) -> Pair:
