@@ -15,11 +15,28 @@ from tests.laws.sample import Sample
 _outcomes: dict[Any, dict[Any, Any]] = {}
 
 
+ROWS_BY_DEFAULT = 2
+"""Rows of each function that every run checks; the others are marked slow (`make test-slow` runs them)."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Rows may convert complex numbers to real ones, which warns."""
+    """Mark all but the first rows of each function as slow: 1,600 rows for nine laws take an hour.
+
+    Rows may convert complex numbers to real ones, which warns.
+    """
+    seen: dict[tuple[str, str], int] = {}
     for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning"))
+        if item.path.parent != Path(__file__).parent:
+            continue
+        item.add_marker(pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning"))
+        callspec = getattr(item, "callspec", None)
+        sample = callspec.params.get("sample") if callspec is not None else None
+        if isinstance(sample, Sample):
+            key = (getattr(item, "originalname", item.name), sample.call.partition("(")[0])
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] > ROWS_BY_DEFAULT:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pellucid.base.errors import ArgumentTypeError, CompilerOptionError
 from pellucid.xla.compile import flag_names
 
 _MANY_CALLS = 3
-"""From this many calls of one function on, calls are kept as calls on the CPU (decisions/0002)."""
+"""From this many calls of one function on, calls are kept as calls on the CPU."""
 
 
 def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:

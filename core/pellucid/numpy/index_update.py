@@ -169,7 +169,7 @@ def setitem(x: Any, index: Any, values: Any) -> None:
 class IndexUpdateHelper:
     """The property `at` of arrays: `x.at[index]` can be updated functionally.
 
-    >>> asarray([1, 2, 3]).at[0].set(5)
+    >>> jnp.asarray([1, 2, 3]).at[0].set(5)
     Array([5, 2, 3], dtype=int32)
     """
 
@@ -255,7 +255,7 @@ class IndexUpdateRef:
     ) -> Any:
         """`x[index]`; in mode "fill", `fill_value` (by default NaN, or an extreme integer) out of bounds.
 
-        >>> asarray([1, 2, 3]).at[7].get(mode="fill", fill_value=0)
+        >>> jnp.asarray([1, 2, 3]).at[7].get(mode="fill", fill_value=0)
         Array(0, dtype=int32)
         """
         _check_no_sharding(out_sharding)
@@ -282,7 +282,7 @@ class IndexUpdateRef:
     ) -> Any:
         """`x` with `func`, a function of scalars, applied to the elements at `index`.
 
-        >>> asarray([1, 2, 3]).at[1:].apply(lambda e: -e)
+        >>> jnp.asarray([1, 2, 3]).at[1:].apply(lambda e: -e)
         Array([ 1, -2, -3], dtype=int32)
         """
         update = Update(
@@ -295,7 +295,7 @@ class IndexUpdateRef:
         "set", scatter,
         """`x` with the elements at `index` replaced by `values`.
 
-        >>> asarray([1, 2, 3]).at[1].set(9)
+        >>> jnp.asarray([1, 2, 3]).at[1].set(9)
         Array([1, 9, 3], dtype=int32)
         """,
     )  # fmt: skip
@@ -303,7 +303,7 @@ class IndexUpdateRef:
         "add", scatter_add,
         """`x` with `values` added at `index`.
 
-        >>> asarray([1, 2, 3]).at[asarray([0, 0])].add(1)
+        >>> jnp.asarray([1, 2, 3]).at[jnp.asarray([0, 0])].add(1)
         Array([3, 2, 3], dtype=int32)
         """,
     )  # fmt: skip

@@ -123,9 +123,7 @@ def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim:
 def window_sizes(numbers: ScatterDimensionNumbers, operand: Shape, updates: Shape) -> Shape:
     """The size of a scatter's windows along each axis of the operand."""
     sizes = [min(1, size) for size in operand]
-    for axis, d in zip(
-        window_axes(numbers, len(operand)), numbers.update_window_dims, strict=True
-    ):
+    for axis, d in zip(window_axes(numbers, len(operand)), numbers.update_window_dims, strict=True):
         sizes[axis] = updates[d]
     return tuple(sizes)
 

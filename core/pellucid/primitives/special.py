@@ -107,8 +107,8 @@ def igamma(a: Any, x: Any) -> Any:
 
     Source: DLMF, section 8.2; the method is told in `gamma_functions`.
 
-    >>> igamma(np.float32(1), np.float32(2)).round(4)
-    Array(0.8647, dtype=float32)
+    >>> print(f"{float(igamma(np.float32(1), np.float32(2))):.4f}")
+    0.8647
     """
     return bind1(igamma_p, a, x)
 
@@ -116,8 +116,8 @@ def igamma(a: Any, x: Any) -> Any:
 def igammac(a: Any, x: Any) -> Any:
     """Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), element by element.
 
-    >>> igammac(np.float32(1), np.float32(2)).round(4)
-    Array(0.1353, dtype=float32)
+    >>> print(f"{float(igammac(np.float32(1), np.float32(2))):.4f}")
+    0.1353
     """
     return bind1(igammac_p, a, x)
 
@@ -125,8 +125,8 @@ def igammac(a: Any, x: Any) -> Any:
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """Derivative of `igamma(a, x)` by `a`, element by element.
 
-    >>> igamma_grad_a(np.float32(1), np.float32(2)).round(4)
-    Array(-0.2217, dtype=float32)
+    >>> print(f"{float(igamma_grad_a(np.float32(1), np.float32(2))):.4f}")
+    -0.2208
     """
     return bind1(igamma_grad_a_p, a, x)
 
@@ -136,8 +136,8 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
     Source: Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018.
 
-    >>> random_gamma_grad(np.float32(1), np.float32(2)).round(4)
-    Array(1.6384, dtype=float32)
+    >>> print(f"{float(random_gamma_grad(np.float32(1), np.float32(2))):.4f}")
+    1.6317
     """
     return bind1(random_gamma_grad_p, a, x)
 
@@ -169,8 +169,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     Source: DLMF, section 8.17; the method is told in `beta_functions`.
 
-    >>> betainc(np.float32(1), np.float32(1), np.float32(0.25))
-    Array(0.25, dtype=float32)
+    >>> print(f"{float(betainc(np.float32(1), np.float32(1), np.float32(0.25))):.4f}")
+    0.2500
     """
     return bind1(regularized_incomplete_beta_p, a, b, x)
 
@@ -194,8 +194,8 @@ regularized_incomplete_beta_p = Elementwise(
 def bessel_i0e(x: Any) -> Any:
     """Modified Bessel function of the first kind of order 0, times exp(-|x|), element by element.
 
-    >>> bessel_i0e(np.float32(0))
-    Array(1., dtype=float32)
+    >>> print(f"{float(bessel_i0e(np.float32(0))):.4f}")
+    1.0000
     """
     return bind1(bessel_i0e_p, x)
 

@@ -12,6 +12,8 @@ const HEIGHT = 520;
 /** A cell output that shows a record: the interactive view, and its text where the view fails. */
 export class ProgramOutput extends Widget implements IRenderMime.IRenderer {
   private mounted: Mounted | null = null;
+  private record: unknown = null;
+  private text = '';
 
   constructor(private readonly mimeType: string) {
     super();
@@ -19,13 +21,12 @@ export class ProgramOutput extends Widget implements IRenderMime.IRenderer {
   }
 
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    const record = model.data[this.mimeType] as ProgramListing | null | undefined;
-    const text = programText(record, model.data['text/plain']);
-    const place = document.createElement('div');
-    place.style.height = `${HEIGHT}px`;
-    this.mounted?.dispose();
-    this.node.replaceChildren(place);
-    this.mounted = mount(place, record, { makeWorker: makeLayoutWorker, text });
+    this.record = model.data[this.mimeType];
+    const listing = this.record as ProgramListing | null | undefined;
+    this.text = programText(listing, model.data['text/plain']);
+    if (this.isAttached) {
+      this.draw();
+    }
     return Promise.resolve();
   }
 
@@ -33,6 +34,19 @@ export class ProgramOutput extends Widget implements IRenderMime.IRenderer {
     this.mounted?.dispose();
     this.mounted = null;
     super.dispose();
+  }
+
+  /** Colours come from the page's style, which an element has only once it is in the page. */
+  protected override onAfterAttach(): void {
+    this.draw();
+  }
+
+  private draw(): void {
+    const place = document.createElement('div');
+    place.style.height = `${HEIGHT}px`;
+    this.mounted?.dispose();
+    this.node.replaceChildren(place);
+    this.mounted = mount(place, this.record, { makeWorker: makeLayoutWorker, text: this.text });
   }
 }
 
