@@ -50,7 +50,11 @@ def together(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
     def results(task: Callable[[Sample], Task], x64: Callable[[Sample], bool]) -> list[Any]:
         test = request.node.originalname
         if test not in _outcomes:
-            items = [i for i in request.session.items if getattr(i, "originalname", None) == test]
+            items = [
+                i
+                for i in request.session.items
+                if getattr(i, "originalname", None) == test and i.path == request.node.path
+            ]
             samples = [i.callspec.params["sample"] for i in items]
             _outcomes[test] = {}
             for wide in (False, True):
