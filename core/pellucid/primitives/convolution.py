@@ -13,7 +13,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
+from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
 from pellucid.primitives.contraction import Bilinear, converted, dot_general, inverse_permutation
 from pellucid.primitives.convolution_shapes import (
     ConvDimensionNumbers,
@@ -316,8 +316,8 @@ def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any) -> Any:
     """
     params = ConvParams(*fields)
     if params.preferred_element_type is not None:
-        half = np.dtype(f"f{params.preferred_element_type.itemsize // 2}")
-        params = params._replace(preferred_element_type=half)
+        part = real_dtype(params.preferred_element_type)
+        params = params._replace(preferred_element_type=part)
     a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
     k = bind1(conv_general_dilated_p, add(a, b), c, params=params)
     l = bind1(conv_general_dilated_p, a, sub(d, c), params=params)
