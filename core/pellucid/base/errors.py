@@ -58,6 +58,10 @@ class IntegerRangeError(PellucidError, OverflowError):
     """A Python integer that its array's dtype can't hold."""
 
 
+class AxisError(ArgumentValueError, IndexError):
+    """An axis that an array doesn't have; as NumPy's, it is a ValueError and an IndexError."""
+
+
 class ShapeError(PellucidError, TypeError, ValueError):
     """Shapes or ranks of operands do not fit together.
 

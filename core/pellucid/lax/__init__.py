@@ -111,20 +111,22 @@ from pellucid.primitives.conversion import (
     stop_gradient_p,
 )
 from pellucid.primitives.convolution import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
     conv,
-    conv_dimension_numbers,
     conv_general_dilated,
     conv_general_dilated_local,
     conv_general_dilated_p,
     conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from pellucid.primitives.convolution_shapes import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
     conv_general_permutations,
     conv_general_shape_tuple,
     conv_shape_tuple,
-    conv_transpose,
     conv_transpose_shape_tuple,
-    conv_with_general_padding,
 )
 from pellucid.primitives.creation import (
     broadcast_like,
@@ -221,12 +223,7 @@ from pellucid.primitives.movement import (
 from pellucid.primitives.padding import pad, pad_p, slice, slice_p
 from pellucid.primitives.placement import device_put_p
 from pellucid.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike
-from pellucid.primitives.ragged import (
-    RaggedDotDimensionNumbers,
-    ragged_dot,
-    ragged_dot_general,
-    scaled_dot,
-)
+from pellucid.primitives.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
 from pellucid.primitives.random_bits import (
     RandomAlgorithm,
     rng_bit_generator,
@@ -252,6 +249,7 @@ from pellucid.primitives.reduction import (
     reduce_xor,
     reduce_xor_p,
 )
+from pellucid.primitives.scaled import scaled_dot
 from pellucid.primitives.scatter import (
     scatter,
     scatter_max,

@@ -15,6 +15,7 @@ from pellucid.base.dtypes import (
 )
 from pellucid.numpy import operators as _operators
 from pellucid.numpy.creation import *  # noqa: F403
+from pellucid.numpy.cumulative import *  # noqa: F403
 from pellucid.numpy.einsum import *  # noqa: F403
 from pellucid.numpy.elementwise import *  # noqa: F403
 from pellucid.numpy.manipulation import *  # noqa: F403

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -310,7 +311,7 @@ def _on_diagonal(shape: Shape, axes: Sequence[int]) -> Any:
     """Whether the indices along `axes`, which have one size, are equal."""
     square = tuple([shape[a] for a in axes])
     indices = [broadcasted_iota(np.uint32, square, i) for i in range(len(axes))]
-    pairs = [eq(a, b) for a, b in zip(indices, indices[1:], strict=False)]  # noqa: RUF007
+    pairs = [eq(a, b) for a, b in itertools.pairwise(indices)]
     return broadcast_in_dim(functools.reduce(bitwise_and, pairs), shape, axes)
 
 
@@ -349,7 +350,7 @@ def einsum(
     shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(given)])
     notation, plan = _plan(text, shapes, _hashable(optimize))
     if any(len(step.taken) > 2 for step in plan):
-        raise ArgumentValueError(
+        raise UnsupportedError(
             "einsum contracts two operands at a time.",
             got=f"optimize: {optimize!r}",
             do="Name pairs only.",

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.cumulative import accumulated
 from pellucid.numpy.promotion import aval_of, convert, promote_shapes
 from pellucid.numpy.reductions import (
     AND,
@@ -18,7 +19,6 @@ from pellucid.numpy.reductions import (
     SUM,
     Axis,
     Kind,
-    accumulated,
     extreme,
     masked,
     position,
@@ -30,7 +30,7 @@ from pellucid.numpy.reductions import (
     static_dtype,
     wide,
 )
-from pellucid.numpy.statistics import mean_of, real_dtype, squared, variance_dtypes
+from pellucid.numpy.statistics import mean_of, squared, variance_dtypes
 from pellucid.primitives import arithmetic, cumulative, logical
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
@@ -284,7 +284,7 @@ def _variance(
         mean = convert(mean, aval_of(name, mean), computed)
     centred = arithmetic.sub(*promote_shapes(name, a, mean))
     squares = squared(masked(name, centred, _present(a), computed.type(0)))
-    part = real_dtype(computed)
+    part = dtypes.to_floating_dtype(computed)
     count = reduced(name, SUM, _present(a), axis, part, keepdims, where=where)
     divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))  # type: ignore[arg-type]
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)

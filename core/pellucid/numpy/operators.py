@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.numpy import (
     creation,
+    cumulative,
     elementwise,
     index_update,
     indexing,
@@ -185,7 +186,7 @@ METHODS: dict[str, Any] = {
     "__contains__": _contains, "__round__": _round, "__getitem__": indexing.getitem,
     "__setitem__": index_update.setitem, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
-    "argsort": sorting.argsort, "cumprod": reductions.cumprod, "cumsum": reductions.cumsum, "dot": products.dot,
+    "argsort": sorting.argsort, "cumprod": cumulative.cumprod, "cumsum": cumulative.cumsum, "dot": products.dot,
     "max": reductions.max, "mean": statistics.mean, "min": reductions.min, "prod": reductions.prod,
     "ptp": reductions.ptp, "sort": sorting.sort, "std": statistics.std, "sum": reductions.sum,
     "trace": reductions.trace, "var": statistics.var,

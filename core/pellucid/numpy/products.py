@@ -44,7 +44,7 @@ def _product(
     for i, j in zip(left, right, strict=True):
         if first.shape[i] != second.shape[j]:
             raise ShapeError(
-                f"jnp.{name} sums over dimensions of one size, got {first.shape[i]} and {second.shape[j]}.",
+                f"jnp.{name} needs contracted dimensions of one size, got {first.shape[i]} and {second.shape[j]}.",
                 got=[
                     f"argument 0: {first.text()}, dimension {i}",
                     f"argument 1: {second.text()}, dimension {j}",

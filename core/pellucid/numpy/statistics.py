@@ -75,18 +75,13 @@ def variance_dtypes(name: str, own: Any, dtype: Any) -> tuple[Any, Any]:
     """(dtype to compute in, dtype of the result) of a variance of elements of dtype `own`."""
     if dtype is None:
         computed = dtypes.to_inexact_dtype(own)
-        return wide(computed), real_dtype(computed)
+        return wide(computed), dtypes.to_floating_dtype(computed)
     if not dtypes.is_inexact(dtype) or (own.kind == "c" != dtype.kind):
         raise ArgumentValueError(
             f"jnp.{name} needs a floating dtype, for complex elements a complex one.",
             got=f"dtype {dtype.name} for elements of {own.name}",
         )
     return wide(dtype), dtype
-
-
-def real_dtype(dtype: Any) -> Any:
-    """The dtype of the parts of a complex dtype; other dtypes as they are."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def squared(x: Any) -> Any:
@@ -107,7 +102,7 @@ def _variance(
     else:
         mean = convert(mean, aval_of(name, mean), computed)
     squares = squared(arithmetic.sub(*promote_shapes(name, a, mean)))
-    part = real_dtype(computed)
+    part = dtypes.to_floating_dtype(computed)
     count = _count(name, aval, axis, where, part, keepdims)
     divisor = arithmetic.sub(count, convert(correction, type_of(correction), part))  # type: ignore[arg-type]
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)

@@ -8,13 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
+from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
 from pellucid.primitives.contraction import Bilinear, converted, dot_general, inverse_permutation
+from pellucid.primitives.convolution_shapes import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    conv_shape,
+    transpose_padding,
+)
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import eq
@@ -33,96 +40,9 @@ from pellucid.primitives.window_shapes import (
     explicit_pads,
     padtype_to_pads,
     positive_sizes,
-    window_count,
 )
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
-
-# Dimension numbers --------------------------------------------------------------------------------
-
-
-class ConvDimensionNumbers(NamedTuple):
-    """Which axis is what in a convolution.
-
-    `lhs_spec` and `out_spec`: the batch axis, the feature axis, the spatial axes. `rhs_spec`: the axis of output
-    features, that of input features, the spatial axes, each spatial axis at the place of the one that it slides over.
-    """
-
-    lhs_spec: Sequence[int]
-    rhs_spec: Sequence[int]
-    out_spec: Sequence[int]
-
-
-ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
-"""None for ('NCHW', 'OIHW', 'NCHW'), three such strings, or `ConvDimensionNumbers`."""
-
-
-def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, Shape, Shape]:
-    """Axes that three strings such as ('NHWC', 'HWIO', 'NHWC') name, in the order of `ConvDimensionNumbers`.
-
-    >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
-    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
-    """
-    special = (("N", "C"), ("O", "I"), ("N", "C"))
-    names = tuple(dimension_numbers)
-    for i, (name, (first, second)) in enumerate(zip(names, special, strict=True)):
-        if name.count(first) != 1 or name.count(second) != 1 or len(set(name)) != len(name):
-            raise ArgumentValueError(
-                f"dimension_numbers[{i}] must name {first!r}, {second!r} and each spatial axis once.",
-                got=f"dimension_numbers: {names}",
-            )
-    lhs, rhs, out = names
-    spatial = [c for c in rhs if c not in "OI"]
-    if any({*name} - {*both} != {*spatial} for name, both in ((lhs, "NC"), (out, "NC"))):
-        raise ArgumentValueError(
-            "dimension_numbers must name the same spatial axes three times.",
-            got=f"dimension_numbers: {names}",
-        )
-    return tuple(  # type: ignore[return-value]
-        tuple([name.index(c) for c in (*both, *spatial)])
-        for name, both in zip(names, special, strict=True)
-    )
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
-) -> ConvDimensionNumbers:
-    """`dimension_numbers`, in any of their forms, as `ConvDimensionNumbers` for operands of these shapes.
-
-    >>> conv_dimension_numbers((1, 9, 9, 3), (3, 3, 3, 8), ("NHWC", "HWIO", "NHWC")).rhs_spec
-    (3, 2, 0, 1)
-    """
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return ConvDimensionNumbers(*(tuple(spec) for spec in dimension_numbers))
-    ndim = len(lhs_shape)
-    if ndim != len(rhs_shape):
-        raise ShapeError(
-            "a convolution needs operands of equal rank.",
-            got=[f"lhs: shape {tuple(lhs_shape)}", f"rhs: shape {tuple(rhs_shape)}"],
-        )
-    if dimension_numbers is None:
-        axes = tuple(range(ndim))
-        return ConvDimensionNumbers(axes, axes, axes)
-    if (
-        not isinstance(dimension_numbers, (tuple, list))
-        or len(dimension_numbers) != 3
-        or not all(isinstance(name, str) for name in dimension_numbers)
-    ):
-        raise ArgumentTypeError(
-            "dimension_numbers of a convolution are three strings, for lhs, rhs and the result.",
-            got=f"dimension_numbers: {dimension_numbers!r}",
-            do="For example ('NHWC', 'HWIO', 'NHWC').",
-        )
-    for name in dimension_numbers:
-        if len(name) != ndim:
-            raise ShapeError(
-                f"dimension_numbers must name {ndim} axes each.",
-                got=f"dimension_numbers: {dimension_numbers}",
-            )
-    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
-
 
 # The primitive ------------------------------------------------------------------------------------
 
@@ -341,27 +261,6 @@ def _result_dtype(dtype: Any, preferred: Any) -> Any:
     return preferred
 
 
-def conv_shape(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    lhs_dilation: Sequence[int],
-    rhs_dilation: Sequence[int],
-    batch_group_count: int,
-) -> Shape:
-    """Shape (batch, features, spatial) of a convolution of (batch, features, spatial) with (out, in, spatial)."""
-    spatial = [
-        window_count(
-            dilated_size(size, spread) + low + high, dilated_size(window, dilation), stride
-        )
-        for size, window, stride, (low, high), spread, dilation in zip(
-            lhs_shape[2:], rhs_shape[2:], strides, pads, lhs_dilation, rhs_dilation, strict=True
-        )
-    ]
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
-
-
 def _folded(x: Any, axis: int, into: int, within: int = 1) -> Any:
     """`x` with `axis` merged into the axis that is `into` without it: each of `within` parts is repeated along `axis`."""
     moved = move_axis(x, axis, into)
@@ -417,8 +316,8 @@ def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any) -> Any:
     """
     params = ConvParams(*fields)
     if params.preferred_element_type is not None:
-        half = np.dtype(f"f{params.preferred_element_type.itemsize // 2}")
-        params = params._replace(preferred_element_type=half)
+        part = real_dtype(params.preferred_element_type)
+        params = params._replace(preferred_element_type=part)
     a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
     k = bind1(conv_general_dilated_p, add(a, b), c, params=params)
     l = bind1(conv_general_dilated_p, a, sub(d, c), params=params)
@@ -538,23 +437,6 @@ def conv_with_general_padding(
     )  # fmt: skip
 
 
-def _transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
-    """Padding of the dilated array that undoes `padding` of a convolution with these windows and strides."""
-    if padding == "SAME":
-        total = window + stride - 2
-        low = window - 1 if stride > window - 1 else -(-total // 2)
-    elif padding == "VALID":
-        total = window + stride - 2 + max(window - stride, 0)
-        low = window - 1
-    else:
-        raise ArgumentValueError(
-            "conv_transpose knows no such padding.",
-            got=f"padding: {padding!r}",
-            do="Use 'SAME' or 'VALID', or pairs.",
-        )
-    return low, total - low
-
-
 _CHANNELS_LAST: dict[int, tuple[str, str, str]] = {
     3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
 }  # fmt: skip
@@ -601,7 +483,7 @@ def conv_transpose(
     ]
     if isinstance(padding, str):
         pads: Any = [
-            _transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)
+            transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)
         ]
     else:
         pads = explicit_pads(padding, count, caller)
@@ -696,74 +578,12 @@ def conv_general_dilated_local(
     return transpose(products, inverse_permutation((*out_spec[2:], *out_spec[:2])))
 
 
-# Shapes -------------------------------------------------------------------------------------------
-
-
-def conv_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    strides: Sequence[int],
-    pads: Any,
-    batch_group_count: int = 1,
-) -> Shape:
-    """Shape of `conv` of operands of these shapes; `pads` is a name or pairs.
-
-    >>> conv_shape_tuple((2, 3, 9), (8, 3, 3), (2,), "SAME")
-    (2, 8, 5)
-    """
-    count = len(lhs_shape) - 2
-    ones = (1,) * count
-    if isinstance(pads, str):
-        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    pads = explicit_pads(pads, count, "conv_shape_tuple")
-    return conv_shape(lhs_shape, rhs_shape, strides, pads, ones, ones, batch_group_count)
-
-
-def conv_general_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Any,
-    dimension_numbers: Sequence[str],
-) -> Shape:
-    """Shape of `conv_general_dilated` of operands of these shapes, without dilations.
-
-    >>> conv_general_shape_tuple((2, 9, 9, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
-    (2, 5, 5, 8)
-    """
-    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    shape = conv_shape_tuple(
-        [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec], window_strides, padding
-    )
-    return tuple([shape[i] for i in inverse_permutation(out_spec)])
-
-
-def conv_transpose_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Any,
-    dimension_numbers: Sequence[str],
-) -> Shape:
-    """Shape of `conv_transpose` of operands of these shapes.
-
-    >>> conv_transpose_shape_tuple((2, 4, 4, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
-    (2, 8, 8, 8)
-    """
-    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    lhs, rhs = [lhs_shape[a] for a in lhs_spec], [rhs_shape[a] for a in rhs_spec]
-    if isinstance(padding, str):
-        padding = [
-            _transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)
-        ]
-    ones = (1,) * (len(lhs) - 2)
-    shape = conv_shape(lhs, rhs, ones, padding, window_strides, ones, 1)
-    return tuple([shape[i] for i in inverse_permutation(out_spec)])
-
-
 __all__ = [
-    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv", "conv_dimension_numbers",
-    "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_p", "conv_general_dilated_patches",
-    "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose",
-    "conv_transpose_shape_tuple", "conv_with_general_padding",
-]  # fmt: skip
+    "conv",
+    "conv_general_dilated",
+    "conv_general_dilated_local",
+    "conv_general_dilated_p",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
+]

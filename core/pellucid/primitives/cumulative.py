@@ -15,11 +15,11 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import abs, add, div, max, min, mul, neg, rem, sub
-from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real
+from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, kind_of
 from pellucid.primitives.filled import filled, zeros
-from pellucid.primitives.logical import eq, lt, ne, select_n
+from pellucid.primitives.logical import eq, lt, ne, select, select_n
 from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
 from pellucid.primitives.movement import Movement, rev
 from pellucid.primitives.padding import pad
@@ -196,8 +196,8 @@ def _share(x: Any, other: Any, chosen: Any) -> Any:
     """Derivative of `chosen` by `x`: 1 where it is x, a half where it is both, else 0."""
     aval: Any = type_of(x)
 
-    share = select_n(eq(x, chosen), filled(aval, 0), filled(aval, 1))
-    return div(share, select_n(eq(other, chosen), filled(aval, 1), filled(aval, 2)))
+    share = select(eq(x, chosen), filled(aval, 1), filled(aval, 0))
+    return div(share, select(eq(other, chosen), filled(aval, 2), filled(aval, 1)))
 
 
 def _log_sum_pair(a: Pair, b: Pair) -> Pair:
@@ -229,7 +229,7 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
     if dtype.kind == "c":
         twice = mul(greater, dtype.type(2))
         z = add(greater, log1p(exp(sub(add(x, y), twice))))
-        part = np.dtype(f"f{dtype.itemsize // 2}").type
+        part = real_dtype(dtype).type
         turn, half = part(2 * math.pi), part(math.pi)
         angle = rem(add(imag(z), half), turn)
         angle = select_n(lt(angle, part(0)), angle, add(angle, turn))

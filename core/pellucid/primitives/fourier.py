@@ -16,7 +16,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.complex_parts import conj
+from pellucid.primitives.complex_parts import conj, real_dtype
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.movement import Movement, move_axis
 from pellucid.primitives.padding import pad
@@ -81,7 +81,7 @@ class Fft(Movement):
             shape = (*batch, *lengths[:-1], lengths[-1] // 2 + 1) if lengths else batch
             return [shaped_array(shape, dtypes.to_complex_dtype(x.dtype))]
         if kind is FftType.IRFFT:
-            return [shaped_array((*batch, *lengths), _real_dtype(x.dtype))]
+            return [shaped_array((*batch, *lengths), real_dtype(x.dtype))]
         return [shaped_array(x.shape, x.dtype)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: FftParams) -> Any:
@@ -119,10 +119,6 @@ class Fft(Movement):
             "fft_length": ctx.ints(params.fft_lengths),
         }
         return [ctx.op1("stablehlo.fft", result, operands, attributes)]
-
-
-def _real_dtype(dtype: Any) -> Any:
-    return np.dtype(f"f{dtype.itemsize // 2}")
 
 
 def _mirror_counts(length: int, aval: Any) -> Any:

@@ -93,7 +93,7 @@ def ordered(ctx: Any, x: ir.Value, y: ir.Value, direction: str, aval: ShapedArra
     """Comparison of two values of type `aval`; complex numbers compare by real, then by imaginary part."""
     if aval.dtype.kind != "c":
         return ctx.compare(x, y, direction, aval)
-    part = aval.update(dtype=np.dtype(f"f{aval.dtype.itemsize // 2}"))
+    part = aval.update(dtype=dtypes.to_floating_dtype(aval.dtype))
     truth = aval.update(dtype=_BOOL)
     real_x, real_y = (ctx.op1("stablehlo.real", part, [v]) for v in (x, y))
     equal = ctx.compare(real_x, real_y, "EQ", part)

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -18,10 +18,10 @@ Shape = tuple[int, ...]
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
-    """`axis` as an index from the front; raises ArgumentValueError if an array of `ndim` axes lacks it."""
+    """`axis` as an index from the front; raises AxisError if an array of `ndim` axes lacks it."""
     index = operator.index(axis)
     if not -ndim <= index < ndim:
-        raise ArgumentValueError(
+        raise AxisError(
             f"{what} {index} is out of bounds for an array with {ndim} dimension{'s' * (ndim != 1)}."
         )
     return index + ndim if index < 0 else index

@@ -322,7 +322,7 @@ def component_bits(dtype: DType) -> int:
 
 def _rank(dtype: DType) -> tuple[Any, ...]:
     is_complex = dtype.kind == "c"
-    real = np.dtype(f"f{dtype.itemsize // 2}") if is_complex else dtype
+    real = dtypes.to_floating_dtype(dtype) if is_complex else dtype
     range_bits, fraction_bits = -1, -1
     if dtypes.is_inexact(real):
         limits = dtypes.finfo(real)

@@ -1,4 +1,4 @@
-"""Ragged contraction: one product for consecutive groups of different sizes; and products of scaled blocks."""
+"""Ragged contraction: one product for consecutive groups of different sizes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedError
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
-from pellucid.primitives.arithmetic import mul, sub
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.contraction import (
     Axes,
@@ -33,10 +31,10 @@ from pellucid.primitives.contraction import (
 )
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.cumulative import cumsum
-from pellucid.primitives.families import INTEGER, add_any_p, kind_of
-from pellucid.primitives.filled import ones, zeros
+from pellucid.primitives.families import INTEGER, kind_of
+from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import bitwise_and, le, lt, select_n
-from pellucid.primitives.movement import move_axis, reshape, transpose
+from pellucid.primitives.movement import move_axis, transpose
 from pellucid.primitives.precision import (
     CanonicalPrecision,
     Precision,
@@ -47,8 +45,6 @@ from pellucid.primitives.precision import (
 )
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
-
-_BF16 = dtypes.as_dtype("bfloat16")
 
 
 class RaggedDotDimensionNumbers:
@@ -250,7 +246,7 @@ class RaggedDotGeneral(Bilinear):
         lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]  # type: ignore[attr-defined]
         prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
         group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
-        lhs, rhs = (_batched_in_front(axis, x, d) for x, d in ((lhs, lhs_dim), (rhs, rhs_dim)))
+        lhs, rhs = (batched_in_front(axis, x, d) for x, d in ((lhs, lhs_dim), (rhs, rhs_dim)))
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
         more = RaggedDotDimensionNumbers(
             ((moved(lhs_contract, 0), moved(rhs_contract, 0)), ((0, *moved(lhs_batch, 0)), (0, *moved(rhs_batch, 0)))),
@@ -325,7 +321,7 @@ def _span(start: int, count: int) -> Axes:
     return tuple(range(start, start + count))
 
 
-def _batched_in_front(axis: BatchAxis, x: Any, dim: BatchDim) -> Any:
+def batched_in_front(axis: BatchAxis, x: Any, dim: BatchDim) -> Any:
     """`x` with its batch axis in front; repeated if it has none."""
     if dim is not None:
         return move_axis(x, dim, 0)
@@ -506,150 +502,9 @@ def ragged_dot(
     )
 
 
-# scaled_dot ---------------------------------------------------------------------------------------
-
-
-class ScaledDotParams(NamedTuple):
-    dimension_numbers: CanonicalDimensions
-    preferred_element_type: Any
-
-
-class ScaledDot(Primitive[ScaledDotParams]):
-    """A product of operands each of whose blocks along the contracted axes has a factor."""
-
-    name = "scaled_dot"
-
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ScaledDotParams
-    ) -> Sequence[ShapedArray]:
-        lhs, rhs, lhs_scale, rhs_scale = avals
-        check_dimensions(lhs, rhs, params.dimension_numbers, "scaled_dot")
-        contract, _ = params.dimension_numbers
-        for side, aval, scale, axes in (
-            ("lhs", lhs, lhs_scale, contract[0]),
-            ("rhs", rhs, rhs_scale, contract[1]),
-        ):
-            fits = scale.ndim == aval.ndim and all(
-                s and n % s == 0 if a in axes else s == n
-                for a, (n, s) in enumerate(zip(aval.shape, scale.shape, strict=False))
-            )
-            if not fits:
-                raise ShapeError(
-                    f"scaled_dot needs a scale of the shape of {side}, but for contracted axes a divisor of their size.",
-                    got=[
-                        f"{side}: {aval.text()}, contracted axes {axes}",
-                        f"its scale: {scale.text()}",
-                    ],
-                )
-        shape = dot_shape(lhs.shape, rhs.shape, params.dimension_numbers)
-        return [shaped_array(shape, params.preferred_element_type)]
-
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScaledDotParams
-    ) -> tuple[Any, Any]:
-        result = bind1(self, *primals, params=params)
-        total: Any = Zero(type_of(result).tangent())
-        for i, tangent in enumerate(tangents):  # linear in each of the four
-            if type(tangent) is not Zero:
-                term = _by_scaling(*primals[:i], tangent, *primals[i + 1 :], *params)  # pyright: ignore[reportCallIssue]
-                total = term if type(total) is Zero else bind1(add_any_p, total, term)
-        return [result], [total]
-
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ScaledDotParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        in_front = [_batched_in_front(axis, x, d) for x, d in zip(operands, dims, strict=True)]
-        contract, batch = params.dimension_numbers
-        numbers = (
-            (moved(contract[0], 0), moved(contract[1], 0)),
-            ((0, *moved(batch[0], 0)), (0, *moved(batch[1], 0))),
-        )
-        return [bind1(self, *in_front, params=params._replace(dimension_numbers=numbers))], [0]
-
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ScaledDotParams) -> Sequence[Any]:
-        return ctx.from_python(_by_scaling, operands, params)
-
-
-def _by_scaling(
-    lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any, numbers: CanonicalDimensions, preferred: Any
-) -> Any:
-    """The definition: operands times their scales, in bfloat16, and their product."""
-    (lhs_contract, rhs_contract), _ = numbers
-    return bind1(
-        dot_general_p, _scaled(lhs, lhs_scale, lhs_contract), _scaled(rhs, rhs_scale, rhs_contract),
-        params=DotGeneralParams(numbers, None, preferred, None),
-    )  # fmt: skip
-
-
-def _scaled(x: Any, scale: Any, axes: Axes) -> Any:
-    """`x` times its scale, whose elements are repeated along blocks of `axes`, in bfloat16."""
-    shape = type_of(x).shape  # type: ignore[attr-defined]
-    for a in axes:
-        factors = type_of(scale).shape  # type: ignore[attr-defined]
-        if factors[a] != shape[a]:
-            block = shape[a] // factors[a]
-            blocks = (*factors[: a + 1], block, *factors[a + 1 :])
-            kept = tuple([i for i in range(len(blocks)) if i != a + 1])
-            repeated = broadcast_in_dim(scale, blocks, kept)
-            scale = reshape(repeated, (*factors[:a], shape[a], *factors[a + 1 :]))
-    return mul(converted(x, _BF16), converted(scale, _BF16))
-
-
-scaled_dot_p = ScaledDot()
-
-
-def scaled_dot(
-    lhs: Any,
-    rhs: Any,
-    *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
-    dimension_numbers: DotDimensionNumbers | None = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """Product of narrow operands with scales: each element of a scale is the factor of a block along a contracted axis.
-
-    A scale has the shape of its operand, but for contracted axes a divisor of their size; None means 1. By default
-    matrices are multiplied, or, at rank 3, batches of them. The result is bfloat16 unless `preferred_element_type` is given.
-    Raises ShapeError for operands that don't fit.
-
-    >>> scaled_dot(np.ones((2, 64)), np.ones((64, 3)), lhs_scale=np.full((2, 2), 0.5)).dtype
-    dtype(bfloat16)
-    """
-    lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
-    if dimension_numbers is None:
-        defaults = {2: (((1,), (0,)), ((), ())), 3: (((2,), (1,)), ((0,), (0,)))}
-        dimension_numbers = defaults.get(lhs_aval.ndim) if lhs_aval.ndim == rhs_aval.ndim else None  # type: ignore[attr-defined]
-        if dimension_numbers is None:
-            raise ShapeError(
-                "scaled_dot without dimension_numbers needs two operands of rank 2, or two of rank 3.",
-                got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"],
-            )
-    numbers = canonical_dimensions(dimension_numbers, "scaled_dot")
-    check_dimensions(lhs_aval, rhs_aval, numbers, "scaled_dot")
-    (lhs_contract, rhs_contract), _ = numbers
-    scales = [
-        _unit_scale(aval, axes) if scale is None else scale
-        for scale, aval, axes in (
-            (lhs_scale, lhs_aval, lhs_contract),
-            (rhs_scale, rhs_aval, rhs_contract),
-        )
-    ]
-    preferred = preferred_dtype(preferred_element_type, "scaled_dot") or _BF16
-    return bind1(scaled_dot_p, lhs, rhs, *scales, params=ScaledDotParams(numbers, preferred))
-
-
-def _unit_scale(aval: Any, axes: Axes) -> Any:
-    """A scale of ones, with one block along each contracted axis."""
-    shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
-    return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))
-
-
 __all__ = [
-    "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "ragged_dot_general_p", "scaled_dot",
-    "scaled_dot_p",
-]  # fmt: skip
+    "RaggedDotDimensionNumbers",
+    "ragged_dot",
+    "ragged_dot_general",
+    "ragged_dot_general_p",
+]

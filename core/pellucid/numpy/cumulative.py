@@ -1,0 +1,136 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import aval_of, convert
+from pellucid.numpy.reductions import promoted, refuse_out, single_axis, static_dtype
+from pellucid.primitives import cumulative
+from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.filled import filled
+from pellucid.primitives.movement import canonical_axis, reshape
+from pellucid.tracing.values import type_of
+
+_BOOL = np.dtype(bool)
+
+
+def accumulated(
+    name: str,
+    apply: Callable[..., Any],
+    a: Any,
+    axis: int | None,
+    dtype: Any,
+    promote: bool = False,
+) -> Any:
+    """A cumulative reduction along `axis`, or of the raveled array; bools are counted."""
+    aval = aval_of(name, a)
+    if axis is None:
+        a, axis = reshape(a, (aval.size,)), 0
+    own = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
+    computed = dtype or own
+    along = canonical_axis(axis, type_of(a).ndim)  # type: ignore[attr-defined]
+    a = convert(a, type_of(a), dtypes.default_int_dtype() if computed == _BOOL else computed)  # type: ignore[arg-type]
+    result = apply(a, along)
+    return convert(result, type_of(result), computed)  # type: ignore[arg-type]
+
+
+@numpy_function(static=("axis", "dtype"))
+def _cumsum(a: Any, axis: int | None, dtype: Any) -> Any:
+    return accumulated("cumsum", cumulative.cumsum, a, axis, dtype)
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Sums of the elements of `a` up to each one along `axis`, or in the raveled array.
+
+    >>> cumsum(np.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    refuse_out("cumsum", out)
+    return _cumsum(a, single_axis("cumsum", axis), static_dtype("cumsum", dtype))
+
+
+@numpy_function(static=("axis", "dtype"))
+def _cumprod(a: Any, axis: int | None, dtype: Any) -> Any:
+    return accumulated("cumprod", cumulative.cumprod, a, axis, dtype)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Products of the elements of `a` up to each one along `axis`, or in the raveled array.
+
+    >>> cumprod(np.arange(1, 5))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    refuse_out("cumprod", out)
+    return _cumprod(a, single_axis("cumprod", axis), static_dtype("cumprod", dtype))
+
+
+def _cumulative(
+    name: str, apply: Callable[..., Any], x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int,
+    promote: bool,
+) -> Any:  # fmt: skip
+    """The array API's form: along one axis, named unless there is only one, with the identity in front on request."""
+    aval = aval_of(name, x)
+    if aval.ndim == 0 or (axis is None and aval.ndim != 1):
+        raise ArgumentValueError(
+            f"jnp.{name} needs an axis, and an array of at least one dimension.",
+            got=f"x: {aval.text()}",
+        )
+    along = 0 if axis is None else canonical_axis(axis, aval.ndim)
+    result = accumulated(name, apply, x, along, dtype, promote)
+    if not include_initial:
+        return result
+    found: Any = type_of(result)
+    first = filled(found.update(shape=(*aval.shape[:along], 1, *aval.shape[along + 1 :])), initial)
+    return concatenate([first, result], along)
+
+
+@numpy_function(static=("axis", "dtype", "include_initial"))
+def _cumulative_sum(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+    return _cumulative(
+        "cumulative_sum", cumulative.cumsum, x, axis, dtype, include_initial, 0, True
+    )
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Sums of the elements of `x` up to each one along `axis`; small integers are widened.
+
+    >>> cumulative_sum(np.arange(1, 4), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    name = "cumulative_sum"
+    return _cumulative_sum(
+        x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial)
+    )
+
+
+@numpy_function(static=("axis", "dtype", "include_initial"))
+def _cumulative_prod(x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+    return _cumulative(
+        "cumulative_prod", cumulative.cumprod, x, axis, dtype, include_initial, 1, False
+    )
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Products of the elements of `x` up to each one along `axis`.
+
+    >>> cumulative_prod(np.arange(1, 4), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)
+    """
+    name = "cumulative_prod"
+    return _cumulative_prod(
+        x, single_axis(name, axis), static_dtype(name, dtype), bool(include_initial)
+    )
+
+
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]

@@ -1,0 +1,250 @@
+"""Dimension numbers, dtypes and precision of products."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pellucid
+from pellucid import lax
+from pellucid.base import config
+from pellucid.base.errors import CompilationError, DtypeError
+from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.lowering.module import ModuleOptions, lower_module
+from pellucid.primitives.precision import product_dtype
+from pellucid.tracing.staging import stage
+from pellucid.tracing.values import type_of
+
+MATRICES = (((1,), (0,)), ((), ()))
+X = np.ones((2, 3), np.float32)
+Y = np.ones((3, 4), np.float32)
+
+
+def lowered(function, operands, platform="cpu") -> str:
+    """The StableHLO of a function."""
+    jaxpr, _ = stage(lambda *xs: [function(*xs)], [type_of(x) for x in operands])
+    return str(lower_module(constants_as_inputs(jaxpr), ModuleOptions("test", platform)).module)
+
+
+@pytest.mark.parametrize(
+    ("dims", "message"),
+    [
+        ((((0,), (0,)), ((), ())), "contracted axes of equal size"),
+        ((((1,), (0,)), ((0,), (1,))), "batch axes of equal size"),
+        ((((1, 1), (0, 0)), ((), ())), "axis of lhs twice"),
+        ((((1,), (0,)), ((1,), (1,))), "axis of lhs twice"),
+        ((((-1,), (0,)), ((), ())), "axis that lhs lacks"),
+        ((((1,), (7,)), ((), ())), "axis that rhs lacks"),
+        ((((1, 0), (0,)), ((), ())), "contracted axes of equal size"),
+    ],
+)
+def test_axes_that_do_not_fit_are_named(dims, message) -> None:
+    with pytest.raises(TypeError, match=message) as caught:
+        lax.dot_general(X, Y, dims)
+    assert "f32[2,3]" in str(caught.value)
+
+
+def test_dimension_numbers_are_pairs_of_pairs() -> None:
+    with pytest.raises(ValueError, match="no dimension numbers"):
+        lax.dot_general(X, Y, ((1,), (0,)))
+    result = lax.dot_general(X, Y, [[[np.int64(1)], [0]], [[], []]])
+    assert result.shape == (2, 4)
+
+
+def test_dot_takes_vectors_and_matrices_only() -> None:
+    with pytest.raises(ValueError, match="vectors or matrices"):
+        lax.dot(X[None], Y)
+    with pytest.raises(ValueError, match="equal rank"):
+        lax.batch_matmul(X[None], Y)
+
+
+# Dtypes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "expected"),
+    [
+        ("int8", "uint8", "int8"),
+        ("uint32", "int16", "uint32"),
+        ("bool", "int4", "int4"),
+        ("int32", "float8_e4m3fn", "float8_e4m3fn"),
+        ("float16", "bfloat16", "bfloat16"),
+        ("float8_e4m3fn", "float8_e5m2", "float8_e5m2"),
+        ("float64", "complex64", "complex64"),
+    ],
+)
+def test_the_wider_range_decides(lhs, rhs, expected) -> None:
+    dtypes = [np.dtype(getattr(ml_dtypes, n, None) or n) for n in (lhs, rhs, expected)]
+    assert product_dtype(dtypes[0], dtypes[1], None, "dot_general") == dtypes[2]
+    assert product_dtype(dtypes[1], dtypes[0], None, "dot_general") == dtypes[2]
+
+
+def test_dtypes_of_equal_range_are_refused() -> None:
+    pair = np.dtype(ml_dtypes.float8_e5m2), np.dtype(ml_dtypes.float8_e5m2fnuz)
+    with pytest.raises(TypeError, match="can't choose"):
+        product_dtype(*pair, None, "dot_general")
+
+
+def test_integers_are_not_narrowed() -> None:
+    with pytest.raises(TypeError, match="must not be narrower"):
+        lax.dot_general(
+            X.astype(np.int32), Y.astype(np.int32), MATRICES, preferred_element_type=np.int8
+        )
+    assert lax.dot_general(X, Y, MATRICES, preferred_element_type=np.float16).dtype == np.float16
+
+
+def test_a_product_of_reals_has_no_tangent_if_it_is_an_integer() -> None:
+    def product(x):
+        return lax.dot_general(x, Y, MATRICES, preferred_element_type=np.int32)
+
+    _, tangent = pellucid.jvp(product, (X,), (X,))
+    assert tangent.dtype == pellucid.dtypes.float0
+
+
+def test_the_cotangent_of_a_complex_operand_is_complex_though_the_product_is_real() -> None:
+    x, y = X * (1 + 1j), Y * (2 - 1j)
+
+    def real_part(x):
+        return lax.dot_general(x, y, MATRICES, preferred_element_type=np.float32).sum()
+
+    expected = pellucid.grad(lambda x: lax.real(lax.dot_general(x, y, MATRICES)).sum())(x)
+    np.testing.assert_allclose(pellucid.grad(real_part)(x), expected)
+
+
+# Precision ----------------------------------------------------------------------------------------
+
+
+def test_names_of_precisions() -> None:
+    highest = lax.Precision.HIGHEST
+    assert lax.Precision("float32") is lax.Precision("highest") is highest
+    assert (str(highest), repr(highest)) == ("HIGHEST", "Precision.HIGHEST")
+    with pytest.raises(ValueError, match="foo"):
+        lax.Precision("foo")
+
+
+@pytest.mark.parametrize(
+    "precision", ["foo", 3, ("high",), ("high", None), ("high", lax.Precision.HIGH)]
+)
+def test_what_is_no_precision_is_refused(precision) -> None:
+    with pytest.raises(ValueError, match="no precision"):
+        lax.dot_general(X, Y, MATRICES, precision=precision)
+
+
+def test_the_option_is_the_default() -> None:
+    def text() -> str:
+        return str(pellucid.make_jaxpr(lambda x, y: lax.dot_general(x, y, MATRICES))(X, Y))
+
+    assert "precision" not in text()
+    with config.default_matmul_precision("high"):
+        assert "precision=(Precision.HIGH, Precision.HIGH)" in text()
+    with config.default_matmul_precision("BF16_BF16_F32"):
+        assert "precision=BF16_BF16_F32" in text()
+
+
+@pytest.mark.parametrize("name", sorted(lax.DotAlgorithmPreset.__members__))
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_algorithms_lower_where_the_platform_has_them(name, platform) -> None:
+    preset = lax.DotAlgorithmPreset[name]
+    dtype = ml_dtypes.float8_e4m3fn if "F8" in name else np.float32
+    operands = X.astype(dtype), Y.astype(dtype)
+
+    def product(x, y):
+        return lax.dot_general(x, y, MATRICES, precision=preset, preferred_element_type=np.float32)
+
+    on_cpu = {"DEFAULT", "F16_F16_F16", "F32_F32_F32", "F64_F64_F64", "BF16_BF16_F32"}
+    on_cpu |= {"BF16_BF16_F32_X3", "BF16_BF16_F32_X6"}
+    if platform == "cpu" and name not in on_cpu:
+        with pytest.raises(CompilationError, match=name):
+            lowered(product, operands, platform)
+        return
+    text = lowered(product, operands, platform)
+    assert ("algorithm" in text) == (name != "DEFAULT")
+    if "X3" in name:
+        assert "num_primitive_operations = 3" in text
+
+
+def test_algorithms_for_float8_refuse_other_operands() -> None:
+    with pytest.raises(DtypeError, match="float8"):
+        lowered(
+            lambda x, y: lax.dot_general(x, y, MATRICES, precision="ANY_F8_ANY_F8_F32"),
+            (X, Y),
+            "cuda",
+        )
+
+
+def test_algorithms_refuse_complex_operands() -> None:
+    with pytest.raises(DtypeError, match="real operands"):
+        lax.dot_general(X * 1j, Y * 1j, MATRICES, precision="F32_F32_F32")
+
+
+def test_an_algorithm_in_parts_equals_its_preset() -> None:
+    parts = lax.DotAlgorithm(np.float32, np.float32, np.float32)
+    by_parts = lowered(lambda x, y: lax.dot_general(x, y, MATRICES, precision=parts), (X, Y))
+    assert by_parts == lowered(
+        lambda x, y: lax.dot_general(x, y, MATRICES, precision="F32_F32_F32"), (X, Y)
+    )
+    unknown = lax.DotAlgorithm(np.float16, np.float16, np.float64)
+    with pytest.raises(CompilationError, match="DotAlgorithm"):
+        lax.dot_general(X, Y, MATRICES, precision=unknown)
+
+
+def test_supported_types_of_presets() -> None:
+    presets = lax.DotAlgorithmPreset
+    assert presets.F16_F16_F32.supported_output_types(np.float16, np.float16) == (
+        np.float32,
+        np.float16,
+    )
+    assert presets.F16_F16_F32.supported_output_types(np.float32, np.float16) == (np.float32,)
+    assert presets.DEFAULT.supported_lhs_types is None
+    assert presets.BF16_BF16_F32.supported_rhs_types == (ml_dtypes.bfloat16, np.float32)
+    assert presets.F64_F64_F64.accumulation_type is np.float64
+
+
+# Ragged products ----------------------------------------------------------------------------------
+
+
+def numbers(ragged=(0,), group=(0,)):
+    """Dimension numbers of `ragged_dot`, with something else in them."""
+    return lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), ragged, group)
+
+
+@pytest.mark.parametrize(
+    ("dims", "sizes", "message"),
+    [
+        (numbers(ragged=(0, 1)), [1, 2], "one ragged axis"),
+        (numbers(ragged=(3,)), [1, 2], "one ragged axis"),
+        (numbers(group=()), [1, 2], "one group axis"),
+        (numbers(group=(1,)), [1, 2], "one group axis"),
+        (numbers(ragged=(1,)), [1, 2], "no group axis"),
+        (numbers(), [1, 2, 3], "2 groups, group_sizes 3"),
+        (numbers(), [[1, 2]], "one vector"),
+        (numbers(), 3, "a vector of group sizes"),
+        (numbers(), [1.0, 2.0], "integers as group sizes"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(dims, sizes, message) -> None:
+    x, y = np.ones((6, 3), np.float32), np.ones((2, 3, 4), np.float32)
+    with pytest.raises(TypeError, match=message):
+        lax.ragged_dot_general(x, y, np.asarray(sizes), dims)
+
+
+def test_group_offsets_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="offset"):
+        lax.ragged_dot(X, Y[None], np.array([2]), group_offset=np.array([0]))
+
+
+def test_scales_that_do_not_fit_are_refused() -> None:
+    x, y = np.ones((2, 64), np.float32), np.ones((64, 4), np.float32)
+    with pytest.raises(TypeError, match="a divisor of their size"):
+        lax.scaled_dot(x, y, lhs_scale=np.ones((2, 3), np.float32))
+    with pytest.raises(TypeError, match="rank 2, or two of rank 3"):
+        lax.scaled_dot(x[0], y)
+
+
+def test_scaled_products_have_derivatives() -> None:
+    x, y = np.ones((2, 4), np.float32), np.ones((4, 3), np.float32)
+    scale = np.full((2, 2), 2, np.float32)
+
+    def total(x):
+        return lax.scaled_dot(x, y, lhs_scale=scale, preferred_element_type=np.float32).sum()
+
+    np.testing.assert_allclose(pellucid.grad(total)(x), np.full((2, 4), 6.0))
