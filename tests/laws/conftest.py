@@ -12,7 +12,7 @@ import pellucid.wiring  # noqa: F401  (the text of programs, and operators of ar
 from tests.laws.evaluation import Task, evaluate
 from tests.laws.sample import Sample
 
-_outcomes: dict[str, dict[Any, Any]] = {}
+_outcomes: dict[Any, dict[Any, Any]] = {}
 
 
 ROWS_BY_DEFAULT = 2
@@ -46,11 +46,13 @@ def together(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
     `task(sample)` gives a function of flat values and its operands; `x64(sample)` says where it needs 64 bits.
     The first call compiles the rows that were collected for this test; an error is raised for its own row only.
     """
-    path, test = request.node.path, request.node.originalname
+
+    def test_of(item: Any) -> Any:
+        return item.path, getattr(item, "originalname", None)
 
     def results(task: Callable[[Sample], Task], x64: Callable[[Sample], bool]) -> list[Any]:
-        others = [i for i in request.session.items if (i.path, getattr(i, "originalname", None)) == (path, test)]
-        return outcome(test, request.node, others, task, x64)
+        test = test_of(request.node)
+        return outcome(test, request.node, lambda item: test_of(item) == test, task, x64)
 
     return results
 
@@ -58,15 +60,25 @@ def together(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
 @pytest.fixture
 def compiled(request: pytest.FixtureRequest) -> list[Any]:
     """The results of this test's row by a compiled program, computed once for all tests that want them."""
-    others = [i for i in request.session.items if "compiled" in getattr(i, "fixturenames", ())]
-    return outcome("compiled", request.node, others, lambda s: (s.function, s.arguments), lambda s: s.needs_x64)
+    return outcome(
+        "compiled",
+        request.node,
+        lambda item: "compiled" in getattr(item, "fixturenames", ()),
+        lambda sample: (sample.function, sample.arguments),
+        lambda sample: sample.needs_x64,
+    )
 
 
 def outcome(
-    pool: str, item: Any, others: list[Any], task: Callable[[Sample], Task], x64: Callable[[Sample], bool]
+    pool: Any,
+    item: Any,
+    belongs: Callable[[Any], bool],
+    task: Callable[[Sample], Task],
+    x64: Callable[[Sample], bool],
 ) -> list[Any]:
-    """The results for the row of test `item`; the rows of `others` in the pool are computed with it."""
+    """The results for the row of test `item`; the rows of all collected tests that belong to the pool come with it."""
     if pool not in _outcomes:
+        others = [i for i in item.session.items if belongs(i)]
         samples = dict.fromkeys(i.callspec.params["sample"] for i in others)
         _outcomes[pool] = {}
         for wide in (False, True):

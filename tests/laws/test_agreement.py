@@ -114,7 +114,9 @@ def derivative_task(sample: Sample):
     return function, sample.arguments
 
 
-@pytest.mark.parametrize("sample", [s for s in differentiable_samples() if s.agrees != "no"], ids=str)
+@pytest.mark.parametrize(
+    "sample", [s for s in differentiable_samples() if s.agrees != "no"], ids=str
+)
 def test_derivatives_agree(sample: Sample, answers, together) -> None:
     results = together(derivative_task, lambda s: s.needs_x64)
     answer = answered(answers, sample)

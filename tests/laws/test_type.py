@@ -20,5 +20,7 @@ def test_results_have_the_predicted_types(sample: Sample, compiled: list[Any]) -
     check_jaxpr(jaxpr)
     assert [type_of(r) for r in compiled] == list(jaxpr.out_avals)
     for result, aval in zip(compiled, jaxpr.out_avals, strict=True):
-        contents = np.asarray(result)  # what the compiler made of it, whatever the array says of itself
+        contents = np.asarray(
+            result
+        )  # what the compiler made of it, whatever the array says of itself
         assert (contents.shape, contents.dtype) == (physical(aval).shape, physical(aval).dtype)

@@ -192,7 +192,9 @@ def at_edges(a: Any, x: Any, value: Any, at_zero: float, at_infinity: float) -> 
     """`value` where it was computed; its limits for x = 0 or a = ∞, and for x = ∞ or a = 0; or NaN."""
     zero, infinity = constant_like(x, 0), constant_like(x, np.inf)
     limit = select(
-        bitwise_or(eq(x, infinity), eq(a, zero)), full_as(value, at_infinity), full_as(value, at_zero)
+        bitwise_or(eq(x, infinity), eq(a, zero)),
+        full_as(value, at_infinity),
+        full_as(value, at_zero),
     )
     limit = select(undefined(a, x), full_as(value, np.nan), limit)
     return select(regular(a, x), value, limit)
