@@ -253,6 +253,13 @@ class LoweringContext:
         types = self.types(avals)
         return ir.Block.create_at_start(region, types, [self.location] * len(types))
 
+    def constrain(self, x: ir.Value, sharding: Any, aval: Any) -> ir.Value:
+        """`x` of type `aval`, which must be laid out as `sharding`; `x` itself in a program of one device."""
+        if self.sharding_attributes is None:
+            return x
+        attribute = self.sharding_attributes.attribute(sharding, aval)
+        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
     @contextlib.contextmanager
     def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:
         """Build operations in a new block in `region`, whose arguments are given."""
