@@ -355,6 +355,8 @@ from pellucid.primitives.windows import (
 )
 
 __all__ = [
+    "with_sharding_constraint",
+    "sharding_constraint_p",
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",
     "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "FftType",
     "GatherDimensionNumbers", "GatherScatterMode", "Precision", "PrecisionLike",

@@ -120,6 +120,11 @@ def _put(
         raise runtime_error("device_put", error) from None
 
 
+def put_shards(aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+    """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
+    return _put(aval, sharding, shards, devices, committed=True, explicit=True)
+
+
 def _publish(direction: Any, result: Any, n_bytes: int, start: float) -> None:
     """Publish a transfer; it is waited for, so that its seconds are those of the transfer."""
     result.block_until_ready()
