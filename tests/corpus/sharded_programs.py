@@ -221,8 +221,7 @@ def convolution(jax, images, kernel):
     """Images over the batch and their rows: neighbours exchange edges."""
     mesh = mesh_of(jax, data=2, rows=4)
     images = jax.device_put(images, placed(jax, mesh, "data", None, "rows"))
-    result = jax.jit(lambda x, k: jax.lax.conv(x, k, (1, 1), "SAME"))(images, kernel)
-    return result
+    return jax.jit(lambda x, k: jax.lax.conv(x, k, (1, 1), "SAME"))(images, kernel)
 
 
 def vectorized_over_a_mesh_axis(jax, x):

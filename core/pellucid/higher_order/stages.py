@@ -14,6 +14,7 @@ from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
@@ -51,6 +52,8 @@ class ShapeDtypeStruct:
         self.aval: ShapedArray = shaped_array(
             tuple(operator.index(s) for s in shape), chosen, weak_type
         )
+        if sharding is not None:
+            self.aval = aval_at(self.aval, sharding)
         self.sharding = sharding
 
     @property

@@ -38,6 +38,22 @@ def stated_sharding(caller: str, stated: Any) -> Any:
     )
 
 
+def stated_result(caller: str, stated: Any) -> NamedSharding | None:
+    """The layout over Explicit mesh axes that `stated`, an argument `out_sharding`, means; None for None.
+
+    Raises: ShardingArgumentError unless it is a NamedSharding, or a PartitionSpec over the current mesh.
+    """
+    if stated is None:
+        return None
+    sharding = stated_sharding(caller, stated)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingArgumentError(
+            f"{caller}: `out_sharding` is a PartitionSpec or a NamedSharding.",
+            got=f"out_sharding: {type(stated).__name__}",
+        )
+    return sharding
+
+
 def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
     """The mesh that a bare `spec` is over: that of `set_mesh` or `with mesh:`, else the AbstractMesh set.
 
