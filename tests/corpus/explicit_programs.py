@@ -99,6 +99,25 @@ def product_with_a_stated_layout(jax):
     )
 
 
+def einstein_sum_with_a_stated_layout(jax):
+    spec = jax.sharding.PartitionSpec("x", None)
+    return seen(
+        jax,
+        lambda x, w: (
+            jax.numpy.einsum("ij,jk->ik", x, w, out_sharding=spec),
+            jax.numpy.matmul(x, w, out_sharding=spec),
+        ),
+        (X, "x", "y"),
+        (W, "y"),
+    )
+
+
+def axes_left_to_the_compiler(jax):
+    spec = jax.sharding.PartitionSpec("y")
+    inside = jax.sharding.auto_axes(lambda x, w: jax.numpy.sort(x + w, 0), out_sharding=spec)
+    return seen(jax, inside, (X, "x"), (W, None, "y"))
+
+
 def product_of_which_both_free_axes_are_alike(jax):
     return seen(jax, lambda x, w: x @ w, (X, "x"), (W, None, "x"))
 

@@ -74,7 +74,9 @@ def _placements(
     what: Stated, tree: Any, argument: str, function: str, avals: Sequence[Any], names: Any
 ) -> Placements:
     caller = f"`{function}`: {argument}"
-    leaves = broadcast_prefix_to(what.tree.unflatten(what.leaves), tree, is_none, caller=caller)
+    prefix = what.tree.unflatten(what.leaves)
+    name = "arguments" if argument == "in_shardings" else "results"
+    leaves = broadcast_prefix_to(prefix, tree, is_none, caller=caller, name=name)
     found: dict[Any, Any] = {}
     for leaf in leaves:
         if id(leaf) not in found:

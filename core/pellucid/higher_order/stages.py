@@ -303,7 +303,10 @@ class Compiled(Stage):
             names = self._jitted.spec.debug_info(call).argument_names
             raise DeviceError(
                 f"`{self.fun_name}` was compiled for arguments that are placed otherwise.",
-                got=[f"{names[i]}: compiled for {asked}, got {own}" for i, own, asked in wrong[:3]],
+                got=[
+                    f"{names[i]}: compiled for {placement_text(asked)}, got {placement_text(own)}"
+                    for i, own, asked in wrong[:3]
+                ],
                 do="Put them there with `device_put`, or call the jitted function itself.",
             )
 

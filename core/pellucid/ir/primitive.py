@@ -44,10 +44,17 @@ class Primitive(Generic[P]):
     name: str
     remember_types = True
     """Whether the type rule is remembered for (params, avals); off where params hold programs."""
+    may_be_placed = False
+    """Whether equations may name meshes, shardings or devices, themselves or by programs among their params."""
     linear_in: tuple[int, ...] | None = None
     """Operands in which the primitive is jointly linear, where that is all its derivative."""
     run: Any = None
     """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = cls.placed is not Primitive.placed or cls.out_sharding is not Primitive.out_sharding
+        cls.may_be_placed = own or not cls.remember_types
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:

@@ -145,8 +145,8 @@ def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
         sharding.check_compatible_aval(shape)
     except ShardingError as error:
         raise type(error)(
-            f"with_sharding_constraint: {error.what}",
-            got=f"{path}: {type_of(x).text()}",
+            error.what,
+            got=f"with_sharding_constraint: {path}: {type_of(x).text()}",
             do=error.do,
         ) from None
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:

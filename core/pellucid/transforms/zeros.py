@@ -37,7 +37,7 @@ def as_cotangent_of(aval: Any, ct: Any) -> Any:
     own = getattr(getattr(ct, "aval", None), "sharding", None)
     if asked is own is None:
         return ct
-    mesh = (asked or own).mesh
+    mesh = own.mesh if asked is None else asked.mesh  # pyright: ignore[reportOptionalMemberAccess]  # one is there
     spec = (PartitionSpec() if asked is None else asked.spec.to_ct_spec()).padded(aval.ndim)
     if own is not None and own.spec is spec:
         return ct
