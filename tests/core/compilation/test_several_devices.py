@@ -194,6 +194,6 @@ def test_an_executable_from_disk_has_the_same_placements(mesh, tmp_path):
         first = compiled()
         with counting(CompilationFinished) as seen:
             second = compiled()
-    assert [event.cache for event in seen.events] == ["disk"]
+    assert [getattr(event, "cache", None) for event in seen.events] == ["disk"]
     assert first.output_shardings == second.output_shardings == NamedSharding(mesh, P("x"))
     np.testing.assert_array_equal(second(put(mesh, "x")), first(put(mesh, "x")))
