@@ -304,7 +304,7 @@ def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]
     )
 
 
-def devices_text(devices: DeviceList) -> str:
+def devices_text(devices: DeviceList | Sequence[Any]) -> str:
     """A few devices by name, for messages."""
     ids = ", ".join(str(d.id) for d in list(devices)[:8]) + (", …" if len(devices) > 8 else "")
     return (

@@ -31,7 +31,7 @@ from pellucid.higher_order.jit_shardings import (
     typed_by,
     with_constraints,
 )
-from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
+from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
@@ -351,14 +351,11 @@ class Jitted:
         if program.miss is not None and not program.miss.compile_seconds:
             program.miss.compile_seconds = seconds
             return
-        devices = ", ".join(map(str, place.placement.devices))
-        reason = MissReason(
-            "device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place."
-        )
+        names = self.spec.debug_info(program.call).argument_names
         misses.recent.append(
             Miss(
                 self.spec.name,
-                (reason,),
+                reasons_for_place(place, program.executables, names),
                 capture(),
                 compile_seconds=seconds,
                 entry_count=len(self.programs),

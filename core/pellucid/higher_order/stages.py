@@ -16,7 +16,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
-from pellucid.sharding.stated import placement_text
+from pellucid.sharding.stated import placement_text, stated_sharding
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
@@ -53,6 +53,7 @@ class ShapeDtypeStruct:
         self.aval: ShapedArray = shaped_array(
             tuple(operator.index(s) for s in shape), chosen, weak_type
         )
+        sharding = stated_sharding("ShapeDtypeStruct", sharding)
         if sharding is not None:
             self.aval = aval_at(self.aval, sharding)
         self.sharding = sharding
