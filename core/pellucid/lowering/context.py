@@ -263,6 +263,15 @@ class LoweringContext:
         attribute = self.sharding_attributes.attribute(sharding, aval, **options)
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
+    def on_first_device(self, n_results: int) -> dict[str, ir.Attribute]:
+        """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
+
+        None are needed in a program of one device; an operation without results counts as one.
+        """
+        if self.sharding_attributes is None:
+            return {}
+        return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
+
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""
         sharding = getattr(aval, "sharding", None)

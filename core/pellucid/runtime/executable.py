@@ -82,15 +82,15 @@ class Executable:
             raise runtime_error(self.name, error) from None
 
     def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
-        device = self.in_devices[0]
-        incoming = [tokens.ordered(effect, device) for effect in self.effects]
+        devices = self.in_devices
+        incoming = [tokens.ordered(effect, devices) for effect in self.effects]
         results = self.loaded.execute_sharded([*incoming, *arguments], with_tokens=True)
         n = len(self.effects)
-        token_handlers = [tokens.handler(device)] * n
+        token_handlers = [tokens.handler(devices)] * n
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
         for effect, token in zip(self.effects, outgoing, strict=False):
-            tokens.set_ordered(effect, device, token)
-        tokens.add_runtime_token(device, results.consume_token())
+            tokens.set_ordered(effect, token)
+        tokens.add_runtime_token(devices[0], results.consume_token())
         return outgoing[n:]
 
     @property
