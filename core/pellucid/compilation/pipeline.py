@@ -198,12 +198,19 @@ def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[list[Any], list[A
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
     if None in results:
-        first = len(lowered.module.ordered_effects)
-        messages = (loaded.get_output_shardings() or ())[first:]
-        kinds = loaded.get_output_memory_kinds()[0][first:]
-        found = _chosen(request, messages, kinds, avals)
+        found = _chosen_for_results(lowered, loaded)
         results = [c if r is None else r for r, c in zip(results, found, strict=True)]
     return arguments, results
+
+
+def _chosen_for_results(lowered: LoweredProgram, loaded: Any) -> list[Any]:
+    request, avals = lowered.request, lowered.jaxpr.out_avals
+    in_device_memory = all(getattr(a, "memory_space", None) is None for a in avals)
+    if not request.is_partitioned and in_device_memory:
+        return [request.replicated] * len(avals)
+    first = len(lowered.module.ordered_effects)
+    messages = (loaded.get_output_shardings() or ())[first:]
+    return _chosen(request, messages, loaded.get_output_memory_kinds()[0][first:], avals)
 
 
 def _chosen(
