@@ -117,7 +117,8 @@ def where(
 
     That is where committed arrays lie, and on the devices of what the program names (`named`: meshes,
     shardings, devices), of the placements `asked` for its arguments, and of the mesh of `set_mesh`, which must
-    all agree; else on the default device. `closed_over` are arrays that count where they have several devices.
+    all agree; else on the first single device that the program names, as `device_put(x, device)` does, which gives
+    way to all others; else on the default device. `closed_over` are arrays that count where they have several devices.
 
     Raises: DeviceError where devices differ, or an array is committed to another placement than asked.
     """
@@ -126,7 +127,11 @@ def where(
         only = _one_device(operands)
         if only is not None:
             return only
-    claims = list(_claims(operands, named, device, asked, closed_over, current))
+    wishes = [place for place in named if isinstance(place, Device)]
+    placed = [place for place in named if not isinstance(place, Device)]
+    claims = list(_claims(operands, placed, device, asked, closed_over, current))
+    if not claims and wishes:
+        claims = [_claim(wishes[0], _NAMED)]
     concrete = [c for c in claims if c.devices is not None]
     abstract = [c for c in claims if c.devices is None]
     if any(claim.devices != concrete[0].devices for claim in concrete):
