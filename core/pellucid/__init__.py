@@ -24,6 +24,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "pellucid.base.dtypes": ("float0",),
     "pellucid.base.events": ("Observer", "observe"),
+    "pellucid.callbacks.pure": ("pure_callback",),
     "pellucid.higher_order.custom_jvp": ("custom_jvp",),
     "pellucid.higher_order.custom_vjp": ("closure_convert", "custom_gradient", "custom_vjp"),
     "pellucid.higher_order.forward_backward": ("fwd_and_bwd",),
@@ -55,7 +56,7 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "dlpack", "dtypes",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
     "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "monitoring",
     "numpy", "ops", "sharding", "stages", "tree", "tree_util", "typing",
 )  # fmt: skip

@@ -3,6 +3,7 @@ from pellucid import (
     core as core,
     custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,
+    debug as debug,
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
@@ -48,6 +49,7 @@ from pellucid.base.config import (
 )
 from pellucid.base.dtypes import float0 as float0
 from pellucid.base.events import Observer as Observer, observe as observe
+from pellucid.callbacks.pure import pure_callback as pure_callback
 from pellucid.higher_order.custom_jvp import custom_jvp as custom_jvp
 from pellucid.higher_order.custom_vjp import (
     closure_convert as closure_convert,

@@ -30,6 +30,9 @@ class EvalTrace(Trace):
     is_eager = True
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        if primitive.run is not None:
+            from_tracers(operands)
+            return primitive.run(operands, params)
         return compiled_primitive(primitive, params)(*operands)
 
     def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
@@ -41,9 +44,6 @@ class EvalTrace(Trace):
 @functools.lru_cache(maxsize=8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
-    if primitive.run is not None:
-        return functools.partial(_run, primitive, params)
-
     def apply(*operands: Any) -> Any:
         try:
             return _applied(primitive, params, operands)
@@ -72,11 +72,6 @@ def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) 
         check_results(primitive.name, results)
         return results, None
     return results, executable.fast_path(flatten(results)[1], operands)
-
-
-def _run(primitive: Primitive[Any], params: Any, *operands: Any) -> Any:
-    from_tracers(operands)
-    return primitive.run(operands, params)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import EffectsError, MissingRule
+from pellucid.base.errors import MissingRule
+from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from pellucid.ir.primitive import Primitive
@@ -393,12 +394,7 @@ def _all_branches(
 
     Where an element doesn't choose a branch, no derivative flows through its operands: NaNs of that branch would.
     """
-    effects = cond_p.effects((), params)
-    if effects:
-        raise EffectsError(
-            "vmap of a cond with side effects needs an index that is the same for the whole batch.",
-            got=", ".join(map(repr, effects)),
-        )
+    check_batched_effects("cond", cond_p.effects((), params))
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]

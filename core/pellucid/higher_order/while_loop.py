@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import EffectsError, MissingRule
+from pellucid.base.errors import MissingRule
+from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effects
@@ -227,11 +228,7 @@ def _ending_apart(
     It goes on while one of them does; elements that have ended keep their values. The body takes the constants of
     the condition, then its own.
     """
-    if params.body_jaxpr.effects or params.cond_jaxpr.effects:
-        raise EffectsError(
-            "vmap of a while_loop with side effects needs a condition that is the same for the whole batch.",
-            got=", ".join(map(repr, params.body_jaxpr.effects | params.cond_jaxpr.effects)),
-        )
+    check_batched_effects("while_loop", while_p.effects((), params))
     jaxpr = body.program.jaxpr
     test = remembered(
         jaxpr, ("any goes on", condition.program.jaxpr), lambda: _any_goes_on(condition)
