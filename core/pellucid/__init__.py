@@ -34,6 +34,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.higher_order.remat_policies": ("checkpoint_policies",),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
     "pellucid.primitives.placement": ("device_put",),
+    "pellucid.refs.access": ("empty_ref", "free_ref", "freeze", "new_ref"),
+    "pellucid.refs.reference": ("Ref",),
     "pellucid.runtime.memory": ("live_arrays",),
     "pellucid.runtime.platforms": (
         "default_backend", "device_count", "devices", "local_device_count", "local_devices",
@@ -58,7 +60,7 @@ _RENAMED = {
 _SUBMODULES = (
     "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
     "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "monitoring",
-    "numpy", "ops", "sharding", "stages", "tree", "tree_util", "typing",
+    "numpy", "ops", "ref", "sharding", "stages", "tree", "tree_util", "typing",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
 

@@ -15,6 +15,7 @@ from pellucid import (
     monitoring as monitoring,
     numpy as numpy,
     ops as ops,
+    ref as ref,
     sharding as sharding,
     stages as stages,
     tree as tree,
@@ -65,6 +66,13 @@ from pellucid.higher_order.stages import (
     typeof as typeof,
 )
 from pellucid.primitives.placement import device_put as device_put
+from pellucid.refs.access import (
+    empty_ref as empty_ref,
+    free_ref as free_ref,
+    freeze as freeze,
+    new_ref as new_ref,
+)
+from pellucid.refs.reference import Ref as Ref
 from pellucid.runtime.memory import live_arrays as live_arrays
 from pellucid.runtime.platforms import (
     default_backend as default_backend,

@@ -13,7 +13,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.base.source import capture, user_frame
 from pellucid.callbacks.host import FlatCallback
-from pellucid.callbacks.pure import HostCall, each_element
+from pellucid.callbacks.pure import HostCall, each_element, values_of
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import Effects, debug_effect, ordered_debug_effect
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -158,16 +158,14 @@ def _split(
     """(leaves that are arrays, structure of all, other leaves by position)."""
     leaves, tree = flatten((args, kwargs))
     static = tuple((i, x) for i, x in enumerate(leaves) if not is_array_like(x))
-    arrays = [x for x in leaves if is_array_like(x)]
+    arrays = values_of([x for x in leaves if is_array_like(x)])
     return checked_leaves(arrays, caller, function, arrays, {}), tree, static
 
 
 class _Checker(string.Formatter):
     """Formats in order to see which arguments a format string uses."""
 
-    def check_unused_args(
-        self, used_args: Any, args: Sequence[Any], kwargs: Any
-    ) -> None:
+    def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
         unused = [i for i in range(len(args)) if i not in used_args]
         if unused:
             raise ArgumentValueError(
@@ -246,11 +244,10 @@ def debug_print(
 
     Raises: ArgumentValueError for arguments that the format string doesn't show (not with `skip_format_check`).
 
-    >>> from pellucid import jit
+    >>> from pellucid import effects_barrier, jit
     >>> jit(lambda x: debug_print("x = {}, twice {y}", x, y=2 * x, ordered=True))(3)
-    >>> from pellucid import effects_barrier
-    >>> effects_barrier()
     x = 3, twice 6
+    >>> effects_barrier()
     """
 
     def show(fmt: str, *args: Any, **kwargs: Any) -> None:

@@ -13,6 +13,7 @@ from pellucid.base.errors import (
     DerivativeRuleError,
 )
 from pellucid.callbacks.host import FlatCallback, result_types
+from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
@@ -22,6 +23,7 @@ from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.concatenation import stack
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import index_in_dim
+from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -62,7 +64,10 @@ class HostCall(Primitive[Any]):
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         shown = equation.params._asdict()
-        types = [f"ShapedArray({a.dtype.name}[{','.join(map(str, a.shape))}])" for a in shown["result_avals"]]
+        types = [
+            f"ShapedArray({a.dtype.name}[{','.join(map(str, a.shape))}])"
+            for a in shown["result_avals"]
+        ]
         return shown | {"result_avals": f"({', '.join(types)}{',' * (len(types) == 1)})"}
 
 
@@ -112,9 +117,7 @@ class PureCallback(HostCall):
         avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params.result_avals)
         return bind(self, *given, params=params._replace(result_avals=avals)), [0] * n_results
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: PureCallbackParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PureCallbackParams) -> Sequence[Any]:
         function = params.callback.for_program(params.result_avals)
         return host_call(ctx, function, operands, has_side_effect=False)
 
@@ -154,6 +157,11 @@ def each_element(
     return loops.map(one, batched)
 
 
+def values_of(leaves: Sequence[Any]) -> list[Any]:
+    """`leaves` with what references hold in place of them."""
+    return [get(x) if is_reference(x) else x for x in leaves]
+
+
 def flat_arguments(
     caller: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], Any]:
@@ -163,14 +171,14 @@ def flat_arguments(
     """
     check_callable(function, caller)
     leaves, tree = flatten((args, kwargs))
-    leaves = checked_leaves(leaves, caller, function, args, kwargs)
+    leaves = values_of(checked_leaves(leaves, caller, function, args, kwargs))
     for x in leaves:
         aval = type_of(x)
         if type(aval) is not ShapedArray or isinstance(aval.dtype, dtypes.ExtendedDType):
             raise ArgumentTypeError(
                 f"{caller} passes arrays of numbers to its function.",
                 got=f"got {aval.text()}",
-                do="Pass what it holds: `random.key_data(key)`, `ref[...]`.",
+                do="Pass what it holds: `random.key_data(key)`.",
             )
     return leaves, tree
 

@@ -175,13 +175,13 @@ def strengthened(
         convert_element_type(x, out.dtype)
         if getattr(aval, "weak_type", False)
         and aval.shape == out.shape
-        and _widens(aval.dtype, out.dtype)
+        and widens(aval.dtype, out.dtype)
         else x
         for x, aval, out in zip(values, avals, out_avals, strict=True)
     ]
 
 
-def _widens(weak: Any, dtype: Any) -> bool:
+def widens(weak: Any, dtype: Any) -> bool:
     """Whether a Python number of dtype `weak` becomes `dtype` where it meets such an array."""
     if weak == dtype or not dtypes.issubdtype(dtype, np.number):
         return False

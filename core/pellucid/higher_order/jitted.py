@@ -17,6 +17,7 @@ from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentTypeError, IntegerRangeError
 from pellucid.base.events import CacheLooked, on, publish
 from pellucid.base.source import capture
+from pellucid.compilation.discharge import check_distinct, check_results_are_values, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
@@ -52,6 +53,7 @@ class Program:
         "executables",
         "lock",
         "miss",
+        "on_values",
         "out_tree",
         "params",
         "__weakref__",
@@ -66,13 +68,39 @@ class Program:
         self.lock = threading.RLock()
         """Held while an executable is compiled: threads that need the same one wait for it."""
         self.miss: Miss | None = None
+        self.on_values = on_values(params.jaxpr.jaxpr, consts)
+        """The program on values, where this one takes references."""
 
     @property
     def closed(self) -> ClosedJaxpr:
-        """The program with what it closes over as constants."""
+        """The program that is compiled, with what it closes over as constants."""
+        if self.on_values is not None:
+            return self.on_values.closed
         jaxpr, n = self.params.jaxpr.jaxpr, len(self.consts)
         opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
         return ClosedJaxpr(opened, self.consts)
+
+    @property
+    def donated(self) -> tuple[bool, ...]:
+        """For each argument of the compiled program, whether its memory may hold results."""
+        n = len(self.consts)
+        donated = self.params.donated_invars[n:]
+        if self.on_values is None:
+            return donated
+        n_inputs = len(self.on_values.closed.in_avals)
+        first = n_inputs - (len(self.params.jaxpr.in_avals) - n)
+        given = (*[False] * first, *(donated or [False] * (n_inputs - first)))
+        return tuple([d or i in self.on_values.written for i, d in enumerate(given)])
+
+    def operands(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """What the compiled program takes for a call with `leaves`."""
+        return leaves if self.on_values is None else self.on_values.operands(leaves)
+
+    def run(self, executable: Executable, leaves: Sequence[Any]) -> list[Any]:
+        """Results of the compiled program; the references that it writes hold their new values."""
+        if self.on_values is None:
+            return executable(leaves)
+        return self.on_values.settle(leaves, executable(self.on_values.operands(leaves)))
 
 
 _SHARED_PROGRAMS = 128
@@ -163,15 +191,21 @@ class Jitted:
 
     def _results(self, call: Call) -> Any:
         program = self.program(call)
+        if program.on_values is not None:
+            names = [f"from outside, {i}" for i in range(len(program.consts))]
+            names += self.spec.debug_info(call).argument_names
+            check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
         if not context.trace.is_eager or any(isinstance(x, Tracer) for x in call.leaves):
             return program.out_tree.unflatten(self.staged(program, call.leaves)), None
         executable = self.executable(program, call.leaves)
         try:
-            results = executable(call.leaves)
+            results = program.run(executable, call.leaves)
         except IntegerRangeError as error:
             raise self._at_argument(error, call) from None
         if is_checking():
             check_results(self.spec.name, results, program.closed, call.leaves)
+            return program.out_tree.unflatten(results), None
+        if program.on_values is not None:
             return program.out_tree.unflatten(results), None
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path
@@ -253,6 +287,7 @@ class Jitted:
 
         def flat(*leaves: Any) -> list[Any]:
             results, tree = flatten(spec.run(call, leaves))
+            check_results_are_values(f"`{spec.name}`", results)
             trees.append(tree)
             return results
 
@@ -271,19 +306,19 @@ class Jitted:
         """What decides the executable of `program` at `place`."""
         return Request(
             self.spec.name, place.placement, place.shardings, None,
-            donated=program.params.donated_invars[len(program.consts) :],
+            donated=program.donated,
             keep_unused=self.keep_unused, committed=place.committed,
             compiler_options=self.compiler_options,
         )  # fmt: skip
 
     def lower(self, program: Program, leaves: Sequence[Any]) -> LoweredProgram:
         """The StableHLO module for arguments that lie where `leaves` do."""
-        place = where(leaves, self.spec.name, self.device)
+        place = where(program.operands(leaves), self.spec.name, self.device)
         return lower_program(program.closed, self.request(program, place))
 
     def executable(self, program: Program, leaves: Sequence[Any]) -> Executable:
         """The executable of `program` where `leaves` lie, compiled unless it is known."""
-        place = where(leaves, self.spec.name, self.device)
+        place = where(program.operands(leaves), self.spec.name, self.device)
         found = program.executables.get(place)
         if found is not None:
             return found

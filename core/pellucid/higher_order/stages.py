@@ -281,7 +281,7 @@ class Compiled(Stage):
                 ],
                 do="Lower and compile it again for these arguments, or call the jitted function itself.",
             )
-        return self.out_tree.unflatten(self._executable(call.leaves))
+        return self.out_tree.unflatten(self._program.run(self._executable, call.leaves))
 
     call = __call__
 

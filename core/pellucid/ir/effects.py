@@ -68,6 +68,36 @@ class OrderedIOEffect(IOEffect):
     ordered = True
 
 
+class StateEffect(Effect):
+    """Use of a reference; it ends where the reference does, so a program without references as inputs has none."""
+
+    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+
+
+class ReadEffect(StateEffect):
+    """A reference is read."""
+
+    keeps_equation = False
+
+
+class WriteEffect(StateEffect):
+    """A reference is written."""
+
+
+class AccumEffect(StateEffect):
+    """Something is added to a reference."""
+
+
+class AllocationEffect(StateEffect):
+    """A reference is made."""
+
+    keeps_equation = False
+
+
+read_effect = ReadEffect()
+write_effect = WriteEffect()
+accum_effect = AccumEffect()
+allocation_effect = AllocationEffect()
 debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
 io_effect = IOEffect()

@@ -40,14 +40,8 @@ def host_call(
             do="Run the function on a CPU or GPU device, or return the values and call it outside.",
         )
     tokens = 0 if effect is None else 1
-    call: Callable[..., tuple[Any, ...]] = function
-    if tokens:
-
-        def call(token: Any, *arguments: Any) -> tuple[Any, ...]:
-            return (token, *function(*arguments))
-
     index = len(ctx.host_callbacks)
-    ctx.host_callbacks.append(call)
+    ctx.host_callbacks.append(_passing_token(function) if tokens else function)
     operation = ctx.op(
         "stablehlo.custom_call",
         ctx.types([*[abstract_token] * tokens, *ctx.avals_out]),
@@ -65,6 +59,13 @@ def host_call(
     if effect is not None:
         ctx.tokens[effect] = results[0]
     return results[tokens:]
+
+
+def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    def call(token: Any, *arguments: Any) -> tuple[Any, ...]:
+        return (token, *function(*arguments))
+
+    return call
 
 
 def _unsigned(value: int) -> ir.Attribute:
