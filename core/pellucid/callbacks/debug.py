@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, user_frame
 from pellucid.callbacks.host import FlatCallback
 from pellucid.callbacks.pure import HostCall, each_element, values_of
@@ -55,6 +56,9 @@ class DebugCall(HostCall):
     ) -> tuple[Any, Any]:
         return bind(self, *primals, params=params), []
 
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        return equation.params._asdict()
+
     def batch(
         self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
@@ -83,9 +87,6 @@ class DebugCallback(DebugCall):
 
     def callback_of(self, params: DebugCallbackParams) -> FlatCallback:
         return params.callback
-
-    def printed_params(self, equation: Any) -> dict[str, Any]:
-        return equation.params._asdict()
 
 
 debug_callback_p = DebugCallback()
@@ -118,7 +119,9 @@ class DebugPrint(DebugCall):
     name = "debug_print"
 
     def callback_of(self, params: DebugPrintParams) -> FlatCallback:
-        show = _Show(params.fmt, params.np_printoptions, params.logging_record)
+        show = _Show(
+            params.fmt, params.has_placeholders, params.np_printoptions, params.logging_record
+        )
         caller = "debug.print" if params.logging_record is None else "debug.log"
         return FlatCallback(caller, show, params.in_tree, None, params.static_args)
 
@@ -130,12 +133,15 @@ class _Show(NamedTuple):
     """Prints or logs its arguments as `fmt` says."""
 
     fmt: str
+    has_placeholders: bool
     options: tuple[tuple[str, Any], ...]
     record: Record | None
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        with np.printoptions(**dict(self.options)):
-            text = self.fmt.format(*args, **kwargs)
+        text = self.fmt
+        if self.has_placeholders:
+            with np.printoptions(**dict(self.options)):
+                text = text.format(*args, **kwargs)
         if self.record is None:
             sys.stdout.write(text + "\n")
         else:
@@ -162,45 +168,6 @@ def _split(
     return checked_leaves(arrays, caller, function, arrays, {}), tree, static
 
 
-class _Checker(string.Formatter):
-    """Formats in order to see which arguments a format string uses."""
-
-    def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
-        unused = [i for i in range(len(args)) if i not in used_args]
-        if unused:
-            raise ArgumentValueError(
-                "Unused positional arguments to `debug.print`: the format string doesn't show them.",
-                got=[f"argument {i}: {args[i]!r:.60}" for i in unused[:4]],
-                do="Write a field `{}` for each of them.",
-            )
-        unknown = [name for name in kwargs if name not in used_args]
-        if unknown:
-            raise ArgumentValueError(
-                "Unused keyword arguments to `debug.print`: the format string doesn't show them.",
-                got=", ".join(unknown),
-                do='Write a field `{name}` for each of them, in a plain string: an f-string (`f"{x}"`) is formatted '
-                "before the program runs.",
-            )
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        return ""
-
-    def convert_field(self, value: Any, conversion: Any) -> Any:
-        return value
-
-
-def _check_fields(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    try:
-        _Checker().vformat(fmt, args, kwargs)
-    except (IndexError, KeyError) as error:
-        raise ArgumentValueError(
-            "debug.print: the format string has a field for which there is no argument.",
-            got=[f"format: {fmt!r:.60}", f"missing: {error}", f"{len(args)} positional arguments",
-                 f"keywords: {', '.join(kwargs) or 'none'}"],
-            do="Pass a value for each field, and write literal braces twice.",
-        ) from None  # fmt: skip
-
-
 def _show(
     fmt: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, ordered: bool, partitioned: bool,
     skip_format_check: bool, record: Record | None,
@@ -212,12 +179,17 @@ def _show(
             do='Write `debug.print("x = {}", x)`.',
         )
     if not skip_format_check:
-        _check_fields(fmt, args, kwargs)
+        check_fields("debug.print", fmt, args, kwargs)
     arrays, tree, static = _split("debug.print", debug_print, args, kwargs)
     params = DebugPrintParams(
-        fmt, bool(args or kwargs), tree, record, _options(), ordered, partitioned, static
+        fmt, _has_placeholders(fmt), tree, record, _options(), ordered, partitioned, static
     )
     bind(debug_print_p, *arrays, params=params)
+
+
+def _has_placeholders(fmt: str) -> bool:
+    """Whether there is something to format; a string without fields is printed as it is, doubled braces and all."""
+    return any(field is not None for _, field, _, _ in string.Formatter().parse(fmt))
 
 
 def _record() -> Record:
