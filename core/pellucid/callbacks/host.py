@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, CallbackError
 from pellucid.base.source import is_user_file
-from pellucid.base.tree import keystr, structure_differences
+from pellucid.base.tree import shown_path, structure_differences
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.runtime import platforms
 from pellucid.runtime.failures import marked
@@ -108,7 +108,7 @@ class FlatCallback:
             raise CallbackError(
                 f"{what} an array of another type than result_shape_dtypes.",
                 got=[
-                    f"result{keystr(paths[i])}: expected {avals[i].text()}, "
+                    f"{shown_path('result', paths[i])}: expected {avals[i].text()}, "
                     f"got {shaped_array(x.shape, x.dtype).text()}"
                     for i, x in wrong[:4]
                 ],
@@ -161,7 +161,7 @@ def result_types(caller: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArr
         if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
             raise ArgumentTypeError(
                 f"{caller}: result_shape_dtypes holds something without shape and dtype.",
-                got=f"result{keystr(path)}: {type(leaf).__name__} ({leaf!r:.60})",
+                got=f"{shown_path('result', path)}: {type(leaf).__name__} ({leaf!r:.60})",
                 do="Describe each result by `ShapeDtypeStruct(shape, dtype)`, or by an array of its type.",
             )
         dtype = dtypes.canonicalize(np.dtype(leaf.dtype))

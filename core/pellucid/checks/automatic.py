@@ -118,7 +118,7 @@ _INDICES: dict[str, Callable[[Sequence[Any], Any], tuple[Any, list[int], list[in
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
     **dict.fromkeys(
-        ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"), _scatter
+        ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"), _scatter
     ),
 }
 

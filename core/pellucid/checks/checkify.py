@@ -10,14 +10,15 @@ from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p, error_of
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, user_checks
 from pellucid.checks.found import Checked, Found, first, nothing
-from pellucid.compilation.discharge import without_references
+from pellucid.compilation.discharge import discharged, is_reference
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import cond_p, with_common_consts
 from pellucid.higher_order.custom_jvp import CustomCall
 from pellucid.higher_order.scan import scan_p
 from pellucid.higher_order.while_loop import WhileParams, while_p
-from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
+from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, uses_references
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
+from pellucid.refs.access import get, set as write
 from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.replay import joined_scope, replay
@@ -71,20 +72,39 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
             return results
 
         jaxpr, consts = stage(flat, call.avals, spec.debug_info(call))
-        jaxpr, more = without_references(jaxpr)
-        checked = checked_program(constants_as_inputs(jaxpr), wanted)
-        operands = (*checked.consts, *more, *consts, *call.leaves)
-        if context.trace.is_eager:
-            found = bind(closed_call_p, *operands, params=ClosedCallParams(checked.program))
-        else:
-            found = replay(checked.program.jaxpr, (), *operands)
-        n = checked.n_found
-        payload, given = [], iter(found[1:n])
-        for site in checked.sites:
-            payload.append([next(given) for _ in site.avals])
-        return Error(found[0], payload, checked.sites), trees[0].unflatten(found[n:])
+        error, results = _checked_results(
+            constants_as_inputs(jaxpr), [*consts, *call.leaves], wanted
+        )
+        return error, trees[0].unflatten(results)
 
     return checked_function
+
+
+def _checked_results(
+    jaxpr: Jaxpr, operands: Sequence[Any], errors: Errors
+) -> tuple[Error, list[Any]]:
+    """(error, results) of `jaxpr`, which has no constants. References hold afterwards what it writes to them."""
+    on_values = discharged(jaxpr) if uses_references(jaxpr) else None
+    program = jaxpr if on_values is None else on_values.program.jaxpr
+    more = [] if on_values is None else on_values.consts
+    checked = checked_program(program, errors)
+    values = [get(x) if is_reference(x) else x for x in operands]
+    given = (*checked.consts, *more, *values)
+    if context.trace.is_eager:
+        found = bind(closed_call_p, *given, params=ClosedCallParams(checked.program))
+    else:
+        found = replay(checked.program.jaxpr, (), *given)
+    n = checked.n_found
+    payload, rest = [], iter(found[1:n])
+    for site in checked.sites:
+        payload.append([next(rest) for _ in site.avals])
+    error, results = Error(found[0], payload, checked.sites), found[n:]
+    if on_values is None:
+        return error, results
+    n_results = len(results) - len(on_values.written)
+    for position, value in zip(on_values.written, results[n_results:], strict=True):
+        write(operands[position], ..., value)
+    return error, results[:n_results]
 
 
 def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:

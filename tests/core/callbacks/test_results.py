@@ -71,12 +71,12 @@ def test_numbers_and_64_bit_values_become_what_arrays_would_be(compiled, returne
 @pytest.mark.parametrize(
     ("returned", "fragments"),
     [
-        (np.zeros(4, np.float32), ["result['a']", "expected f32[3]", "got f32[4]"]),
-        (np.zeros(3, np.int32), ["result['a']", "got i32[3]"]),
+        (np.zeros(4, np.float32), ['result["a"]', "expected f32[3]", "got f32[4]"]),
+        (np.zeros(3, np.int32), ['result["a"]', "got i32[3]"]),
         (1.5, ["got f32[]"]),
         ("text", ["expected f32[3]"]),
-        (None, ["result['a']", "None"]),
-        ((X, X), ["result['a']", "tuple"]),
+        (None, ['result["a"]', "None"]),
+        ((X, X), ['result["a"]', "tuple"]),
     ],
 )
 def test_results_of_another_kind_are_refused(compiled, returned, fragments):
