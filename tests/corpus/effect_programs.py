@@ -415,7 +415,9 @@ def print_nested(jax):
     def outer(i, c):
         jax.debug.print("outer {}", i, ordered=True)
         c, _ = jax.lax.scan(inner, c, X[:2])
-        return jax.lax.cond(c > 1, lambda u: (jax.debug.print("big {}", u, ordered=True), u)[1], lambda u: u, c)
+        return jax.lax.cond(
+            c > 1, lambda u: (jax.debug.print("big {}", u, ordered=True), u)[1], lambda u: u, c
+        )
 
     jax.jit(lambda: jax.lax.fori_loop(0, 3, outer, 0.0))()
 

@@ -84,17 +84,17 @@ class FlatCallback:
         lines = [line for entry in traceback.format_list(own) for line in entry.splitlines()]
         lines += traceback.format_exception_only(error)[-1].splitlines()
         return CallbackError(
-            f"the function `{name_of(self.function)}` that {self.caller} calls raised {type(error).__name__}.",
+            f"{self.caller}: `{name_of(self.function)}` raised {type(error).__name__}.",
             got=lines[-_TRACEBACK_LINES:],
         )
 
     def _checked(self, result: Any, avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
-        what = f"the function `{name_of(self.function)}` that {self.caller} calls returned"
+        what = f"{self.caller}: `{name_of(self.function)}` returned"
         leaves, tree = flatten(result)
         if tree != self.out_tree:
             found = structure_differences(self.out_tree, tree, leaves=leaves)
             raise CallbackError(
-                f"{what} something of another structure than result_shape_dtypes.",
+                f"{what} another structure than result_shape_dtypes.",
                 got=[difference.text("result") for difference in found[:4]],
             )
         arrays = [_converted(x, aval) for x, aval in zip(leaves, avals, strict=True)]
@@ -106,7 +106,7 @@ class FlatCallback:
         if wrong:
             paths = [path for path, _ in flatten_with_path(result)[0]]
             raise CallbackError(
-                f"{what} an array of another type than result_shape_dtypes.",
+                f"{what} another type than result_shape_dtypes.",
                 got=[
                     f"{shown_path('result', paths[i])}: expected {avals[i].text()}, "
                     f"got {shaped_array(x.shape, x.dtype).text()}"
@@ -158,7 +158,7 @@ def result_types(caller: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArr
     pairs, tree = flatten_with_path(result_shape_dtypes)
     avals = []
     for path, leaf in pairs:
-        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+        if isinstance(leaf, type) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
             raise ArgumentTypeError(
                 f"{caller}: result_shape_dtypes holds something without shape and dtype.",
                 got=f"{shown_path('result', path)}: {type(leaf).__name__} ({leaf!r:.60})",

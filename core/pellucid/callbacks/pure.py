@@ -25,6 +25,7 @@ from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
+from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
@@ -98,7 +99,7 @@ class PureCallback(HostCall):
         if method is None:
             raise BatchingRuleError(
                 "vmap of pure_callback needs to know how its function treats batches.",
-                got=f"`{params.callback!r}` with vmap_method=None",
+                got=f"`{name_of(params.callback.function)}` with vmap_method=None",
                 do='Give vmap_method: "sequential" calls the function for each element; "broadcast_all" and '
                 '"expand_dims" call it once, with a new leading axis.',
             )

@@ -83,7 +83,9 @@ def _check_divisor(found: Found, equation: Any, divisor: Any) -> None:
 # Indices ------------------------------------------------------------------------------------------------
 
 
-def _window_starts(operands: Sequence[Any], first: int, sizes: Sequence[int]) -> tuple[Any, list[int], list[int]]:
+def _window_starts(
+    operands: Sequence[Any], first: int, sizes: Sequence[int]
+) -> tuple[Any, list[int], list[int]]:
     """(index vectors, the axis that each of their elements is for, the largest that is in bounds)."""
     starts = [convert_element_type(x, _INT32) for x in operands[first:]]
     shape = type_of(operands[0]).shape
@@ -118,7 +120,8 @@ _INDICES: dict[str, Callable[[Sequence[Any], Any], tuple[Any, list[int], list[in
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
     **dict.fromkeys(
-        ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"), _scatter
+        ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"),
+        _scatter,
     ),
 }
 

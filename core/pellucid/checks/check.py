@@ -10,14 +10,14 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, describe
-from pellucid.checks.errors import Error, FailedCheckError, Site
+from pellucid.checks.errors import Error, FailedCheckError, Site, error_of
 from pellucid.ir.effects import Effect, Effects
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import min
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.creation import iota
-from pellucid.primitives.logical import eq, ne, select_n
+from pellucid.primitives.logical import ne, select_n
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.reduction import reduce_min
 from pellucid.primitives.slicing import dynamic_index_in_dim
@@ -56,7 +56,7 @@ class Check(Primitive[CheckParams]):
 
     def run(self, operands: tuple[Any, ...], params: CheckParams) -> list[Any]:
         if not params.debug:
-            error_of(operands, params).throw()
+            error_of(operands[0], operands[1:], params.sites).throw()
         return []
 
     def jvp(
@@ -94,15 +94,6 @@ class Check(Primitive[CheckParams]):
 
 
 check_p = Check()
-
-
-def error_of(operands: Sequence[Any], params: CheckParams) -> Error:
-    """The error that the operands of a check tell."""
-    code, *values = operands
-    payload, given = [], iter(values)
-    for site in params.sites:
-        payload.append([next(given) for _ in site.avals])
-    return Error(code, payload, params.sites)
 
 
 class _Message:

@@ -7,8 +7,8 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.checks.automatic import check_equation
-from pellucid.checks.check import check_p, error_of
-from pellucid.checks.errors import Error, ErrorCategory, JaxException, user_checks
+from pellucid.checks.check import check_p
+from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
 from pellucid.checks.found import Checked, Found, first, nothing
 from pellucid.compilation.discharge import discharged, is_reference
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
@@ -27,12 +27,13 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
-from pellucid.xla.pytree import flatten
 
 Errors = frozenset[ErrorCategory]
 
 
-def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_checks) -> Callable[..., Any]:
+def checkify(
+    f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_checks
+) -> Callable[..., Any]:
     """`f`, which gives (error, result): the first failure of the checks in it, or none, as a value.
 
     `errors` says what is checked: `user_checks` (what `check` states), `nan_checks`, `div_checks`, `index_checks`, or
@@ -95,10 +96,7 @@ def _checked_results(
     else:
         found = replay(checked.program.jaxpr, (), *given)
     n = checked.n_found
-    payload, rest = [], iter(found[1:n])
-    for site in checked.sites:
-        payload.append([next(rest) for _ in site.avals])
-    error, results = Error(found[0], payload, checked.sites), found[n:]
+    error, results = error_of(found[0], found[1:n], checked.sites), found[n:]
     if on_values is None:
         return error, results
     n_results = len(results) - len(on_values.written)
@@ -160,9 +158,8 @@ def _results(
 
 
 def _note_check(found: Found, operands: Sequence[Any], params: Any, errors: Errors) -> None:
-    error = error_of(operands, params)
-    if any(site.category in errors for site in error.sites):
-        found.merge(error.sites, [error.code, *flatten(error.payload)[0]])
+    if any(site.category in errors for site in params.sites):
+        found.merge(params.sites, operands)
 
 
 def _call(
@@ -234,9 +231,14 @@ def _scan(found: Found, params: Any, operands: Sequence[Any], errors: Errors) ->
 
     if not body.sites:
         n = 0
-        program, more = rearranged(
-            body.program, range(n_more + len(operands)), range(1, len(body.program.jaxpr.outvars))
-        ), []
+        program, more = (
+            rearranged(
+                body.program,
+                range(n_more + len(operands)),
+                range(1, len(body.program.jaxpr.outvars)),
+            ),
+            [],
+        )
     else:
         before = [type_of(x) for x in nothing(body.sites)]
         avals = list(body.program.in_avals)
@@ -282,7 +284,11 @@ def _while(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -
         return replay(condition.program.jaxpr, (), *given, *rest[n:])[condition.n_found :]
 
     def step(*values: Any) -> list[Any]:
-        for_cond, own, rest = values[:n_cond], values[n_cond : n_cond + n_own], values[n_cond + n_own :]
+        for_cond, own, rest = (
+            values[:n_cond],
+            values[n_cond : n_cond + n_own],
+            values[n_cond + n_own :],
+        )
         results = replay(body.program.jaxpr, (), *own, *rest[n:])
         new = results[n_body:]
         now: Sequence[Any] = ()
@@ -301,13 +307,13 @@ def _while(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -
     carry_avals = [type_of(x) for x in initial]
     cond_avals = [type_of(x) for x in cond_operands]
     own_avals = [type_of(x) for x in body_operands]
-    new_cond, more_cond = stage_open(test, [*cond_avals, *carry_avals], params.cond_jaxpr.jaxpr.debug)
+    new_cond, more_cond = stage_open(
+        test, [*cond_avals, *carry_avals], params.cond_jaxpr.jaxpr.debug
+    )
     new_body, more_body = stage_open(
         step, [*cond_avals, *own_avals, *carry_avals], params.body_jaxpr.jaxpr.debug
     )
-    new = WhileParams(
-        new_body, len(more_body) + n_cond + n_own, new_cond, len(more_cond) + n_cond
-    )
+    new = WhileParams(new_body, len(more_body) + n_cond + n_own, new_cond, len(more_cond) + n_cond)
     results = bind(
         while_p, *more_cond, *cond_operands, *more_body, *cond_operands, *body_operands, *initial,
         params=new,

@@ -17,7 +17,7 @@ class CheckError(PellucidError, ValueError):
     """A check in a program failed; its cause says which."""
 
 
-class JaxException(Exception):  # noqa: N818  (the reference's name)
+class JaxException(Exception):
     """Base of the categories of errors that programs can be checked for."""
 
 
@@ -86,9 +86,7 @@ class Error:
 
     __slots__ = ("code", "payload", "sites")
 
-    def __init__(
-        self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[Site]
-    ) -> None:
+    def __init__(self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[Site]) -> None:
         self.code = code
         self.payload = tuple(map(tuple, payload))
         self.sites = tuple(sites)
@@ -136,10 +134,16 @@ class Error:
         return f"Error({self.get()!r})"
 
 
-register_pytree_node(
-    Error,
-    lambda error: ((error.code, error.payload), error.sites),
-    lambda sites, children: Error(*children, sites),
-)
+def error_of(code: Any, values: Sequence[Any], sites: Sequence[Site]) -> Error:
+    """The error with this code, and the values of all sites one after another."""
+    given = iter(values)
+    return Error(code, [[next(given) for _ in site.avals] for site in sites], sites)
+
+
+def _unflatten(sites: Any, children: Any) -> Error:
+    return Error(*children, sites=sites)
+
+
+register_pytree_node(Error, lambda error: ((error.code, error.payload), error.sites), _unflatten)
 init_error = Error(np.int32(0), (), ())
 """No failure, and no place where one could be."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from pellucid.checks.errors import Site
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.primitives.filled import zeros
-from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
+from pellucid.primitives.filled import zeros
+from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
 from pellucid.tracing.values import type_of
 
 NONE = np.int32(0)

@@ -4,13 +4,8 @@ from pellucid.checks.check import check, check_error, debug_check
 from pellucid.checks.checkify import checkify
 from pellucid.checks.errors import (
     CheckError as JaxRuntimeError,
-    DivisionByZeroError,
     Error,
     ErrorCategory,
-    FailedCheckError,
-    JaxException,
-    NaNError,
-    OOBError,
     all_checks,
     automatic_checks,
     div_checks,
@@ -22,14 +17,9 @@ from pellucid.checks.errors import (
 )
 
 __all__ = [
-    "DivisionByZeroError",
     "Error",
     "ErrorCategory",
-    "FailedCheckError",
-    "JaxException",
     "JaxRuntimeError",
-    "NaNError",
-    "OOBError",
     "all_checks",
     "automatic_checks",
     "check",

@@ -142,7 +142,7 @@ def _branch(
     given = [*consts, *leaves]
     check_distinct(
         caller,
-        (*(f"from outside, {i}" for i in range(len(consts))), *("an operand" for _ in leaves)),
+        (*("used from outside" for _ in consts), *("an operand" for _ in leaves)),
         given,
     )
     programs, forwarded = _without_forwarded(programs)

@@ -192,7 +192,7 @@ class Jitted:
     def _results(self, call: Call) -> Any:
         program = self.program(call)
         if program.on_values is not None:
-            names = [f"from outside, {i}" for i in range(len(program.consts))]
+            names = ["used from outside"] * len(program.consts)
             names += self.spec.debug_info(call).argument_names
             check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
         if not context.trace.is_eager or any(isinstance(x, Tracer) for x in call.leaves):

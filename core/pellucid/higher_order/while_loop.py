@@ -79,7 +79,7 @@ class While(Primitive[WhileParams]):
         out: Sequence[Any] = ()
         if any(map(is_reference, primals)) and any(type(t) is not Zero for t in tangents):
             raise EffectsError(
-                "reverse mode can't go through a `while_loop` that uses references from outside: it would run twice.",
+                "reverse mode can't go through a `while_loop` that uses references: it would run twice.",
                 do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
             )
         if any(loop.carried):

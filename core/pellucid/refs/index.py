@@ -130,7 +130,15 @@ def _window(caller: str, entry: slice, dim: int) -> Window:
     except TypeError:
         raise IndexingError(
             f"{caller}: the bounds of a slice must be known when the function is traced.",
-            got=repr(entry),
+            got=[
+                f"{name}: {type_of(bound).text()}"
+                for name, bound in (
+                    ("start", entry.start),
+                    ("stop", entry.stop),
+                    ("step", entry.step),
+                )
+                if bound is not None and is_array_like(bound)
+            ],
             do="Use an array of indices, for example `start + jnp.arange(size)`.",
         ) from None
     if step < 1:

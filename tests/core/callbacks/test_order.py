@@ -15,7 +15,9 @@ class Log:
         self.entries = []
 
     def __call__(self, name, *values):
-        io_callback(lambda *v: self.entries.append((name, *map(int, v))), None, *values, ordered=True)
+        io_callback(
+            lambda *v: self.entries.append((name, *map(int, v))), None, *values, ordered=True
+        )
 
 
 def test_programs_come_one_after_another():
@@ -133,7 +135,9 @@ def test_the_order_goes_on_after_a_failure():
     def fail(x):
         raise ValueError("no")
 
-    bad = pl.jit(lambda x: (log("before", x), io_callback(fail, None, x, ordered=True), log("never", x)))
+    bad = pl.jit(
+        lambda x: (log("before", x), io_callback(fail, None, x, ordered=True), log("never", x))
+    )
     good = pl.jit(lambda x: log("good", x))
     good(1)
     with pytest.raises(CallbackError):
@@ -145,7 +149,9 @@ def test_the_order_goes_on_after_a_failure():
 
 def test_unordered_effects_all_happen():
     seen = []
-    f = pl.jit(lambda xs: lax.map(lambda x: pl.debug.callback(lambda v: seen.append(int(v)), x), xs))
+    f = pl.jit(
+        lambda xs: lax.map(lambda x: pl.debug.callback(lambda v: seen.append(int(v)), x), xs)
+    )
     f(jnp.arange(50))
     pl.effects_barrier()
     assert sorted(seen) == list(range(50))
@@ -162,6 +168,8 @@ def test_logs_say_where_they_were_written(caplog):
 
 def test_options_first():
     seen = []
-    f = pl.jit(lambda x: pl.debug.callback(ordered=True)(lambda **k: seen.append(sorted(k)), ordered=x))
+    f = pl.jit(
+        lambda x: pl.debug.callback(ordered=True)(lambda **k: seen.append(sorted(k)), ordered=x)
+    )
     f(1)
     assert seen == [["ordered"]]

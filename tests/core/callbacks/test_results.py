@@ -121,7 +121,9 @@ def test_a_failure_in_a_loop():
             raise RuntimeError("at two")
 
     def f(n):
-        return lax.fori_loop(0, n, lambda i, c: (io_callback(host, None, i, ordered=True), c + 1)[1], 0)
+        return lax.fori_loop(
+            0, n, lambda i, c: (io_callback(host, None, i, ordered=True), c + 1)[1], 0
+        )
 
     with pytest.raises(CallbackError, match="at two"):
         pl.jit(f)(5)

@@ -289,7 +289,9 @@ def entries(draw, size, vectors):
     if kind == "int":
         return draw(st.integers(-size, size - 1))
     if kind == "vector":
-        return np.array(draw(st.lists(st.integers(-size, size - 1), min_size=vectors, max_size=vectors)))
+        return np.array(
+            draw(st.lists(st.integers(-size, size - 1), min_size=vectors, max_size=vectors))
+        )
     start, stop = draw(st.integers(0, size - 1)), draw(st.integers(1, size))
     return slice(start, stop, draw(st.integers(1, 3)))
 
@@ -315,7 +317,9 @@ def unique(index):
 def test_parts_are_those_of_numpy(index, how):
     x = np.arange(24, dtype=np.float32).reshape(SHAPE)
     expected = x.copy()
-    value = np.float32(100) + np.arange(expected[index].size, dtype=np.float32).reshape(x[index].shape)
+    value = np.float32(100) + np.arange(expected[index].size, dtype=np.float32).reshape(
+        x[index].shape
+    )
     is_unique = unique(index)
     if is_unique:
         expected[index] = value
@@ -338,7 +342,9 @@ def test_parts_are_those_of_numpy(index, how):
 
         def with_traced(r, given_):
             rest = iter(given_)
-            return use(r, tuple(i if isinstance(i, slice) or i is ... else next(rest) for i in index))
+            return use(
+                r, tuple(i if isinstance(i, slice) or i is ... else next(rest) for i in index)
+            )
 
         old = pl.jit(with_traced)(ref, traced)
     np.testing.assert_array_equal(old, x[index])
