@@ -74,14 +74,14 @@ class While(Primitive[WhileParams]):
     def linearize(
         self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
     ) -> Any:
-        results = bind(self, *primals, params=params)
-        loop = _DifferentiatedLoop(params, tangents)
-        out: Sequence[Any] = ()
-        if any(map(is_reference, primals)) and any(type(t) is not Zero for t in tangents):
+        if any(map(is_reference, primals)):
             raise EffectsError(
                 "reverse mode can't go through a `while_loop` that uses references: it would run twice.",
                 do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
             )
+        results = bind(self, *primals, params=params)
+        loop = _DifferentiatedLoop(params, tangents)
+        out: Sequence[Any] = ()
         if any(loop.carried):
             # The number of steps is not known, so nothing of them can be kept: the linear loop computes all again.
             out = trace.stage_linear(self, loop.operands(primals), loop.params)[len(results) :]
