@@ -79,7 +79,8 @@ class Executable:
             results = self.loaded.execute_sharded([*self.consts, *placed])
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
-            raise runtime_error(self.name, error) from None
+            failure = runtime_error(self.name, error)
+            raise failure from failure.__cause__
 
     def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
         devices = self.in_devices

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pellucid.compilation.discharge import without_references
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.context import context
@@ -21,6 +22,8 @@ def backward_pass(
     `jaxpr` is linear jointly in those inputs. A cotangent may be `Zero`. Equations that depend on no
     linear input are evaluated first.
     """
+    jaxpr, more_consts = without_references(jaxpr)
+    consts = [*more_consts, *consts]
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Any] = set()
     for var, x in zip(jaxpr.invars, operands, strict=True):

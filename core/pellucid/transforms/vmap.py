@@ -292,7 +292,8 @@ class BatchTrace(Trace):
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         with use_trace(self.parent):
-            if all(d is None for d in dims) and not uses_axis(primitive, params, self.axis):
+            is_batched = any(d is not None for d in dims) or primitive.always_transformed
+            if not is_batched and not uses_axis(primitive, params, self.axis):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)
