@@ -11,6 +11,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
@@ -63,10 +64,10 @@ class Call(Primitive[Any]):
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
     ) -> Sequence[Any]:
         linear = [type(x) is LinearOperand for x in operands]
-        nonzero = [type(ct) is not Zero for ct in cotangents]
-        program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, nonzero, False)
+        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
+        program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
         given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
-        given += [ct for ct, nz in zip(cotangents, nonzero, strict=True) if nz]
+        given += [ct for ct in cotangents if type(ct) is not Zero]
         results = iter(bind(self, *consts, *given, params=params.on(program)))
         masked = iter(mask)
         return [

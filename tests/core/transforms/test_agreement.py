@@ -1,9 +1,11 @@
 """Programs that transform programs give what the reference gives."""
 
 import pytest
-from corpus.transform_programs import PROGRAMS
+from corpus import compositions, models, transform_programs
 
 import pellucid
+
+PROGRAMS = [*transform_programs.PROGRAMS, *models.PROGRAMS, *compositions.PROGRAMS]
 
 
 @pytest.mark.parametrize(
