@@ -19,6 +19,11 @@ LENGTHS = np.array([2, 4, 0], np.int32)
 EDGES = np.array([[0, 1], [1, 2], [2, 0], [3, 1], [3, 4]], np.int32)
 
 
+def compiled(jax, program, *arguments):
+    """The results of one of the programs, run as a whole by jit."""
+    return jax.jit(lambda *xs: program(jax, *xs))(*arguments)
+
+
 def softmax(jnp, x):
     shifted = x - jnp.max(x, axis=-1, keepdims=True)
     weights = jnp.exp(shifted)

@@ -23,6 +23,7 @@ from pellucid.higher_order.custom_jvp import (
     debug_of,
     refuse_closed_over,
 )
+from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -486,6 +487,22 @@ class _Run:
         return results
 
     def forward(self, operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """Results and residuals of the user's forward function, with `optimize_remat` by one equation."""
+        if not self.custom.optimize_remat:
+            return self.forward_at_once(operands, perturbed)
+        forms: list[tuple[int, Any]] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            found = self.forward_at_once(leaves, perturbed)
+            forms.append((len(found.results), found.form))
+            return [*found.results, *found.residuals]
+
+        values = optimized(flat, self.function, operands, self.custom.signature.name)
+        [(n, form)] = forms
+        return Forward(values[:n], values[n:], form)
+
+    def forward_at_once(self, operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """Results and residuals of the user's forward function."""
         custom = self.custom
         leaves = operands
         if custom.symbolic_zeros:

@@ -86,14 +86,6 @@ class ConvertElementType(Elementwise):
         return [y], [bind1(self, tangents[0], params=params)]
 
 
-def _converted_back(cotangent: Any, operand: Any) -> Any:
-    """The cotangent in the operand's dtype; weak types are for values, so it has none."""
-    aval: Any = type_of(cotangent)
-    if aval.dtype == operand.aval.dtype and not aval.weak_type:
-        return cotangent
-    return converted(cotangent, operand.aval.dtype)
-
-
 def _lower_convert(ctx: Any, operands: Any, params: ConvertElementTypeParams) -> Any:
     [x], [aval], result = operands, ctx.avals_in, ctx.avals_out[0]
     if aval.dtype == result.dtype:
@@ -110,7 +102,7 @@ def _lower_convert(ctx: Any, operands: Any, params: ConvertElementTypeParams) ->
 
 convert_element_type_p = ConvertElementType(
     "convert_element_type", accepts=ANY_OR_KEY, hlo=_lower_convert,
-    transposes=(_converted_back,),
+    transposes=(lambda c, x: converted(c, x.aval.dtype, x.aval.weak_type),),
 )  # fmt: skip
 
 
