@@ -69,7 +69,9 @@ def orders_of_two(jax, x, first):
 def orders_of_three(jax, x, first):
     """Each pair of transformations that differentiate, batch or loop around one more."""
     results = []
-    for second, third in itertools.permutations(("jit", "grad", "vmap", "scan", "cond", "remat"), 2):
+    for second, third in itertools.permutations(
+        ("jit", "grad", "vmap", "scan", "cond", "remat"), 2
+    ):
         if first in (second, third):
             continue
         f = _wrapped(jax, third, _wrapped(jax, second, _wrapped(jax, first, _base(jax))))
@@ -179,7 +181,11 @@ def complex_jacobians(jax, z):
 
 def complex_to_real(jax, z):
     f = lambda z: total(jax, jax.numpy.abs(z) ** 2 + jax.numpy.imag(z) * jax.numpy.real(z))
-    return jax.grad(f)(z), jax.jvp(f, (z,), (z * 1j,)), jax.vmap(jax.grad(lambda z: jax.numpy.abs(z)))(z)
+    return (
+        jax.grad(f)(z),
+        jax.jvp(f, (z,), (z * 1j,)),
+        jax.vmap(jax.grad(lambda z: jax.numpy.abs(z)))(z),
+    )
 
 
 def complex_in_loop(jax, z):
@@ -216,12 +222,18 @@ def integers_through_loops(jax, x, n):
         return jax.lax.scan(step, (x, 0), n)
 
     value = lambda x: f(x)[0][0]
-    return jax.jvp(f, (x,), (1.0,)), jax.jit(lambda x: jax.jvp(f, (x,), (1.0,)))(x), jax.grad(value)(x)
+    return (
+        jax.jvp(f, (x,), (1.0,)),
+        jax.jit(lambda x: jax.jvp(f, (x,), (1.0,)))(x),
+        jax.grad(value)(x),
+    )
 
 
 def booleans_in_branches(jax, flags, x):
     f = lambda p, x: jax.lax.cond(p, lambda x: (x * x, x > 0), lambda x: (x, x < 0), x)
-    return jax.vmap(f)(flags, x), jax.vmap(lambda p, x: jax.jvp(lambda x: f(p, x), (x,), (x,)))(flags, x)
+    return jax.vmap(f)(flags, x), jax.vmap(lambda p, x: jax.jvp(lambda x: f(p, x), (x,), (x,)))(
+        flags, x
+    )
 
 
 def argmax_and_rounding(jax, x):
@@ -257,11 +269,20 @@ def empty_arrays(jax, nothing):
 def loops_over_nothing(jax, nothing, x):
     step = lambda c, row: (c * total(jax, row), c + 1.0)
     f = lambda x: jax.lax.scan(step, x, nothing)
-    return f(x), jax.grad(lambda x: f(x)[0])(x), jax.lax.map(lambda r: r * 2.0, nothing), jax.vmap(f)(X)
+    return (
+        f(x),
+        jax.grad(lambda x: f(x)[0])(x),
+        jax.lax.map(lambda r: r * 2.0, nothing),
+        jax.vmap(f)(X),
+    )
 
 
 def gradient_of_nothing(jax):
-    return jax.grad(lambda p: 2.0)({}), jax.jvp(lambda: 3.0, (), ()), jax.vjp(lambda: (1.0, {}))[1]((1.0, {}))
+    return (
+        jax.grad(lambda p: 2.0)({}),
+        jax.jvp(lambda: 3.0, (), ()),
+        jax.vjp(lambda: (1.0, {}))[1]((1.0, {})),
+    )
 
 
 # Calls within calls -------------------------------------------------------------------------------------------
@@ -280,7 +301,9 @@ def jitted_tree_in_and_out(jax, x, y):
         return {"out": p["a"] * scale, "kept": p["b"]}
 
     loss = lambda p: total(jax, f(p, scale=2.0)["out"] ** 2)
-    return jax.grad(loss)({"a": x, "b": y}), jax.jvp(lambda p: f(p, scale=3.0), ({"a": x, "b": y},), ({"a": y, "b": x},))
+    return jax.grad(loss)({"a": x, "b": y}), jax.jvp(
+        lambda p: f(p, scale=3.0), ({"a": x, "b": y},), ({"a": y, "b": x},)
+    )
 
 
 def jitted_closure_over_tracer(jax, x):
@@ -327,9 +350,13 @@ def vectorized(jax, m):
     outer = jnp.vectorize(lambda a, b: a[:, None] * b, signature="(m),(n)->(m,n)")
     clipped = jnp.vectorize(lambda x, low: jnp.maximum(x, low), excluded={1})
     both = jnp.vectorize(lambda a: (jnp.sum(a), a * 2.0), signature="(n)->(),(n)")
-    return dot(m, m[0]), outer(m[:, None], m), clipped(m, 0.1), both(m), jax.grad(
-        lambda m: total(jax, dot(m, m[0]))
-    )(m)
+    return (
+        dot(m, m[0]),
+        outer(m[:, None], m),
+        clipped(m, 0.1),
+        both(m),
+        jax.grad(lambda m: total(jax, dot(m, m[0])))(m),
+    )
 
 
 # Loops and branches ---------------------------------------------------------------------------------------------
@@ -364,6 +391,7 @@ def nested_branches(jax, x):
 
 def loop_whose_tangent_spreads(jax, x):
     """Carries that get a tangent only after some steps."""
+
     def f(x):
         step = lambda c, _: ((c[1], c[2], c[0] * 0.5 + x), c[0])
         return jax.lax.scan(step, (1.0, 2.0, 3.0), None, length=5)
@@ -478,7 +506,9 @@ def rematerialized_custom_rule(jax, x):
 
 
 def rematerialized_branch(jax, x):
-    f = jax.checkpoint(lambda x: jax.lax.cond(x > 0, lambda x: jax.numpy.sin(x) * x, lambda x: x, x))
+    f = jax.checkpoint(
+        lambda x: jax.lax.cond(x > 0, lambda x: jax.numpy.sin(x) * x, lambda x: x, x)
+    )
     return jax.vmap(jax.grad(f))(X), jax.jit(jax.grad(f))(x), jax.jvp(f, (x,), (1.0,))
 
 
@@ -492,6 +522,7 @@ def rematerialized_with_static_arguments(jax, x):
 
 def custom_reverse_in_reverse(jax, x):
     """The second derivative runs through the user's backward function."""
+
     @jax.custom_vjp
     def f(x):
         return jax.numpy.exp(x)
@@ -554,11 +585,16 @@ def custom_forward_with_symbolic_zeros(jax, x, y):
         return f(x, y), 10.0 * tx * y + x * ty
 
     f.defjvp(rule, symbolic_zeros=True)
-    return jax.grad(f)(x, y), jax.jvp(lambda y: f(x, y), (y,), (1.0,)), jax.jit(jax.grad(f, 1))(x, y)
+    return (
+        jax.grad(f)(x, y),
+        jax.jvp(lambda y: f(x, y), (y,), (1.0,)),
+        jax.jit(jax.grad(f, 1))(x, y),
+    )
 
 
 def custom_batching_in_forward_mode(jax, x):
     """The user's batching rule is what is differentiated; reverse mode of the function itself is ours alone."""
+
     @jax.custom_batching.custom_vmap
     def f(x):
         return jax.numpy.sin(x)
@@ -575,9 +611,7 @@ def custom_batching_in_forward_mode(jax, x):
 
 def tangents_of_sequential_map(jax, x):
     f = jax.custom_batching.sequential_vmap(lambda x, y: jax.numpy.sin(x) * y)
-    return jax.jit(
-        jax.vmap(f)
-    )(x, x), jax.jvp(lambda x: jax.vmap(f)(x, x), (x,), (x,))
+    return jax.jit(jax.vmap(f))(x, x), jax.jvp(lambda x: jax.vmap(f)(x, x), (x,), (x,))
 
 
 def linear_call_and_its_transpose(jax, x):
@@ -627,6 +661,7 @@ def gradients_of_examples_and_layers(jax, w, xs):
 
 def batched_random_like_bits(jax, n):
     """Integer arithmetic under vmap, jit and loops."""
+
     def f(n):
         step = lambda s, _: (s * 75 % 65537, s & 255)
         return jax.lax.scan(step, n + 17, None, length=4)

@@ -488,7 +488,11 @@ def pendulum(jax, state, length):
         return jax.lax.scan(step, state, None, length=8)
 
     value = lambda state, length: last(state, length)[0][0]
-    return last(state, length), jax.grad(value, (0, 1))(state, length), jax.jacfwd(value)(state, length)
+    return (
+        last(state, length),
+        jax.grad(value, (0, 1))(state, length),
+        jax.jacfwd(value)(state, length),
+    )
 
 
 def leapfrog(jax, q, p):

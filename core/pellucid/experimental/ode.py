@@ -91,7 +91,9 @@ def odeint(
                 )
     t = jnp.asarray(t)
     if t.ndim != 1:
-        raise ShapeError("odeint takes the times as an array of one dimension.", got=f"t: {type_of(t).text()}")
+        raise ShapeError(
+            "odeint takes the times as an array of one dimension.", got=f"t: {type_of(t).text()}"
+        )
     y0 = tree_map(jnp.asarray, y0)
     converted, captured = closure_convert(func, y0, t[0], *args)
     flat_y0, unravel = ravel_pytree(y0)
@@ -125,7 +127,9 @@ class _State(NamedTuple):
 
 def _weighted(weights: tuple[float, ...], slopes: list[Any]) -> Any:
     """The weighted sum of as many slopes as there are weights."""
-    return sum((w * k for w, k in zip(weights, slopes, strict=True) if w), start=jnp.zeros_like(slopes[0]))
+    return sum(
+        (w * k for w, k in zip(weights, slopes, strict=True) if w), start=jnp.zeros_like(slopes[0])
+    )
 
 
 def _stages(func: Callable[..., Any], y: Any, slope: Any, time: Any, step: Any) -> list[Any]:

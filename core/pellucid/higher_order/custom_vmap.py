@@ -209,7 +209,10 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) 
     ) -> tuple[list[Any], list[bool]]:
         axis = BatchAxis(size)
         given = iter(
-            [x if b else brought_to(axis, x, None, 0) for x, b in zip(operands, batched, strict=True)]
+            [
+                x if b else brought_to(axis, x, None, 0)
+                for x, b in zip(operands, batched, strict=True)
+            ]
         )
         fixed = [next(given) if aval is None else None for aval in linear]
         cotangents = list(given)
@@ -218,7 +221,10 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) 
             values = iter(tangents)
             full = [next(values) if x is None else x for x in fixed]
             results, flags = rule(size, [True] * len(full), full)
-            placed = [x if b else brought_to(axis, x, None, 0) for x, b in zip(results, flags, strict=True)]
+            placed = [
+                x if b else brought_to(axis, x, None, 0)
+                for x, b in zip(results, flags, strict=True)
+            ]
             return [x for x, nz in zip(placed, nonzero, strict=True) if nz], ()
 
         at_zero = [zeros(batched_aval(aval, axis, 0)) for aval in linear if aval is not None]

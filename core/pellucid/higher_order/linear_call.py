@@ -80,7 +80,10 @@ class LinearCall(Call):
         found = bind(self, *operands[:n], *given, params=params.transposed())
         return [
             *[None] * n,
-            *(ct if type(x) is LinearOperand else None for x, ct in zip(operands[n:], found, strict=True)),
+            *(
+                ct if type(x) is LinearOperand else None
+                for x, ct in zip(operands[n:], found, strict=True)
+            ),
         ]
 
     def batch(

@@ -382,7 +382,9 @@ reduce_window_p = ReduceWindow()
 def _beside(params: ReduceWindowParams, values: Sequence[Any]) -> list[Any]:
     """The reduction written with the elements of each window beside each other, along a new leading axis."""
     n = len(values) // 2
-    windows = [_windows(x, start, params.window) for x, start in zip(values[:n], values[n:], strict=True)]
+    windows = [
+        _windows(x, start, params.window) for x, start in zip(values[:n], values[n:], strict=True)
+    ]
     return _halved(params.jaxpr, [*windows, *values[n:]], (0,))
 
 
@@ -391,12 +393,16 @@ def _windows(operand: Any, initial: Any, window: WindowParams) -> Any:
     aval: Any = type_of(operand)
     counts = window_shape(aval.shape, window, "reduce_window")
     holes = [dilation - 1 for dilation in window.base_dilation]
-    padded = pad(operand, initial, [(*p, hole) for p, hole in zip(window.padding, holes, strict=True)])
+    padded = pad(
+        operand, initial, [(*p, hole) for p, hole in zip(window.padding, holes, strict=True)]
+    )
     strides = window.window_strides
     elements = []
     for position in np.ndindex(*window.window_dimensions):
         start = [p * d for p, d in zip(position, window.window_dilation, strict=True)]
-        limit = [s + (c - 1) * stride + 1 for s, c, stride in zip(start, counts, strides, strict=True)]
+        limit = [
+            s + (c - 1) * stride + 1 for s, c, stride in zip(start, counts, strides, strict=True)
+        ]
         elements.append(slice(padded, start, limit, strides))
     return concatenate([reshape(x, (1, *counts)) for x in elements], 0)
 

@@ -58,7 +58,11 @@ class RematOpt(Call):
         )  # fmt: skip
 
     def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematOptParams
+        self,
+        trace: Any,
+        primals: tuple[Any, ...],
+        tangents: tuple[Any, ...],
+        params: RematOptParams,
     ) -> Any:
         return closed_call_p.linearize(
             trace, tuple(params.of_forward(primals)), tuple(params.of_forward(tangents)),
@@ -72,9 +76,7 @@ class RematOpt(Call):
         dims: tuple[BatchDim, ...],
         params: RematOptParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        forward, more, out_dims = batch_jaxpr(
-            params.fwd_jaxpr.jaxpr, axis, params.of_forward(dims)
-        )
+        forward, more, out_dims = batch_jaxpr(params.fwd_jaxpr.jaxpr, axis, params.of_forward(dims))
         want = [d is not None for d in out_dims[: params.num_out]]
         function, others, found = batch_jaxpr(
             params.fun_jaxpr.jaxpr, axis, params.of_function(dims), want

@@ -163,7 +163,9 @@ def _mapped(
     return expand_dims(result, tuple(alone))
 
 
-def _checked(shape: tuple[int, ...], dims: CoreDims, sizes: dict[str, int], what: str) -> tuple[int, ...]:
+def _checked(
+    shape: tuple[int, ...], dims: CoreDims, sizes: dict[str, int], what: str
+) -> tuple[int, ...]:
     """The dimensions in front of those named `dims`, whose sizes must be those in `sizes` or become so."""
     n = len(dims)
     if len(shape) < n:

@@ -26,7 +26,9 @@ def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., An
     """Decorator that gives a transformed function the name and signature of `function`."""
 
     def decorate(transformed: Any) -> Any:
-        functools.update_wrapper(transformed, function, updated=())  # a jitted function's methods stay its own
+        functools.update_wrapper(
+            transformed, function, updated=()
+        )  # a jitted function's methods stay its own
         own = getattr(function, "__doc__", None)
         transformed.__doc__ = f"{what} of `{name_of(function)}`." + (f"\n\n{own}" if own else "")
         return transformed

@@ -94,7 +94,10 @@ def _checked_order(primals: Any, series: Any) -> int:
                 "jet needs each series as a tuple or list of derivatives.",
                 got=f"series[{i}]: {type(terms).__name__}",
             )
-        for what, value in ((f"primals[{i}]", x), *((f"series[{i}][{k}]", t) for k, t in enumerate(terms))):
+        for what, value in (
+            (f"primals[{i}]", x),
+            *((f"series[{i}][{k}]", t) for k, t in enumerate(terms)),
+        ):
             if not is_array_like(value):
                 raise ArgumentTypeError(
                     "jet takes arrays, not trees of them.", got=f"{what}: {type(value).__name__}"
@@ -155,7 +158,9 @@ class JetTrace(Trace):
             elif isinstance(primitive, Movement) or primitive.name in _LINEAR:
                 results = _linear(primitive, curves, params)
             else:
-                results = _nested(lambda *xs: context.trace.interpret(primitive, xs, params), curves)
+                results = _nested(
+                    lambda *xs: context.trace.interpret(primitive, xs, params), curves
+                )
         return [JetTracer(self, curve) for curve in results]
 
     def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
@@ -200,7 +205,9 @@ def _sum(terms: Any) -> Any:
     return total
 
 
-def _product(x: Coefficients, y: Coefficients, k: int, times: Callable[[Any, Any], Any] = _times) -> Any:
+def _product(
+    x: Coefficients, y: Coefficients, k: int, times: Callable[[Any, Any], Any] = _times
+) -> Any:
     """The coefficient of t^k of a product."""
     return _sum(times(x[i], y[k - i]) for i in range(k + 1))
 
@@ -232,7 +239,9 @@ def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
     return z
 
 
-def _integer_power(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+def _integer_power(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> Coefficients:
     [x], n = curves, abs(params.y)
     one = [add(mul(x[0], constant_like(x[0], 0)), constant_like(x[0], 1)), *[None] * (len(x) - 1)]
     power: Coefficients | None = None
@@ -245,7 +254,9 @@ def _integer_power(primitive: Primitive[Any], curves: list[Coefficients], params
     return _quotient(one, power) if params.y < 0 else power
 
 
-def _exponential(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+def _exponential(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> Coefficients:
     [x] = curves
     z: Coefficients = [bind1(primitive, x[0], params=params)]
     for k in range(1, len(x)):
@@ -263,7 +274,9 @@ def _logarithm(primitive: Primitive[Any], curves: list[Coefficients], params: An
     return z
 
 
-def _square_root(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+def _square_root(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> Coefficients:
     [x] = curves
     z: Coefficients = [bind1(primitive, x[0], params=params)]
     for k in range(1, len(x)):
@@ -333,7 +346,9 @@ _LINEAR = frozenset({
 })  # fmt: skip
 
 
-def _linear(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> list[Coefficients]:
+def _linear(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> list[Coefficients]:
     """Of a primitive linear in what varies, each coefficient is a tangent."""
     primals = tuple([c[0] for c in curves])
     results: list[Coefficients] = [[y] for y in context.trace.interpret(primitive, primals, params)]
@@ -357,7 +372,10 @@ def _nested(function: Callable[..., Any], curves: list[Coefficients]) -> list[Co
     moving = [i for i, curve in enumerate(curves) if any(c is not None for c in curve[1:])]
     levels = [
         [
-            _scaled(instantiate(_filled(curves[i][k], curves[i][0])) if k else curves[i][0], math.factorial(k))
+            _scaled(
+                instantiate(_filled(curves[i][k], curves[i][0])) if k else curves[i][0],
+                math.factorial(k),
+            )
             for i in moving
         ]
         for k in range(order + 1)
