@@ -86,11 +86,11 @@ def loss(jax: Any, p: Any, ids: Any, *, jit_layers: bool = False) -> Any:
     return jnp.mean(log_normalizer - chosen)
 
 
-def train_step(jax: Any, *, jit_layers: bool = False) -> Any:
+def train_step(jax: Any, *, jit_layers: bool = False, learning_rate: float = 0.1) -> Any:
     """One step of gradient descent: (parameters, tokens) -> (parameters, loss)."""
 
     def step(p: Any, ids: Any) -> Any:
         value, gradient = jax.value_and_grad(lambda q: loss(jax, q, ids, jit_layers=jit_layers))(p)
-        return jax.tree.map(lambda a, g: a - 0.1 * g, p, gradient), value
+        return jax.tree.map(lambda a, g: a - learning_rate * g, p, gradient), value
 
     return step

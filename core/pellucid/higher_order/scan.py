@@ -368,7 +368,12 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
     consts_nz, carried, xs_nz = params.split(list(nonzero))
     n_ys = len(jaxpr.outvars) - n_carry
     while True:
-        parts = linearize_jaxpr(jaxpr, [*consts_nz, *carried, *xs_nz], [*carried, *[False] * n_ys])
+        parts = linearize_jaxpr(
+            jaxpr,
+            [*consts_nz, *carried, *xs_nz],
+            [*carried, *[False] * n_ys],
+            recompute_from=1,  # what is saved is saved in each step
+        )
         found = list(parts.nonzero_out[:n_carry])
         if found == carried:
             break

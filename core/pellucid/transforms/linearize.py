@@ -32,6 +32,7 @@ from pellucid.transforms.arguments import (
 )
 from pellucid.transforms.derived import listed, remembered, stage_open
 from pellucid.transforms.jvp import concrete_value
+from pellucid.transforms.recomputation import with_fewer_residuals
 from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten
@@ -399,16 +400,23 @@ class LinearizedJaxpr(NamedTuple):
 
 
 def linearize_jaxpr(
-    jaxpr: Jaxpr, nonzero: Sequence[bool], instantiate_results: Sequence[bool] | bool = False
+    jaxpr: Jaxpr,
+    nonzero: Sequence[bool],
+    instantiate_results: Sequence[bool] | bool = False,
+    recompute_from: int | None = None,
 ) -> LinearizedJaxpr:
-    """`jaxpr` (without constants) split into its primal and its linear part."""
+    """`jaxpr` (without constants) split into its primal and its linear part.
+
+    Residuals that the linear part can cheaply compute of others are left out where that saves at least
+    `recompute_from` bytes each.
+    """
     want = listed(instantiate_results, len(jaxpr.outvars))
-    key = ("linearize", tuple(nonzero), want)
-    return remembered(jaxpr, key, lambda: _linearize_jaxpr(jaxpr, nonzero, want))
+    key = ("linearize", tuple(nonzero), want, recompute_from)
+    return remembered(jaxpr, key, lambda: _linearize_jaxpr(jaxpr, nonzero, want, recompute_from))
 
 
 def _linearize_jaxpr(
-    jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]
+    jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool], recompute_from: int | None
 ) -> LinearizedJaxpr:
     found: list[LinearProgram] = []
     sources: list[Source] = []
@@ -422,6 +430,8 @@ def _linearize_jaxpr(
         trace = context.trace
         results, program, _ = linearize_flat(run, arguments, nonzero)
         program = program.without_dead_code()
+        if recompute_from is not None:
+            program = _with_fewer_residuals(program, trace, results, recompute_from)
         found.append(program)
         inputs = {x.var: i for i, x in enumerate(arguments)}
         outputs = {x.var: i for i, x in enumerate(results) if _belongs(x, trace)}
@@ -444,6 +454,30 @@ def _linearize_jaxpr(
     linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=jaxpr.debug))
     return LinearizedJaxpr(
         primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants
+    )
+
+
+def _with_fewer_residuals(
+    program: LinearProgram, trace: StagingTrace, results: Sequence[Any], least_bytes: int
+) -> LinearProgram:
+    """`program` without the residuals that are cheap to compute again of others of `trace`."""
+    constants = [
+        (v, r)
+        for v, r in zip(program.jaxpr.constvars, program.residuals, strict=True)
+        if not _belongs(r, trace)
+    ]
+    outside = {v for v, _ in constants}
+    traced = [v for v in program.jaxpr.constvars if v not in outside]
+    jaxpr, variables = with_fewer_residuals(
+        program.jaxpr.replace(constvars=traced),
+        [r.var for r in program.residuals if _belongs(r, trace)],
+        trace.equations,
+        {x.var for x in results if _belongs(x, trace)},
+        least_bytes,
+    )
+    return program._replace(
+        jaxpr=jaxpr.replace(constvars=[*jaxpr.constvars, *(v for v, _ in constants)]),
+        residuals=[*(StagingTracer(trace, v, None) for v in variables), *(r for _, r in constants)],
     )
 
 
