@@ -88,13 +88,19 @@ class Call(Primitive[Any]):
         return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
-        jaxpr = equation.params.jaxpr.jaxpr
+        program: ClosedJaxpr = equation.params.jaxpr
+        jaxpr = program.jaxpr
         key = ("dead code", tuple(used))
         found = jaxpr.memo.get(key)
         if found is None:
             pruned, used_inputs = remove_dead_equations(jaxpr, used)
-            found = jaxpr.memo[key] = (ClosedJaxpr(pruned), used_inputs)
-        program, used_inputs = found
+            unchanged = pruned.equations == jaxpr.equations and all(used) and all(used_inputs)
+            found = (None if unchanged else ClosedJaxpr(pruned), used_inputs)
+            jaxpr.memo[key] = found
+        pruned_program, used_inputs = found
+        if pruned_program is None:
+            return used_inputs, equation
+        program = pruned_program
         if not program.jaxpr.equations and not program.effects and not any(used):
             return used_inputs, None
         operands = [x for x, u in zip(equation.operands, used_inputs, strict=True) if u]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import BatchingRuleError
 from pellucid.base.tree import TreeError, broadcast_prefix_to
 from pellucid.higher_order.bodies import traced, types_of
-from pellucid.higher_order.calls import Call, ClosedCallParams
+from pellucid.higher_order.calls import Call
 from pellucid.higher_order.custom_jvp import Signature
 from pellucid.higher_order.loops import map as sequential_map
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
@@ -43,10 +43,6 @@ class CustomVmapParams(NamedTuple):
     def jaxpr(self) -> ClosedJaxpr:
         """The program that is called."""
         return self.call
-
-    def on(self, program: ClosedJaxpr) -> ClosedCallParams:
-        """Params of a plain call of a program derived from this one."""
-        return ClosedCallParams(program)
 
 
 class CustomVmapCall(Call):
@@ -142,6 +138,10 @@ class CustomVmapCall(Call):
 
     def called(self, params: CustomVmapParams) -> Any:
         return None
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        remaining = equation if any(used) or equation.effects else None
+        return [remaining is not None] * len(equation.operands), remaining
 
     def printed_params(self, equation: Equation) -> dict[str, Any]:
         params = equation.params

@@ -96,16 +96,15 @@ class RematOpt(Call):
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         params: RematOptParams = equation.params
-        residuals_used = any(used[params.num_out :])
-        program = params.fwd_jaxpr if residuals_used else params.fun_jaxpr
-        choose = params.of_forward if residuals_used else params.of_function
-        n = len(program.out_avals)
+        n = params.num_out
+        if any(used[n:]):
+            return [True] * len(equation.operands), equation
         call = equation.replace(
-            primitive=closed_call_p, params=ClosedCallParams(program),
-            operands=choose(equation.operands), results=equation.results[:n],
+            primitive=closed_call_p, params=ClosedCallParams(params.fun_jaxpr),
+            operands=params.of_function(equation.operands), results=equation.results[:n],
         )  # fmt: skip
         needed, remaining = closed_call_p.dead_code(used[:n], call)
-        positions = choose(range(len(equation.operands)))
+        positions = params.of_function(range(len(equation.operands)))
         kept = {i for i, u in zip(positions, needed, strict=True) if u}
         return [i in kept for i in range(len(equation.operands))], remaining
 
