@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
-CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
+CALLS = {
+    "jit",
+    "pjit",
+    "closed_call",
+    "core_call",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "remat2",
+    "checkpoint",
+}
 """Primitives that only call a program: what they call is counted, they are not."""
 
 
@@ -48,17 +57,21 @@ def measure(library: str) -> dict[str, list[int | None]]:
         alive = lambda jaxpr: dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0]
     else:
         import pellucid as lib
-        from pellucid.transforms.residuals import saved_residuals
         from pellucid.ir.rewriting import remove_dead_equations
+        from pellucid.transforms.residuals import saved_residuals
 
         alive = lambda jaxpr: remove_dead_equations(jaxpr)[0]
 
     found: dict[str, list[int | None]] = {}
     for program, args in [*transform_programs.PROGRAMS, *models.PROGRAMS, *compositions.PROGRAMS]:
         fixed = {i for i, x in enumerate(args) if isinstance(x, (str, bool))}
-        floats = [i for i, x in enumerate(args) if i not in fixed and np.asarray(x).dtype.kind in "fc"]
+        floats = [
+            i for i, x in enumerate(args) if i not in fixed and np.asarray(x).dtype.kind in "fc"
+        ]
 
-        def of_floats(*xs: Any, program: Any = program, args: Any = args, floats: Any = floats) -> Any:
+        def of_floats(
+            *xs: Any, program: Any = program, args: Any = args, floats: Any = floats
+        ) -> Any:
             values = list(args)
             for i, x in zip(floats, xs, strict=True):
                 values[i] = x
@@ -89,14 +102,19 @@ def compare() -> None:
     answers = {}
     for library in ("pellucid", "jax"):
         run = subprocess.run(
-            [sys.executable, __file__, "--worker", library], stdout=subprocess.PIPE, text=True, check=True
+            [sys.executable, __file__, "--worker", library],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         )
         answers[library] = json.loads(run.stdout.splitlines()[-1])
     misses = [0, 0]
     print(f"{'program':<44} {'equations':>10} {'jax':>6}   {'residual bytes':>14} {'jax':>8}")
     for name, ours in answers["pellucid"].items():
         theirs = answers["jax"][name]
-        more = [a is not None and b is not None and a > b for a, b in zip(ours, theirs, strict=True)]
+        more = [
+            a is not None and b is not None and a > b for a, b in zip(ours, theirs, strict=True)
+        ]
         misses = [m + x for m, x in zip(misses, more, strict=True)]
         show = lambda n: "-" if n is None else str(n)
         marks = ["!" if m else " " for m in more]

@@ -422,7 +422,6 @@ def implicit_layer(jax, w, x):
         residual = lambda z: jnp.tanh(w @ z + x) - z
         return jax.lax.custom_root(residual, jnp.zeros_like(x), solve, tangent_solve)
 
-    loss = lambda w, x: jnp.sum(layer(w, x) ** 2)
     return layer(w, x), jax.jvp(lambda x: layer(w, x), (x,), (x,))
 
 

@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.base.tree import tree_leaves, tree_map

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import BatchingRuleError
-from pellucid.base.tree import TreeError, broadcast_prefix_to
+from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
 from pellucid.higher_order.bodies import traced, types_of
 from pellucid.higher_order.calls import Call
 from pellucid.higher_order.custom_jvp import Signature
@@ -17,7 +17,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
+from pellucid.transforms.arguments import check_callable, checked_leaves, described, result_leaves
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
@@ -306,12 +306,12 @@ def _flat_rule(
         pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise BatchingRuleError(f"{what} must return a pair (result, whether it is batched).",
-                                    got=f"it returned {type(pair).__name__}")  # fmt: skip
+                                    got=f"it returned {described(pair)}")  # fmt: skip
         results, tree = result_leaves(pair[0], "custom_vmap", rule)
         if tree != out_tree:
             raise BatchingRuleError(
-                f"{what} returned a result of another structure than the function.",
-                got=[f"rule: {tree}", f"function: {out_tree}"],
+                f"{what} returned another structure than the function.",
+                got=[d.text("result") for d in structure_differences(out_tree, tree)[:3]],
             )
         try:
             flags = broadcast_prefix_to(pair[1], out_tree)
@@ -324,8 +324,8 @@ def _flat_rule(
             shape = type_of(x).shape  # type: ignore[attr-defined]
             if is_batched and (not shape or shape[0] != size):
                 raise BatchingRuleError(
-                    f"{what} says that a result is batched whose first axis is not the batch.",
-                    got=f"{type_of(x).text()}, the batch has length {size}",
+                    f"{what} calls a result batched that isn't.",
+                    got=f"{type_of(x).text()}; its first axis should be the batch, of length {size}",
                 )
         return results, [bool(b) for b in flags]
 

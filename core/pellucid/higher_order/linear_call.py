@@ -65,7 +65,7 @@ class LinearCall(Call):
         )
         return results, [add_tangents(a, b) for a, b in zip(out, by_residuals, strict=True)]
 
-    linearize = None
+    linearize: Any = None  # pyright: ignore[reportAssignmentType]  (its jvp rule is all it needs)
 
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: LinearCallParams

@@ -176,7 +176,7 @@ def _checked(
     for dim, size in zip(dims, shape[len(shape) - n :], strict=True):
         if sizes.setdefault(dim, size) != size:
             raise ShapeError(
-                f"vectorize: {what} has another size along a dimension that the signature names twice.",
+                f"vectorize: {what} has another size along a dimension named twice.",
                 got=f"{dim!r}: {size}, before {sizes[dim]}",
             )
     return shape[: len(shape) - n]

@@ -109,6 +109,11 @@ def _not_arrays(
     )
 
 
+def described(x: Any) -> str:
+    """A value in a message: its type, of arrays with the shape."""
+    return type_of(x).text() if is_array_like(x) else type(x).__name__
+
+
 def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[Any, Any]:
     """The result of a function that gives (result, auxiliary data), taken apart."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:

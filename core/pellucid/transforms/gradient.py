@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule, ShapeError
 from pellucid.base.tree import Partial, register_pytree_node, structure_differences, tree_flatten
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.rules import LinearOperand, Zero
@@ -456,7 +456,14 @@ class _Transposed:
                      f"expected {', '.join(a.text() for a in self.jaxpr.out_avals)}"],
             )  # fmt: skip
         operands = [LinearOperand(a) for a in self.jaxpr.in_avals]  # type: ignore[arg-type]
-        with plumbing("linear_transpose"):
-            found = backward_pass(self.jaxpr, consts, operands, leaves)
-            found = [instantiate(ct) for ct in found]
+        try:
+            with plumbing("linear_transpose"):
+                found = backward_pass(self.jaxpr, consts, operands, leaves)
+                found = [instantiate(ct) for ct in found]
+        except MissingRule as error:
+            raise MissingRule(
+                f"linear_transpose: `{self.name}` is not linear, or its transpose is not known.",
+                got=error.what,
+                do="Use `vjp` for the derivative of a function that is not linear.",
+            ) from error
         return self.in_tree.unflatten(found)

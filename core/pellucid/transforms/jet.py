@@ -30,7 +30,6 @@ from pellucid.transforms.arguments import (
 )
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.zeros import instantiate
-from pellucid.xla.pytree import flatten
 
 Coefficients = list[Any]
 """Of t^0, t^1, ...: the value, then the k-th derivative divided by k!; None for what is known to be zero."""
