@@ -3,6 +3,7 @@
 `PROGRAMS` lists them with their arguments: `(program, arguments)`.
 """
 
+import importlib
 import itertools
 
 import numpy as np
@@ -14,6 +15,11 @@ Z = np.array([0.5 + 1.0j, -1.25 + 0.5j], np.complex64)
 NUMBERS = np.array([2, -1, 0, 3], np.int32)
 FLAGS = np.array([True, False, True, False])
 NOTHING = np.zeros((0, 3), np.float32)
+
+
+def submodule(jax, name):
+    """A module of the library that is not loaded with it."""
+    return importlib.import_module(f"{jax.__name__}.{name}")
 
 
 def total(jax, x):
@@ -357,6 +363,42 @@ def vectorized(jax, m):
         both(m),
         jax.grad(lambda m: total(jax, dot(m, m[0])))(m),
     )
+
+
+# Curves and equations of motion ------------------------------------------------------------------------------------
+
+
+def taylor_mode(jax, x):
+    jet = submodule(jax, "experimental.jet").jet
+    jnp = jax.numpy
+    functions = [
+        jnp.sin, jnp.cos, jnp.exp, jnp.tanh, jnp.sinh, jnp.cosh, jnp.log, jnp.sqrt, jax.lax.logistic,
+        lambda x: 1 / (x + 2.0) ** 2, lambda x: (x + 2.0) ** 3 / (1 + x * x), lambda x: jnp.where(x > 0, x * x, x),
+        lambda x: jnp.expm1(x) * x, lambda x: jax.jit(jnp.sin)(x) * x, lambda x: x**2.5,
+    ]  # fmt: skip
+    return [jet(f, (x,), ((1.0, 0.5, -0.2, 0.3),)) for f in functions]
+
+
+def taylor_mode_of_trees(jax, m, x):
+    jet = submodule(jax, "experimental.jet").jet
+    f = lambda m, x: {"a": jax.numpy.tanh(m @ x), "b": jax.numpy.sum(x), "c": 2.0}
+    return jet(f, (m, x), ([m * 0.5, m], [x, x * 2.0])), jax.jit(
+        lambda x: jet(jax.numpy.sin, (x,), ((x, x * 0.0),), factorial_scaled=False)
+    )(x)
+
+
+def differential_equation(jax, x, times, rate):
+    """The solution at several times, and its derivatives by the start, the times and the rate."""
+    odeint = submodule(jax, "experimental.ode").odeint
+    jnp = jax.numpy
+
+    def slope(y, t, rate):
+        return {"a": -rate * y["a"] + y["b"][0], "b": jnp.sin(t) * y["b"] * y["a"]}
+
+    start = lambda x: {"a": x[0], "b": x[1:3]}
+    solve = lambda x, times, rate: odeint(slope, start(x), times, rate, rtol=1e-6, atol=1e-6)
+    loss = lambda x, times, rate: jnp.sum(solve(x, times, rate)["b"] ** 2)
+    return solve(x, times, rate), jax.jit(jax.grad(loss, argnums=(0, 1, 2)))(x, times, rate)
 
 
 # Loops and branches ---------------------------------------------------------------------------------------------
@@ -706,6 +748,9 @@ PROGRAMS = [
     (transposed_compositions, (X,)),
     (transposed_twice, (X,)),
     (vectorized, (M,)),
+    (taylor_mode, (0.7,)),
+    (taylor_mode_of_trees, (M, X[:3])),
+    (differential_equation, (X, np.linspace(0.0, 2.0, 4, dtype=np.float32), np.float32(0.7))),
     (branches_that_save_different_things, (0, X)),
     (branches_that_save_different_things, (2, X)),
     (branches_batched_in_index, (X,)),

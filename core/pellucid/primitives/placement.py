@@ -110,17 +110,36 @@ class DevicePut(Primitive[DevicePutParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: DevicePutParams) -> Sequence[Any]:
         for destination in params.devices:
-            several = isinstance(destination, Sharding) and len(destination.device_set) > 1
-            if several or _kind(destination) not in (None, "device"):
+            if isinstance(destination, Sharding) and len(destination.device_set) > 1:
                 raise CompilationError(
                     f"device_put to {destination} is not supported inside a compiled function.",
                     do="Put the value there before or after it; to lay it out over a mesh, use "
                     "`with_sharding_constraint`.",
                 )
-        return operands
+        return [
+            _in_memory(ctx, x, aval, _kind(destination))
+            for x, aval, destination in zip(operands, ctx.avals_out, params.devices, strict=True)
+        ]
 
 
 device_put_p = DevicePut()
+
+
+def _in_memory(ctx: Any, x: Any, aval: Any, kind: str | None) -> Any:
+    """`x` in memory of a kind. A CPU has one memory within a program, so that there is nothing to do."""
+    if kind is None or ctx.platform == "cpu":
+        return x
+    placement = ctx.string(kind)
+    return ctx.op1(
+        "stablehlo.custom_call",
+        aval,
+        [x],
+        {
+            "call_target_name": ctx.string("annotate_device_placement"),
+            "has_side_effect": ctx.boolean(True),
+            "mhlo.frontend_attributes": ctx.dictionary({"_xla_buffer_placement": placement}),
+        },
+    )
 
 
 def _kind(destination: Any) -> str | None:

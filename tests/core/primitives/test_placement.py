@@ -9,6 +9,7 @@ import pellucid
 from pellucid.base.errors import ArgumentTypeError, CompilationError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import BatchAxis
+from pellucid.lowering.module import ModuleOptions, lower_module
 from pellucid.primitives.placement import ArrayCopySemantics, DevicePutParams, device_put_p
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.memory import MemorySpace
@@ -40,9 +41,30 @@ def test_memory_spaces_are_part_of_types() -> None:
     assert pellucid.device_put(on_host, MemorySpace.Device).sharding.memory_kind == "device"
 
 
+def test_moves_between_memories_are_in_programs_of_platforms_that_have_several() -> None:
+    def there_and_back(x):
+        return pellucid.device_put(pellucid.device_put(x, MemorySpace.Host) * 2, MemorySpace.Device)
+
+    np.testing.assert_array_equal(pellucid.jit(there_and_back)(X), X * 2)
+    jaxpr = pellucid.make_jaxpr(there_and_back)(X).jaxpr
+    texts = {
+        platform: str(lower_module(jaxpr, ModuleOptions("f", platform, 1), None).module)
+        for platform in ("cpu", "cuda")
+    }
+    assert "annotate_device_placement" not in texts["cpu"]
+    for kind in ("pinned_host", "device"):
+        assert f'_xla_buffer_placement = "{kind}"' in texts["cuda"]
+
+
 def test_what_compiled_functions_can_not_do_is_said() -> None:
-    with pytest.raises(CompilationError, match="device_put to host"):
-        pellucid.jit(lambda x: pellucid.device_put(x, MemorySpace.Host))(X)
+    mesh = Mesh(np.array(pellucid.devices()[:2], dtype=object), ("a",))
+    sharding = NamedSharding(mesh, PartitionSpec())
+    with pytest.raises(CompilationError, match="device_put to NamedSharding"):
+        lower_module(
+            pellucid.make_jaxpr(lambda x: pellucid.device_put(x, sharding))(X).jaxpr,
+            ModuleOptions("f", "cpu", 1),
+            None,
+        )
     with pytest.raises(ArgumentTypeError, match="device_put takes a device"):
         pellucid.jit(lambda x: pellucid.device_put(x, 3))(X)
 
