@@ -546,7 +546,11 @@ def _transposed_body(
     carry_mask, ys_mask = nonzero[:n_carry], nonzero[n_carry:]
     while True:
         want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
-        derived = transpose_jaxpr(jaxpr, linear, [*carry_mask, *ys_mask], want)
+        avals = [
+            a.tangent() if nz else None
+            for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True)
+        ]
+        derived = transpose_jaxpr(jaxpr, linear, avals, want)
         found = derived.mask[n_consts : n_consts + n_carry]
         if found == carry_mask:
             break
