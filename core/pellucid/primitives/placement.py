@@ -136,7 +136,7 @@ def _lowered_put(ctx: Any, x: Any, aval: Any, destination: Any) -> Any:
     """A value of type `aval` at `destination` within a program."""
     if isinstance(destination, Sharding) and destination.num_devices > 1:
         x = ctx.constrain(x, destination, aval)
-    if _space(destination) is aval.memory_space:
+    if isinstance(destination, Sharding) and _space(destination) is aval.memory_space:
         return x
     return _in_memory(ctx, x, aval, _kind(destination))
 
