@@ -283,6 +283,57 @@ def remat(jax, x):
     return f(2.0), jax.jit(f)(2.0)
 
 
+def _stashing(jax):
+    """A function that gives `x`, and writes its cotangent to a reference in the backward pass."""
+
+    @jax.custom_vjp
+    def stash(ref, i, x):
+        return x
+
+    def backward(residuals, ct):
+        ref, i = residuals
+        ref[i] = ct
+        return None, None, ct
+
+    stash.defvjp(lambda ref, i, x: (x, (ref, i)), backward)
+    return stash
+
+
+def _stashed(jax):
+    stash = _stashing(jax)
+    return lambda x, ref: stash(ref, 1, jax.numpy.sin(x)) * 3
+
+
+def stashed_cotangent(jax, x):
+    f = _stashed(jax)
+    found = []
+    for grad in (
+        jax.grad(f),
+        jax.jit(jax.grad(f)),
+        jax.grad(jax.jit(f)),
+        jax.grad(jax.checkpoint(f)),
+    ):
+        ref = jax.new_ref(x)
+        found.append((f(0.5, ref), grad(0.5, ref), ref[...]))
+    return found
+
+
+def stashed_in_a_scan(jax, x):
+    stash = _stashing(jax)
+
+    def f(v, ref):
+        step = lambda c, i: (jax.numpy.sin(stash(ref, i, c)), None)
+        return jax.lax.scan(step, v, np.arange(4))[0]
+
+    first, second = jax.new_ref(x), jax.new_ref(x)
+    return jax.grad(f)(1.0, first), first[...], jax.jit(jax.grad(f))(1.0, second), second[...]
+
+
+def stashed_in_a_batch(jax, m):
+    ref = jax.new_ref(m)
+    return jax.vmap(jax.grad(_stashed(jax)))(X[:3], ref), ref[...]
+
+
 VALUES = {
     name: (program, args)
     for name, program, *args in [
@@ -295,7 +346,8 @@ VALUES = {
         ("batched", batched, X), ("batched_reference", batched_reference, M), ("batched_along_1", batched_along_1, M),
         ("batched_index_arrays", batched_index_arrays, M), ("read_in_batch", read_in_batch, M),
         ("batched_loop", batched_loop, X), ("index_arrays", index_arrays, M), ("made_in_a_loop", made_in_a_loop, X),
-        ("remat", remat, X),
+        ("remat", remat, X), ("stashed_cotangent", stashed_cotangent, X), ("stashed_in_a_scan", stashed_in_a_scan, X),
+        ("stashed_in_a_batch", stashed_in_a_batch, M),
     ]
 }  # fmt: skip
 

@@ -349,3 +349,60 @@ def test_parts_are_those_of_numpy(index, how):
         old = pl.jit(with_traced)(ref, traced)
     np.testing.assert_array_equal(old, x[index])
     np.testing.assert_array_equal(ref[...], expected)
+
+
+# Through the backward pass ----------------------------------------------------------------------------------
+
+
+@pl.custom_vjp
+def stash(ref, x):
+    return x
+
+
+def write_back(ref, ct):
+    ref[...] = ct
+    return None, ct
+
+
+stash.defvjp(lambda ref, x: (x, ref), write_back)
+
+
+def test_cotangents_are_kept_in_branches():
+    ref = pl.new_ref(np.float32(0))
+    f = lambda x: lax.cond(x > 0, lambda v: stash(ref, v * 3) * 2, lambda v: v, x)
+    assert float(pl.grad(f)(1.0)) == float(pl.jit(pl.grad(f))(1.0)) == 6
+    assert float(ref[...]) == 2
+
+
+def test_references_inside_and_outside_of_one_derivative():
+    outside = pl.new_ref(np.float32(0))
+
+    def f(x):
+        inside = pl.new_ref(x)
+
+        def step(i, _):
+            inside[...] = stash(outside, inside[...] * x)
+            return i + 1, None
+
+        lax.scan(step, 0, length=2)
+        return inside[...] * x
+
+    for grad in (pl.grad(f), pl.jit(pl.grad(f))):
+        assert float(grad(3.0)) == 4 * 27
+        assert float(outside[...]) == 9
+
+
+def test_forward_mode_does_not_know_what_is_only_written_backwards():
+    ref = pl.new_ref(np.float32(0))
+    with pytest.raises(TypeError, match="forward-mode"):
+        pl.jvp(lambda x: stash(ref, x), (1.0,), (1.0,))
+
+
+def test_references_made_in_a_part_stay_there():
+    @pl.jit
+    def part(x):
+        return stash(pl.new_ref(0.0), x)
+
+    assert float(pl.grad(lambda x: stash(pl.new_ref(0.0), x))(1.0)) == 1
+    with pytest.raises(EffectsError, match="made in a part of a program"):
+        pl.grad(part)(1.0)
