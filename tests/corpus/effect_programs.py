@@ -269,6 +269,24 @@ def index_arrays(jax, m):
     return ref[i, j], ref[:, j], ref[i], ref[0, ..., j], ref[::2, ::3], ref[...]
 
 
+def moving_windows(jax, m):
+    def f(m, i, j):
+        m = jax.numpy.asarray(m)
+        ref = jax.new_ref(m)
+        parts = (
+            ref[jax.ds(i, 2)],
+            ref[i, jax.ds(j, 3)],
+            ref[jax.ds(1, 2, 1), jax.ds(j, 2)],
+            ref[jax.ds(i, 2), np.array([0, 1, 1])],
+        )
+        ref[jax.ds(0, 2), 1] = np.full(2, 50, np.float32)
+        ref.addupdate(np.ones((2, 4), np.float32), jax.ds(i, 2))
+        ref[jax.ds(i, 2), np.array([0, 3])] = np.full((2, 2), 9, np.float32)
+        return *parts, ref[...], m[jax.ds(i, 2)], m[0, jax.ds(j, 2)], m[jax.ds(2)]
+
+    return f(m, 1, 0), jax.jit(f)(m, 1, 1), jax.jit(lambda i: jax.new_ref(m)[jax.ds(i, 2)])(9)
+
+
 def made_in_a_loop(jax, x):
     def step(c, v):
         ref = jax.new_ref(v)
@@ -345,7 +363,7 @@ VALUES = {
         ("gradient_of_a_jitted_part", gradient_of_a_jitted_part, X), ("stopped", stopped, X),
         ("batched", batched, X), ("batched_reference", batched_reference, M), ("batched_along_1", batched_along_1, M),
         ("batched_index_arrays", batched_index_arrays, M), ("read_in_batch", read_in_batch, M),
-        ("batched_loop", batched_loop, X), ("index_arrays", index_arrays, M), ("made_in_a_loop", made_in_a_loop, X),
+        ("batched_loop", batched_loop, X), ("index_arrays", index_arrays, M), ("moving_windows", moving_windows, M), ("made_in_a_loop", made_in_a_loop, X),
         ("remat", remat, X), ("stashed_cotangent", stashed_cotangent, X), ("stashed_in_a_scan", stashed_in_a_scan, X),
         ("stashed_in_a_batch", stashed_in_a_batch, M),
     ]
@@ -359,7 +377,15 @@ def text_of_accesses(jax, x, m, i):
     ref, other = jax.new_ref(x), jax.new_ref(m, kind="named")
     old = jax.ref.swap(ref, 0, 1.0)
     ref[1:3] = jax.numpy.zeros(2)
-    parts = other[0], other[:, 1], other[:2, i], other[i], other[-1], other[1:3]
+    parts = (
+        other[0],
+        other[:, 1],
+        other[:2, i],
+        other[i],
+        other[-1],
+        other[1:3],
+        other[jax.ds(i, 2), 1],
+    )
     other[...] = m
     ref.addupdate(x)
     ref.addupdate(1.0, i)

@@ -351,6 +351,42 @@ def test_parts_are_those_of_numpy(index, how):
     np.testing.assert_array_equal(ref[...], expected)
 
 
+def test_moving_windows_within_batches_and_loops():
+    m = np.arange(12, dtype=np.float32).reshape(3, 4)
+    ref = pl.new_ref(m)
+    found = pl.vmap(lambda r: r[pl.ds(1, 2)])(ref)
+    assert found.tolist() == m[:, 1:3].tolist()
+    moved = pl.jit(pl.vmap(lambda r, i: r[pl.ds(i, 2)], in_axes=(1, None)))(ref, 1)
+    assert moved.tolist() == m[1:3].T.tolist()
+    with pytest.raises(ValueError, match="same for the whole batch"):
+        pl.vmap(lambda i: ref[pl.ds(i, 2)])(np.arange(2))
+
+    def fill(i, _):
+        ref[pl.ds(i, 1), pl.ds(i, 2)] = np.zeros((1, 2), np.float32)
+        return i + 1, None
+
+    lax.scan(fill, 0, length=3)
+    assert (ref[...] == 0).tolist() == [
+        [True, True, False, False],
+        [False, True, True, False],
+        [False, False, True, True],
+    ]
+
+
+def test_windows_say_what_is_wrong_with_them():
+    ref = pl.new_ref(X)
+    with pytest.raises(ValueError, match="out of bounds"):
+        ref[pl.ds(3, 2)]
+    with pytest.raises(TypeError, match="known when the function is traced"):
+        pl.jit(lambda n: ref[pl.ds(0, n)])(2)
+    with pytest.raises(TypeError, match="scalar integer start"):
+        pl.ds(1.5, 2)
+    with pytest.raises(ValueError, match="at least 0"):
+        pl.ds(0, -1)
+    assert pl.ds(None) == slice(None)
+    assert repr(pl.ds(1, 2)) == "Slice(start=1, size=2, stride=1)"
+
+
 # Through the backward pass ----------------------------------------------------------------------------------
 
 
