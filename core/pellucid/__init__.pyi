@@ -67,6 +67,7 @@ from pellucid.higher_order.stages import (
 )
 from pellucid.primitives.dslice import ds as ds
 from pellucid.primitives.placement import device_put as device_put
+from pellucid.primitives.reshard import reshard as reshard
 from pellucid.refs.access import (
     empty_ref as empty_ref,
     free_ref as free_ref,
@@ -74,6 +75,11 @@ from pellucid.refs.access import (
     new_ref as new_ref,
 )
 from pellucid.refs.reference import Ref as Ref
+from pellucid.runtime.assembly import (
+    make_array_from_callback as make_array_from_callback,
+    make_array_from_process_local_data as make_array_from_process_local_data,
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
 from pellucid.runtime.memory import live_arrays as live_arrays
 from pellucid.runtime.platforms import (
     default_backend as default_backend,
@@ -96,6 +102,7 @@ from pellucid.sharding import (
     PartitionSpec as P,  # noqa: F401
     set_mesh as set_mesh,
 )
+from pellucid.sharding.topology import make_mesh as make_mesh
 from pellucid.tracing.context import named_scope as named_scope
 from pellucid.transforms.gradient import (
     grad as grad,

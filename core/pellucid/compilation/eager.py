@@ -10,7 +10,7 @@ from pellucid.base.errors import ArgumentValueError
 from pellucid.compilation.discharge import ValueProgram, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
-from pellucid.compilation.placement import Where, where
+from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.avals import AbstractRef
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
@@ -70,9 +70,8 @@ def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) 
     avals = tuple([type_of(x) for x in operands])
     if any(type(aval) is AbstractRef for aval in avals):
         return _applied_to_references(primitive, params, operands), None
-    executable = _executable(
-        primitive, params, avals, where(operands, primitive.name), trace_context()
-    )
+    place = where(operands, primitive.name, placements_of(primitive, params))
+    executable = _executable(primitive, params, avals, place, trace_context())
     results = executable(operands)
     if is_checking():
         check_results(primitive.name, results)
@@ -86,8 +85,9 @@ def _executable(
 ) -> Executable:
     jaxpr, consts = stage(lambda *xs: bind(primitive, *xs, params=params), avals)
     request = Request(
-        primitive.name, place.placement, place.shardings, None, committed=place.committed
-    )
+        primitive.name, place.placement, place.shardings, None,
+        committed=place.committed, mesh=place.mesh,
+    )  # fmt: skip
     return compile_program(ClosedJaxpr(jaxpr, consts), request)
 
 
@@ -105,7 +105,8 @@ def _applied_to_references(
     avals = tuple([type_of(x) for x in distinct])
     program = _on_values(primitive, params, avals, places, trace_context())
     given = program.operands(distinct)
-    executable = _executable_on_values(program, primitive.name, where(given, primitive.name))
+    place = where(given, primitive.name, placements_of(primitive, params))
+    executable = _executable_on_values(program, primitive.name, place)
     return program.settle(distinct, executable(given))
 
 

@@ -163,7 +163,7 @@ def check_carry(
 
 def _advice(taken: Any, returned: Any) -> str:
     if getattr(taken, "shape", None) == getattr(returned, "shape", None):
-        return f"Convert it: begin with a {returned.dtype} initial value, or return `.astype({str(taken.dtype)!r})`."
+        return f"Convert it: begin with an initial value of dtype {returned.dtype}, or return `.astype({str(taken.dtype)!r})`."
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 

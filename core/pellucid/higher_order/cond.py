@@ -51,10 +51,7 @@ class Cond(Primitive[CondParams]):
     takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
-        return [
-            first if all(getattr(a, "weak_type", False) for a in others) else _strong(first)
-            for first, *others in zip(*(b.out_avals for b in params.branches), strict=True)
-        ]
+        return params.branches[0].out_avals
 
     def _typed(self, avals: tuple[Any, ...], params: CondParams) -> Any:
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
@@ -110,9 +107,9 @@ class Cond(Primitive[CondParams]):
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CondParams
     ) -> Sequence[Any]:
         linear = [type(x) is LinearOperand for x in operands[1:]]
-        nonzero = [type(ct) is not Zero for ct in cotangents]
+        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
         derived, mask = _agreeing(
-            params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, nonzero, want)
+            params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, avals, want)
         )
         branches, consts = with_common_consts(
             [d.program for d in derived], [d.consts for d in derived]
@@ -214,10 +211,6 @@ class Cond(Primitive[CondParams]):
 
 
 cond_p = Cond()
-
-
-def _strong(aval: Any) -> Any:
-    return aval.strip_weak_type() if hasattr(aval, "strip_weak_type") else aval
 
 
 def platform_branch(platform: str, platforms: Platforms) -> int:

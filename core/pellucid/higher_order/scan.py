@@ -44,12 +44,12 @@ class ScanParams(NamedTuple):
 
 def stacked(aval: Any, length: int) -> Any:
     """Type of `length` values of type `aval` along a new leading axis."""
-    return aval.update(shape=(length, *aval.shape))
+    return aval.with_dim(0, length)
 
 
 def unstacked(aval: Any) -> Any:
     """Type of one element along the leading axis."""
-    return aval.update(shape=aval.shape[1:])
+    return aval.without_dim(0)
 
 
 class Scan(Primitive[ScanParams]):
@@ -546,7 +546,11 @@ def _transposed_body(
     carry_mask, ys_mask = nonzero[:n_carry], nonzero[n_carry:]
     while True:
         want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
-        derived = transpose_jaxpr(jaxpr, linear, [*carry_mask, *ys_mask], want)
+        avals = [
+            a.tangent() if nz else None
+            for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True)
+        ]
+        derived = transpose_jaxpr(jaxpr, linear, avals, want)
         found = derived.mask[n_consts : n_consts + n_carry]
         if found == carry_mask:
             break

@@ -27,7 +27,9 @@ def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., An
     """Decorator that gives a transformed function the name and signature of `function`."""
 
     def decorate(transformed: Any) -> Any:
-        functools.update_wrapper(transformed, function)
+        functools.update_wrapper(
+            transformed, function, updated=()
+        )  # a jitted function's methods stay its own
         own = getattr(function, "__doc__", None)
         transformed.__doc__ = f"{what} of `{name_of(function)}`." + (f"\n\n{own}" if own else "")
         return transformed
@@ -106,6 +108,11 @@ def _not_arrays(
         got=[f"{path}: {type(x).__name__} ({x!r:.60})" for path, x in bad[:3]],
         do="Pass arrays or numbers; bind other values with functools.partial or a lambda.",
     )
+
+
+def described(x: Any) -> str:
+    """A value in a message: its type, of arrays with the shape."""
+    return type_of(x).text() if is_array_like(x) else type(x).__name__
 
 
 def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
 from pellucid.ir.rules import Zero
-from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTrace, StagingTracer
@@ -163,7 +163,9 @@ class _Derivative(NamedTuple):
             self.program.nonzero_out,
             self.program.out_avals,
         )
-        return self.out_tree.unflatten([instantiate(t) for t in found])
+        with plumbing("linearize"):
+            found = [instantiate(t) for t in found]
+        return self.out_tree.unflatten(found)
 
 
 class LinearTrace(StagingTrace):
