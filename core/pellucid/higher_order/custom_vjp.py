@@ -539,8 +539,8 @@ class _Run:
         residuals, residual_tree = result_leaves(
             pair[1],
             "custom_vjp",
-            custom.fwd,
-            may_be_references=True,  # type: ignore[arg-type]
+            custom.fwd,  # type: ignore[arg-type]
+            may_be_references=True,
         )
         return Forward(results, residuals, (tree, residual_tree))
 

@@ -60,7 +60,8 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice 
     if size is None:
         start, size = 0, start
     try:
-        size, stride = operator.index(size), operator.index(1 if stride is None else stride)
+        size = operator.index(size)  # type: ignore[arg-type]
+        stride = operator.index(1 if stride is None else stride)
     except TypeError:
         raise ArgumentTypeError(
             "ds needs a size and a stride that are known when the function is traced.",

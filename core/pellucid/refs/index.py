@@ -381,7 +381,9 @@ def _updated(array: Any, index: RefIndex, operands: Sequence[Any], new: Any, com
     part = _sliced(array, RefIndex(index.shape, along, 0))
     part = _updated(part, inner, operands, new, combine)
     if stride == 1:
-        return dynamic_update_slice(array, part, [np.int32(w.start) for w in along])
+        return dynamic_update_slice(
+            array, part, [np.int32(start if i == axis else 0) for i in range(len(along))]
+        )
     positions = add(mul(iota(_INT32, size), np.int32(stride)), np.int32(start))
     back = RefIndex(index.shape, _replaced(along, axis, None), axis)
     numbers = ScatterDimensionNumbers(_offset_axes(back, [positions]), (axis,), (axis,))
