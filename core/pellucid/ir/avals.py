@@ -244,6 +244,14 @@ class AbstractRef(AbstractValue):
         """The type of references to arrays of another type."""
         return abstract_ref(self.inner_aval.update(**changes))
 
+    def with_dim(self, dim: int, size: int, axes: Any = None) -> AbstractRef:
+        """The type of references to arrays with a new dimension, as `ShapedArray.with_dim` gives them."""
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes))
+
+    def without_dim(self, dim: int) -> AbstractRef:
+        """The type of references to arrays without the dimension `dim`."""
+        return abstract_ref(self.inner_aval.without_dim(dim))
+
     def strip_weak_type(self) -> AbstractRef:
         """This type: what a reference holds is never weak."""
         return self
