@@ -15,6 +15,7 @@ from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
+from pellucid.compilation.discharge import without_references
 from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
@@ -100,8 +101,9 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     """From a program to a StableHLO module, in this order."""
     in_avals = program.in_avals
     request = request._replace(result_shardings=_result_shardings(program.out_avals, request))
-    jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, program.jaxpr)
-    consts = [*program.consts, *more_consts]
+    jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
+    jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
+    consts = [*first_consts, *program.consts, *more_consts]
     jaxpr, consts, kept = run_pass(
         "remove dead equations", _without_dead_code, jaxpr, consts, request
     )

@@ -118,6 +118,10 @@ class LoweringContext:
         """A string attribute."""
         return ir.StringAttr.get(value)
 
+    def dictionary(self, attributes: dict[str, ir.Attribute]) -> ir.Attribute:
+        """A dictionary of attributes."""
+        return ir.DictAttr.get(attributes)
+
     def attribute(self, text: str) -> ir.Attribute:
         """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
         found = self._attributes.get(text)
@@ -160,7 +164,10 @@ class LoweringContext:
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
-        attribute = self._dense(np.asarray(value, dtype=dtype))
+        array = np.asarray(value, dtype=dtype)
+        if array.dtype == dtypes.float0:  # a device holds it as bool, see `physical`
+            array = np.zeros(array.shape, bool)
+        attribute = self._dense(array)
         return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
 
     def _dense(self, array: np.ndarray) -> ir.Attribute:
