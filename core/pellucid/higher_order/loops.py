@@ -90,7 +90,11 @@ def _scan(
             carry_tree, ys_tree = _pair(body.out_tree, f)
     n = carry_tree.num_leaves
     _check_carry(
-        "scan", call is _counted_step, f, (init_tree, types_of(leaves)), (carry_tree, body.out_avals[:n])
+        "scan",
+        call is _counted_step,
+        f,
+        (init_tree, types_of(leaves)),
+        (carry_tree, body.out_avals[:n]),
     )
     params = ScanParams(body.program, length, n, len(body.consts), reverse, unroll)
     results = bind(scan_p, *body.consts, *leaves, *xs_leaves, params=params)

@@ -69,10 +69,14 @@ def test_windows_reduced_by_a_function_have_derivatives_in_both_modes():
     f = lambda x: lax.reduce_window(x, -9.0, largest, (2,), (1,), "SAME", None, (1,))
     np.testing.assert_array_equal(pl.jvp(f, (X,), (X,))[1], [1.0, 2.0, 2.0])
     np.testing.assert_array_equal(pl.jacrev(f)(X), [[0, 1, 0], [0, 0, 1], [0, 0, 1]])
-    spread = lambda x: lax.reduce_window(x, 0.0, lambda a, b: a + 1.0 * b, (2,), (2,), [(1, 2)], (2,), (3,))
+    spread = lambda x: lax.reduce_window(
+        x, 0.0, lambda a, b: a + 1.0 * b, (2,), (2,), [(1, 2)], (2,), (3,)
+    )
     np.testing.assert_allclose(pl.jacfwd(spread)(X), pl.jacrev(spread)(X))
     np.testing.assert_allclose(pl.jacfwd(spread)(X) @ X, spread(X))
-    starts = pl.vmap(lambda start: lax.reduce_window(X, start, largest, (2,), (1,), "SAME"))(X + 1.0)
+    starts = pl.vmap(lambda start: lax.reduce_window(X, start, largest, (2,), (1,), "SAME"))(
+        X + 1.0
+    )
     np.testing.assert_array_equal(starts[2], [3.0, 3.0, 3.0])
 
 
