@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.compilation.discharge import discharged, held
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.primitive import Primitive
@@ -26,6 +27,7 @@ class Call(Primitive[Any]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
 
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return params.jaxpr.out_avals
@@ -57,7 +59,7 @@ class Call(Primitive[Any]):
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
         found: Sequence[Any] = ()
-        if any(parts.nonzero_out):
+        if any(parts.nonzero_out) or parts.linear.effects:
             given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
             operands = (*parts.residuals(primals, results), *given)
             found = trace.stage_linear(self, operands, params.on(parts.linear))
@@ -83,6 +85,11 @@ class Call(Primitive[Any]):
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         program, consts, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
         return bind(self, *consts, *operands, params=params.on(program)), out_dims
+
+    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        body = discharged(params.jaxpr.jaxpr)
+        found = bind(self, *body.consts, *held(operands), params=params.on(body.program))
+        return body.settle(operands, found)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
         return ctx.inline(params.jaxpr.jaxpr, (), operands)

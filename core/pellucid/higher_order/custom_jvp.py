@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.tree import shown_path, structure_differences, tree_map
+from pellucid.compilation.discharge import inline_on_cells
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
@@ -114,7 +115,7 @@ class ResultPlaces:
 
 def unbatched(aval: Any, dim: BatchDim) -> Any:
     """Type of one element of a batch of type `aval`."""
-    return aval if dim is None else aval.update(shape=(*aval.shape[:dim], *aval.shape[dim + 1 :]))
+    return aval if dim is None else aval.without_dim(dim)
 
 
 # The primitive ------------------------------------------------------------------------------------------
@@ -135,6 +136,7 @@ class CustomCall(Primitive[Any]):
     """A staged call of a function with its own derivative; `params.call_jaxpr` is the function."""
 
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return params.call_jaxpr.out_avals
@@ -153,6 +155,10 @@ class CustomCall(Primitive[Any]):
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
     ) -> tuple[Any, Any]:
         return self.call_of(params).rule(primals, tangents)
+
+    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        # Only compilation comes after this, so the derivative is no longer wanted.
+        return inline_on_cells(params.call_jaxpr.jaxpr, operands)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
         return ctx.inline(params.call_jaxpr.jaxpr, (), operands)

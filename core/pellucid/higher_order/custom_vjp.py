@@ -156,8 +156,7 @@ class CustomVjpCall(NamedTuple):
 def _batched_zero(zero: Zero, axis: BatchAxis, dim: BatchDim) -> Zero:
     if dim is None:
         return zero
-    shape = zero.aval.shape  # type: ignore[attr-defined]
-    return Zero(zero.aval.update(shape=(*shape[:dim], axis.size, *shape[dim:])))  # type: ignore[attr-defined]
+    return Zero(zero.aval.with_dim(dim, axis.size, axis.spmd_name))  # type: ignore[attr-defined]
 
 
 def _as_operand(axis: BatchAxis, cotangent: Any, found: BatchDim, dim: BatchDim) -> Any:
@@ -307,7 +306,7 @@ class CustomLin(Primitive[CustomLinParams]):
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = params.num_res
         places = [0] * len(params.out_avals)
-        results = [a.update(shape=(axis.size, *a.shape)) for a in params.out_avals]
+        results = [a.with_dim(0, axis.size, axis.spmd_name) for a in params.out_avals]
 
         def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             live = [ct for ct in cotangents if type(ct) is not Zero]
@@ -548,7 +547,7 @@ class _Run:
         children = in_tree.children()
         found = tuple(found) if isinstance(found, list) else found
         if not isinstance(found, tuple) or len(found) != len(children):
-            shown = f"tuple of {len(found)}" if isinstance(found, tuple) else type(found).__name__
+            shown = f"tuple of {len(found)}" if isinstance(found, tuple) else described(found)
             raise DerivativeRuleError(
                 f"{rule} must return a tuple, one cotangent for each argument.",
                 got=f"got {shown}, expected tuple of {len(children)}",

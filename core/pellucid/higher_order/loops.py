@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, tree_map
+from pellucid.compilation.discharge import check_carry_is_values
 from pellucid.higher_order.bodies import check_carry, stand_in, strengthened, traced, types_of
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
@@ -62,6 +63,7 @@ def scan(
     xs_leaves, xs_tree = flatten(xs)
     leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs), {})
     init_leaves, xs_leaves = leaves[: len(init_leaves)], leaves[len(init_leaves) :]
+    check_carry_is_values("scan", leaves)
     xs_avals = types_of(xs_leaves)
     length = _scan_length(xs, xs_avals, length)
     unroll = _unroll(unroll, length)
@@ -215,6 +217,7 @@ def while_loop(
     check_callable(body_fun, "while_loop")
     leaves, tree = flatten(init_val)
     leaves = checked_leaves(leaves, "while_loop", _WHILE_LOOP, (init_val,), {})
+    check_carry_is_values("while_loop", leaves)
     if config.disable_jit.value:
         value = init_val
         while bool(cond_fun(value)):
@@ -297,6 +300,7 @@ def fori_loop(
     start, end = _as_counter(lower, dtype), _as_counter(upper, dtype)
     leaves, tree = flatten(init_val)
     leaves = checked_leaves(leaves, "fori_loop", _FORI_LOOP, (init_val,), {})
+    check_carry_is_values("fori_loop", leaves)
     counters = flatten(0)[1]
     if low is not None and high is not None:
         length = max(int(high) - int(low), 0)

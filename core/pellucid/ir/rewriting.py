@@ -51,7 +51,7 @@ def remove_dead_equations(
 
 def has_lasting_effects(equation: Equation) -> bool:
     """Whether the equation must stay though nobody uses its results."""
-    return any(getattr(effect, "keeps_equation", True) for effect in equation.effects)
+    return any(effect.keeps_equation for effect in equation.effects)
 
 
 def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:

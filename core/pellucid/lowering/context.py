@@ -118,10 +118,6 @@ class LoweringContext:
         """A string attribute."""
         return ir.StringAttr.get(value)
 
-    def dictionary(self, attributes: dict[str, ir.Attribute]) -> ir.Attribute:
-        """A dictionary of attributes."""
-        return ir.DictAttr.get(attributes)
-
     def attribute(self, text: str) -> ir.Attribute:
         """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
         found = self._attributes.get(text)
@@ -259,6 +255,30 @@ class LoweringContext:
         """A new block in `region` with arguments of types `avals`."""
         types = self.types(avals)
         return ir.Block.create_at_start(region, types, [self.location] * len(types))
+
+    def constrain(self, x: ir.Value, sharding: Any, aval: Any, **options: Any) -> ir.Value:
+        """`x` of type `aval`, which must be laid out as `sharding`; `x` itself in a program of one device.
+
+        Options are those of `sharding.shardy.describe`.
+        """
+        if self.sharding_attributes is None:
+            return x
+        attribute = self.sharding_attributes.attribute(sharding, aval, **options)
+        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
+    def on_first_device(self, n_results: int) -> dict[str, ir.Attribute]:
+        """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
+
+        None are needed in a program of one device; an operation without results counts as one.
+        """
+        if self.sharding_attributes is None:
+            return {}
+        return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
+
+    def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
+        """`x`, laid out over Explicit mesh axes as its type `aval` says."""
+        sharding = getattr(aval, "sharding", None)
+        return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)
 
     @contextlib.contextmanager
     def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:

@@ -85,18 +85,19 @@ class Executable:
             results = self.loaded.execute_sharded([*self.consts, *placed])
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
-            raise runtime_error(self.name, error) from None
+            failure = runtime_error(self.name, error)
+            raise failure from failure.__cause__
 
     def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
-        device = self.in_devices[0]
-        incoming = [tokens.ordered(effect, device) for effect in self.effects]
+        devices = self.in_devices
+        incoming = [tokens.ordered(effect, devices) for effect in self.effects]
         results = self.loaded.execute_sharded([*incoming, *arguments], with_tokens=True)
         n = len(self.effects)
-        token_handlers = [tokens.handler(device)] * n
+        token_handlers = [tokens.handler(devices)] * n
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
         for effect, token in zip(self.effects, outgoing, strict=False):
-            tokens.set_ordered(effect, device, token)
-        tokens.add_runtime_token(device, results.consume_token())
+            tokens.set_ordered(effect, token)
+        tokens.add_runtime_token(devices[0], results.consume_token())
         return outgoing[n:]
 
     @property
@@ -117,6 +118,8 @@ class Executable:
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings)):
+            return None
         return FastPath(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
@@ -142,6 +145,17 @@ def _is_float0(aval: Any) -> bool:
 def _float0_handler(aval: Any) -> Callable[[Any], np.ndarray]:
     """Makes a NumPy array of dtype float0 of what a device gives for it, which says nothing."""
     return lambda shards: np.zeros(aval.shape, dtypes.float0)
+
+
+def _is_taken_as_it_is(argument: Any, sharding: Any) -> bool:
+    """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
+    if type(argument) is not arrays.ArrayImpl:
+        return True
+    own = argument._sharding
+    n_devices = len(own._internal_device_list)
+    if n_devices == 1 or n_devices != len(sharding._internal_device_list):
+        return True
+    return own is sharding or own.is_equivalent_to(sharding, argument.ndim)
 
 
 def _layout_of_argument(argument: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
+from pellucid.compilation.discharge import check_results_are_values
 from pellucid.ir.avals import ShapedArray
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.values import is_array_like, type_of
@@ -137,7 +138,9 @@ def result_leaves(
                 got=f"{shown_path('result', path)}: {type(x).__name__} ({x!r:.60})",
                 do="Return it as auxiliary data (has_aux=True), or don't return it.",
             )
-    return [x for _, x in pairs], tree
+    leaves = [x for _, x in pairs]
+    check_results_are_values(f"{caller}: `{name_of(function)}`", leaves)
+    return leaves, tree
 
 
 # Dtypes that can be differentiated ------------------------------------------------------------------

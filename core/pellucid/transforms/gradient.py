@@ -10,7 +10,13 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule, ShapeError
-from pellucid.base.tree import Partial, register_pytree_node, structure_differences, tree_flatten
+from pellucid.base.tree import (
+    Partial,
+    is_none,
+    register_pytree_node,
+    structure_differences,
+    tree_flatten,
+)
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.context import plumbing
@@ -296,6 +302,35 @@ class VJP:
                 for aval, nz in zip(in_avals, nonzero_in, strict=True)
             ]
         return in_tree.unflatten(gradient)
+
+    def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
+        """The backward pass that adds cotangents to references instead of giving them.
+
+        There is one entry for each argument: a tree of its structure, whose leaves are references, which get the
+        cotangent added, or None for cotangents that nobody wants. The backward pass gives None for all of these.
+
+        >>> from pellucid import new_ref
+        >>> total = new_ref(0.0)
+        >>> _, backward = vjp(lambda x: x * x, 3.0)
+        >>> backward.with_refs(total)(1.0), backward.with_refs(total)(1.0)
+        ((None,), (None,))
+        >>> total
+        Ref(12., dtype=float32)
+        """
+        leaves, tree = flatten(refs, is_none)
+        if tree != self.in_tree:
+            raise ArgumentTypeError(
+                f"with_refs of the backward pass of `{self.name}` takes an entry for each argument.",
+                got=[d.text("refs") for d in structure_differences(self.in_tree, tree)[:3]],
+            )
+
+        def backward(out_ct: Any) -> Any:
+            for ref, cotangent in zip(leaves, flatten(self(out_ct))[0], strict=True):
+                if ref is not None:
+                    ref.addupdate(cotangent)
+            return self.in_tree.unflatten([None] * len(leaves))
+
+        return backward
 
     def __repr__(self) -> str:
         return f"VJP({self.name}, {len(self.jaxpr.constvars)} residuals)"

@@ -156,7 +156,7 @@ class JvpTrace(Trace):
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents):
+        if all(type(t) is Zero for t in tangents) and not primitive.always_transformed:
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, primals, params)
         with use_trace(self.parent):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pellucid.compilation.discharge import without_references
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import joined_scope
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
-from pellucid.transforms.zeros import add_tangents, instantiate
+from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
 
 def backward_pass(
@@ -21,6 +22,8 @@ def backward_pass(
     `jaxpr` is linear jointly in those inputs. A cotangent may be `Zero`. Equations that depend on no
     linear input are evaluated first.
     """
+    jaxpr, more_consts = without_references(jaxpr)
+    consts = [*more_consts, *consts]
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Any] = set()
     for var, x in zip(jaxpr.invars, operands, strict=True):
@@ -75,6 +78,7 @@ def backward_pass(
             for atom, ct in zip(equation.operands, found, strict=True):
                 if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
                     continue
+                ct = as_cotangent_of(atom.aval, ct)
                 cotangent_of[atom] = (
                     add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
                 )
