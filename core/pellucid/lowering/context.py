@@ -118,6 +118,10 @@ class LoweringContext:
         """A string attribute."""
         return ir.StringAttr.get(value)
 
+    def dictionary(self, attributes: dict[str, ir.Attribute]) -> ir.Attribute:
+        """A dictionary of attributes."""
+        return ir.DictAttr.get(attributes)
+
     def attribute(self, text: str) -> ir.Attribute:
         """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
         found = self._attributes.get(text)

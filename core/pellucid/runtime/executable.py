@@ -138,15 +138,6 @@ class Executable:
         return self._allocated_bytes >= _LARGE_BYTES
 
 
-def _is_float0(aval: Any) -> bool:
-    return getattr(aval, "dtype", None) == dtypes.float0
-
-
-def _float0_handler(aval: Any) -> Callable[[Any], np.ndarray]:
-    """Makes a NumPy array of dtype float0 of what a device gives for it, which says nothing."""
-    return lambda shards: np.zeros(aval.shape, dtypes.float0)
-
-
 def _is_taken_as_it_is(argument: Any, sharding: Any) -> bool:
     """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
@@ -156,6 +147,15 @@ def _is_taken_as_it_is(argument: Any, sharding: Any) -> bool:
     if n_devices == 1 or n_devices != len(sharding._internal_device_list):
         return True
     return own is sharding or own.is_equivalent_to(sharding, argument.ndim)
+
+
+def _is_float0(aval: Any) -> bool:
+    return getattr(aval, "dtype", None) == dtypes.float0
+
+
+def _float0_handler(aval: Any) -> Callable[[Any], np.ndarray]:
+    """Makes a NumPy array of dtype float0 of what a device gives for it, which says nothing."""
+    return lambda shards: np.zeros(aval.shape, dtypes.float0)
 
 
 def _layout_of_argument(argument: Any) -> Any:
