@@ -46,6 +46,7 @@ class Cond(Primitive[CondParams]):
 
     name = "cond"
     remember_types = False
+    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
         return [

@@ -135,6 +135,7 @@ class CustomCall(Primitive[Any]):
     """A staged call of a function with its own derivative; `params.call_jaxpr` is the function."""
 
     remember_types = False
+    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return params.call_jaxpr.out_avals

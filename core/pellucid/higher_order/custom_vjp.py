@@ -261,6 +261,7 @@ class CustomLin(Primitive[CustomLinParams]):
 
     name = "custom_lin"
     remember_types = False
+    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
         return params.out_avals

@@ -56,6 +56,7 @@ class Scan(Primitive[ScanParams]):
 
     name = "scan"
     remember_types = False
+    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
         out, n = params.jaxpr.out_avals, params.num_carry

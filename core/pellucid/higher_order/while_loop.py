@@ -48,6 +48,7 @@ class While(Primitive[WhileParams]):
 
     name = "while"
     remember_types = False
+    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
         return params.body_jaxpr.out_avals

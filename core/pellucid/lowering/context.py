@@ -41,6 +41,8 @@ class LoweringContext:
         self.keep_alive: list[Any] = []
         """Objects that must live as long as the executable."""
         self.sharding_attributes: Any = None
+        self.manual: Any = None
+        """The manual region being lowered (`lowering.collectives`), if there is one."""
         self.module_lowering: Any = None
         """The owner of functions and locations (`lowering.module`)."""
         self._types: dict[Any, ir.Type] = {}

@@ -14,6 +14,7 @@ from pellucid.base.tree import (
     tree_leaves,
 )
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.axis_names import axis_names
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -319,13 +320,7 @@ class BatchTrace(Trace):
 
 def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
     """Whether an equation refers to the batch axis by its name, so that it must see it."""
-    return axis.name is not None and axis.name in getattr(primitive, "axis_names", _no_names)(
-        params
-    )
-
-
-def _no_names(params: Any) -> tuple[Any, ...]:
-    return ()
+    return axis.name is not None and axis.name in axis_names(primitive, params)
 
 
 def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
