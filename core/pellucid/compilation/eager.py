@@ -64,9 +64,8 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
 def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:
     from_tracers(operands)
     avals = tuple([type_of(x) for x in operands])
-    executable = _executable(
-        primitive, params, avals, where(operands, primitive.name), trace_context()
-    )
+    place = where(operands, primitive.name, primitive.placed(params))
+    executable = _executable(primitive, params, avals, place, trace_context())
     results = executable(operands)
     if is_checking():
         check_results(primitive.name, results)
@@ -85,8 +84,9 @@ def _executable(
 ) -> Executable:
     jaxpr, consts = stage(lambda *xs: bind(primitive, *xs, params=params), avals)
     request = Request(
-        primitive.name, place.placement, place.shardings, None, committed=place.committed
-    )
+        primitive.name, place.placement, place.shardings, None,
+        committed=place.committed, mesh=place.mesh,
+    )  # fmt: skip
     return compile_program(ClosedJaxpr(jaxpr, consts), request)
 
 

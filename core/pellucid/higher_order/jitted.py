@@ -20,7 +20,7 @@ from pellucid.base.source import capture
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
-from pellucid.compilation.placement import Where, where
+from pellucid.compilation.placement import Where, placements_in, where
 from pellucid.higher_order import misses, stages
 from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
@@ -267,23 +267,31 @@ class Jitted:
 
     # Executables ------------------------------------------------------------------------------
 
+    def place(self, program: Program, leaves: Sequence[Any]) -> Where:
+        """Where `program` runs on `leaves`."""
+        named = placements_in(program.params.jaxpr.jaxpr)
+        return where(
+            leaves, self.spec.name, named, device=self.device, closed_over=program.consts,
+            names=lambda: self.spec.debug_info(program.call).argument_names,
+        )  # fmt: skip
+
     def request(self, program: Program, place: Where) -> Request:
         """What decides the executable of `program` at `place`."""
         return Request(
             self.spec.name, place.placement, place.shardings, None,
             donated=program.params.donated_invars[len(program.consts) :],
             keep_unused=self.keep_unused, committed=place.committed,
-            compiler_options=self.compiler_options,
+            compiler_options=self.compiler_options, mesh=place.mesh,
         )  # fmt: skip
 
     def lower(self, program: Program, leaves: Sequence[Any]) -> LoweredProgram:
         """The StableHLO module for arguments that lie where `leaves` do."""
-        place = where(leaves, self.spec.name, self.device)
+        place = self.place(program, leaves)
         return lower_program(program.closed, self.request(program, place))
 
     def executable(self, program: Program, leaves: Sequence[Any]) -> Executable:
         """The executable of `program` where `leaves` lie, compiled unless it is known."""
-        place = where(leaves, self.spec.name, self.device)
+        place = self.place(program, leaves)
         found = program.executables.get(place)
         if found is not None:
             return found

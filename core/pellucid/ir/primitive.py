@@ -93,6 +93,10 @@ class Primitive(Generic[P]):
         """StableHLO values of the results."""
         raise self.missing("lower")
 
+    def placed(self, params: P) -> Sequence[Any]:
+        """Meshes, shardings and devices that an equation names, by which its program says where it runs."""
+        return ()
+
     def called(self, params: P) -> Any:
         """The program that this primitive does nothing but call, if it is such a primitive."""
         return None

@@ -108,6 +108,8 @@ class Executable:
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings)):
+            return None
         return FastPath(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
@@ -124,6 +126,17 @@ class Executable:
         if self._allocated_bytes is None:
             self._allocated_bytes = allocated_bytes(self.loaded)
         return self._allocated_bytes >= _LARGE_BYTES
+
+
+def _is_taken_as_it_is(argument: Any, sharding: Any) -> bool:
+    """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
+    if type(argument) is not arrays.ArrayImpl:
+        return True
+    own = argument._sharding
+    n_devices = len(own._internal_device_list)
+    if n_devices == 1 or n_devices != len(sharding._internal_device_list):
+        return True
+    return own is sharding or own.is_equivalent_to(sharding, argument.ndim)
 
 
 def _layout_of_argument(argument: Any) -> Any:

@@ -131,7 +131,8 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
     """`x` where an executable wants it: laid out as `sharding`."""
     if type(x) is ArrayImpl:
         check_not_deleted(x)
-        if x._sharding is sharding or x._sharding == sharding:
+        own = x._sharding
+        if own is sharding or own == sharding or own.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
     return put_host(x, type_of(x), sharding, committed=False)  # type: ignore[arg-type]
