@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pellucid.compilation.placement import canonical
 from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.sharding.mesh import AbstractMesh, Mesh
@@ -39,6 +41,11 @@ class ShardyAttributes:
         Raises: ShardingError if it has devices that the program doesn't run on.
         """
         return self._symbol(describe_mesh(mesh, self._devices))
+
+    def positions(self, mesh: Mesh | AbstractMesh) -> np.ndarray:
+        """For each device of `mesh`, major axis first, its position among the devices that the program runs on."""
+        ids = describe_mesh(mesh, self._devices).device_ids
+        return np.arange(mesh.size) if ids is None else np.array(ids)
 
     def attribute(self, sharding: Any, aval: Any) -> ir.Attribute:
         """`#sdy.sharding<…>` for a value of type `aval`.

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base.errors import AxisNameError
+from pellucid.ir.avals import shaped_array
 from pellucid.lowering.context import LoweringContext
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
 
 Groups = tuple[tuple[int, ...], ...]
 
+_INDEX = np.dtype(np.int32)
 _CHANNEL = "#stablehlo.channel_handle<handle = 1, type = 1>"
 
 
@@ -49,7 +55,7 @@ def device_groups(
     `within` splits each row further, by positions along the axes; shorter groups are padded with -1.
     """
     mesh = region_of(ctx, axes).mesh
-    positions = np.arange(mesh.size).reshape(mesh.axis_sizes)
+    positions = ctx.sharding_attributes.positions(mesh).reshape(mesh.axis_sizes)
     dims = [mesh.axis_names.index(axis) for axis in axes]
     others = [i for i in range(positions.ndim) if i not in dims]
     size = math.prod(mesh.axis_sizes[i] for i in dims)
@@ -82,3 +88,67 @@ def all_reduce(ctx: LoweringContext, x: Any, aval: Any, op: str, groups: np.ndar
     reduction = ctx.op("stablehlo.all_reduce", [ctx.type(aval)], [x], attributes, regions=1)
     ctx.scalar_body(reduction.regions[0], op, aval.dtype)
     return reduction.result
+
+
+def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
+    """Where the running device stands along `axes`, an int32 scalar; the last of them counts fastest."""
+    region = region_of(ctx, axes)
+    if not region.is_full:
+        # A device's number says its position only where every axis is manual.
+        rest = frozenset(region.mesh.axis_names) - region.manual
+        return in_region(ctx, region.mesh, rest, lambda: position_along(ctx, axes))
+    mesh = region.mesh
+    places = np.argsort(ctx.sharding_attributes.positions(mesh)).reshape(-1)
+    along = np.unravel_index(places, mesh.axis_sizes)
+    dims = [mesh.axis_names.index(axis) for axis in axes]
+    table = np.ravel_multi_index([along[d] for d in dims], [mesh.axis_sizes[d] for d in dims])
+    number = ctx.op("stablehlo.partition_id", [ctx.tensor((), np.uint32)], []).result
+    one = ctx.tensor((1,), _INDEX)
+    part = ctx.op(
+        "stablehlo.dynamic_slice", [one], [ctx.constant(table.astype(_INDEX)), number],
+        {"slice_sizes": ctx.ints((1,))},
+    ).result  # fmt: skip
+    return ctx.reshape(part, shaped_array((), _INDEX))
+
+
+def in_region(ctx: LoweringContext, mesh: Any, axes: frozenset[Any], body: Callable[[], Any]) -> Any:
+    """The int32 scalar that `body` makes in a manual region without operands, the same at all positions."""
+    scalar = shaped_array((), _INDEX)
+    sharding = ctx.sharding_attributes.sharding_text(NamedSharding(mesh, PartitionSpec()), scalar)
+    computation = manual_computation(ctx, mesh, axes, [], [], [scalar], [sharding], lambda _: [body()], [])
+    return computation[0]
+
+
+def manual_computation(
+    ctx: LoweringContext,
+    mesh: Any,
+    axes: frozenset[Any],
+    operands: Sequence[Any],
+    in_shardings: Sequence[str],
+    results: Sequence[Any],
+    out_shardings: Sequence[str],
+    body: Callable[[list[Any]], Sequence[Any]],
+    local_avals: Sequence[Any],
+) -> list[Any]:
+    """Values of the types `results` that `body` makes of its device's part of `operands`, of types `local_avals`.
+
+    `axes` of `mesh` become manual. Source: Shardy, operation `sdy.manual_computation`.
+    """
+    outer = ctx.manual
+    names = [json.dumps(text) for name, text in axis_texts(mesh).items() if name in axes]
+    computation = ctx.op(
+        "sdy.manual_computation",
+        ctx.types(results),
+        operands,
+        {
+            "in_shardings": ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(in_shardings)}]>"),
+            "out_shardings": ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(out_shardings)}]>"),
+            "manual_axes": ctx.attribute(f"#sdy<manual_axes{{{', '.join(names)}}}>"),
+        },
+        regions=1,
+    )
+    ctx.manual = ManualRegion(mesh, axes if outer is None else axes | outer.manual)
+    with ctx.inside(computation.regions[0], local_avals) as parts:
+        ctx.op("sdy.return", [], body(parts))
+    ctx.manual = outer
+    return list(computation.results)

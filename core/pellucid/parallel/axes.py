@@ -19,12 +19,12 @@ from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.lowering.collectives import Groups, region_of
+from pellucid.lowering.collectives import Groups, position_along
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.creation import iota
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 AxisNames = tuple[Any, ...]
@@ -77,6 +77,16 @@ def checked_groups(caller: str, axes: AxisNames, groups: Any, *, even: bool = Fa
             got=f"sizes {[len(g) for g in listed]}",
         )
     return listed
+
+
+def refuse_groups(name: str, groups: Groups | None) -> None:
+    """Raise UnsupportedError for groups along an axis that `vmap` binds."""
+    if groups is not None:
+        raise UnsupportedError(
+            f"{name}: vmap can't batch over an axis that axis_index_groups splits.",
+            got=f"axis_index_groups={[list(g) for g in groups]}",
+            do="Use shard_map, or two nested vmaps with an axis name each.",
+        )
 
 
 def _text(axes: AxisNames) -> str:
@@ -132,8 +142,7 @@ class AxisIndex(Primitive[AxisIndexParams]):
         return [iota(_INDEX, axis.size)], [0]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: AxisIndexParams) -> Sequence[Any]:
-        region = region_of(ctx, [params.axis_name])
-        return [ctx.sharding_attributes.axis_index(ctx, region, params.axis_name)]
+        return [position_along(ctx, (params.axis_name,))]
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         return {"axis_name": equation.params.axis_name}

@@ -10,7 +10,6 @@ import numpy as np
 from pellucid.base.errors import ArgumentValueError, CollectiveError, UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
 from pellucid.parallel.axes import (
@@ -18,6 +17,7 @@ from pellucid.parallel.axes import (
     axis_index,
     checked_groups,
     listed_axes,
+    refuse_groups,
     size_along,
 )
 from pellucid.primitives.arithmetic import mul
@@ -25,7 +25,7 @@ from pellucid.primitives.broadcasting import broadcast, reduce_sum
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
 from pellucid.primitives.slicing import dynamic_slice_in_dim
-from pellucid.primitives.varying import refuse_groups, vary
+from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of

@@ -8,19 +8,119 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.tree import tree_map
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.lowering.collectives import all_reduce, device_groups
-from pellucid.parallel.axes import AxisNames, checked_groups, listed_axes, size_along
+from pellucid.parallel.axes import (
+    AxisNames,
+    checked_groups,
+    listed_axes,
+    refuse_groups,
+    size_along,
+)
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.logical import eq
 from pellucid.primitives.reduction import reduce_max, reduce_min
-from pellucid.primitives.varying import AllReduce, CollectiveParams, psum_p, vary
+from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing.context import context
-from pellucid.tracing.trace import bind1
+from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
+
+
+class AllReduce(Primitive[CollectiveParams]):
+    """A reduction along named axes, whose result is the same at all positions along them."""
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: CollectiveParams) -> Sequence[Any]:
+        return [avals[0]]
+
+    def varying_results(
+        self,
+        avals: tuple[Any, ...],
+        results: Sequence[Any],
+        axes: frozenset[str],
+        params: CollectiveParams,
+    ) -> Sequence[Any]:
+        if params.axis_index_groups is None:
+            axes = axes.difference(params.axes)
+        return [results[0].update(varying=axes)]
+
+    def axis_names(self, params: CollectiveParams, inner: frozenset[Any]) -> frozenset[Any]:
+        return frozenset(params.axes)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CollectiveParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [x], [dim] = operands, dims
+        if axis.name is None or axis.name not in params.axes:
+            return bind(self, x, params=params), dims
+        refuse_groups(self.name, params.axis_index_groups)
+        x = self.of_equals(x, axis.size) if dim is None else self.along(x, dim)
+        rest = params._replace(axes=tuple([a for a in params.axes if a != axis.name]))
+        return [bind1(self, x, params=rest) if rest.axes else x], [None]
+
+    def along(self, x: Any, dim: int) -> Any:
+        """`x` reduced along its axis `dim`."""
+        raise self.missing("batch")
+
+    def of_equals(self, x: Any, size: int) -> Any:
+        """The reduction of `size` times `x`."""
+        return x
+
+
+class PSum(AllReduce):
+    """The sum along named axes. Where types say that it makes a value the same along them, its text says so."""
+
+    name = "psum"
+
+    def printed_name(self, equation: Any) -> str:
+        invariant = equation.operands[0].aval.varying.intersection(equation.params.axes)
+        return "psum_invariant" if invariant else self.name
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = equation.params._asdict()
+        if self.printed_name(equation) != self.name:
+            del shown["axis_index_groups"]
+        return shown
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CollectiveParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CollectiveParams
+    ) -> Sequence[Any]:
+        [cotangent], [x] = cotangents, operands
+        if type(cotangent) is Zero:
+            return [Zero(x.aval)]
+        if params.axis_index_groups is not None:
+            return bind(self, cotangent, params=params)
+        # Where types don't say that the sum is the same everywhere, each position has a cotangent of its own.
+        summed = tuple([a for a in params.axes if a not in x.aval.varying])
+        if summed:
+            cotangent = bind1(self, cotangent, params=CollectiveParams(summed))
+        return [vary(cotangent, x.aval.varying)]
+
+    def along(self, x: Any, dim: int) -> Any:
+        return reduce_sum(x, (dim,))
+
+    def of_equals(self, x: Any, size: int) -> Any:
+        return mul(constant_like(x, size), x)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: CollectiveParams) -> Sequence[Any]:
+        groups = device_groups(ctx, params.axes, params.axis_index_groups)
+        return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
+
+
+psum_p = PSum()
 
 
 class PExtreme(AllReduce):

@@ -1,8 +1,7 @@
-"""Sums over named axes, and the cast that says that a value may differ along them.
+"""The cast that says that a value may differ along the mesh axes of `shard_map`.
 
-The two are each other's transpose: a value that is the same at all positions along an axis and used at each of
-them has, as its cotangent, the sum of theirs. Types keep the axes of `shard_map` along which a value varies; the
-operands of one equation are made to vary over the same axes, so that each such use is an equation.
+Types keep the axes along which a value varies. The operands of one equation are made to vary over the same axes, so
+that each use of a common value at all positions is an equation of its own, whose transpose sums their cotangents.
 """
 
 from __future__ import annotations
@@ -10,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import UnsupportedError
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
-from pellucid.lowering.collectives import Groups, all_reduce, device_groups
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.broadcasting import reduce_sum
-from pellucid.primitives.families import constant_like
+from pellucid.ir.primitive import Primitive, registry
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.collectives import Groups
 from pellucid.primitives.movement import Movement
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
@@ -32,113 +27,6 @@ class CollectiveParams(NamedTuple):
 
     axes: AxisNames
     axis_index_groups: Groups | None = None
-
-    def without(self, name: Any) -> CollectiveParams:
-        """These params without the axis `name`."""
-        return self._replace(axes=tuple([a for a in self.axes if a != name]))
-
-
-def refuse_groups(name: str, groups: Groups | None) -> None:
-    """Raise UnsupportedError for groups along an axis that `vmap` binds."""
-    if groups is not None:
-        raise UnsupportedError(
-            f"{name}: vmap can't batch over an axis that axis_index_groups splits.",
-            got=f"axis_index_groups={[list(g) for g in groups]}",
-            do="Use shard_map, or two nested vmaps with an axis name each.",
-        )
-
-
-class AllReduce(Primitive[CollectiveParams]):
-    """A reduction along named axes, whose result is the same at all positions along them."""
-
-    def abstract_eval(self, avals: tuple[Any, ...], params: CollectiveParams) -> Sequence[Any]:
-        return [avals[0]]
-
-    def varying_results(
-        self,
-        avals: tuple[Any, ...],
-        results: Sequence[Any],
-        axes: frozenset[str],
-        params: CollectiveParams,
-    ) -> Sequence[Any]:
-        if params.axis_index_groups is None:
-            axes = axes.difference(params.axes)
-        return [results[0].update(varying=axes)]
-
-    def axis_names(self, params: CollectiveParams, inner: frozenset[Any]) -> frozenset[Any]:
-        return frozenset(params.axes)
-
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CollectiveParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        [x], [dim] = operands, dims
-        if axis.name is None or axis.name not in params.axes:
-            return bind(self, x, params=params), dims
-        refuse_groups(self.name, params.axis_index_groups)
-        x = self.of_equals(x, axis.size) if dim is None else self.along(x, dim)
-        rest = params.without(axis.name)
-        return [bind1(self, x, params=rest) if rest.axes else x], [None]
-
-    def along(self, x: Any, dim: int) -> Any:
-        """`x` reduced along its axis `dim`."""
-        raise self.missing("batch")
-
-    def of_equals(self, x: Any, size: int) -> Any:
-        """The reduction of `size` times `x`."""
-        return x
-
-
-class PSum(AllReduce):
-    """The sum along named axes. Where types say that it makes a value the same along them, its text says so."""
-
-    name = "psum"
-
-    def printed_name(self, equation: Any) -> str:
-        invariant = equation.operands[0].aval.varying.intersection(equation.params.axes)
-        return "psum_invariant" if invariant else self.name
-
-    def printed_params(self, equation: Any) -> dict[str, Any]:
-        shown = equation.params._asdict()
-        if self.printed_name(equation) != self.name:
-            del shown["axis_index_groups"]
-        return shown
-
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CollectiveParams
-    ) -> tuple[Any, Any]:
-        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
-
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CollectiveParams
-    ) -> Sequence[Any]:
-        [cotangent], [x] = cotangents, operands
-        if type(cotangent) is Zero:
-            return [Zero(x.aval)]
-        if params.axis_index_groups is not None:
-            return bind(self, cotangent, params=params)
-        # Where types don't say that the sum is the same everywhere, each position has a cotangent of its own.
-        summed = tuple([a for a in params.axes if a not in x.aval.varying])
-        if summed:
-            cotangent = bind1(self, cotangent, params=CollectiveParams(summed))
-        return [vary(cotangent, x.aval.varying)]
-
-    def along(self, x: Any, dim: int) -> Any:
-        return reduce_sum(x, (dim,))
-
-    def of_equals(self, x: Any, size: int) -> Any:
-        return mul(constant_like(x, size), x)
-
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CollectiveParams) -> Sequence[Any]:
-        groups = device_groups(ctx, params.axes, params.axis_index_groups)
-        return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
-
-
-psum_p = PSum()
-
 
 class PVaryParams(NamedTuple):
     axes: AxisNames
@@ -159,7 +47,8 @@ class PVary(Movement):
         return results
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: PVaryParams) -> Any:
-        return bind1(psum_p, cotangent, params=CollectiveParams(params.axes))
+        # By name, since collectives stand above what makes zeros of a type that varies.
+        return bind1(registry["psum"], cotangent, params=CollectiveParams(params.axes))
 
     def batch(
         self,

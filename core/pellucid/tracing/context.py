@@ -132,7 +132,7 @@ class bound_axes:
         if self.axes:
             outer = context.axes, context.checked_axes, context.unify
             context.axes = axes = context.axes | self.axes
-            context.checked_axes = context.checked_axes - self.axes.keys() | self.checked
+            context.checked_axes = context.checked_axes.difference(self.axes) | self.checked
             context.unify = self.unify or context.unify
             key = (tuple(axes.items()), context.checked_axes)
             self.previous = *outer, _named_axes.swap_local(key)
