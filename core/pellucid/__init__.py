@@ -33,6 +33,11 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.higher_order.remat_policies": ("checkpoint_policies",),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
     "pellucid.primitives.placement": ("device_put",),
+    "pellucid.primitives.reshard": ("reshard",),
+    "pellucid.runtime.assembly": (
+        "make_array_from_callback", "make_array_from_process_local_data",
+        "make_array_from_single_device_arrays",
+    ),
     "pellucid.runtime.memory": ("live_arrays",),
     "pellucid.runtime.platforms": (
         "default_backend", "device_count", "devices", "local_device_count", "local_devices",
@@ -41,6 +46,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.runtime.tokens": ("effects_barrier",),
     "pellucid.runtime.transfer": ("block_until_ready", "copy_to_host_async", "device_get"),
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
+    "pellucid.sharding.topology": ("make_mesh",),
     "pellucid.tracing.context": ("named_scope",),
     "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
     "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),

@@ -63,6 +63,12 @@ from pellucid.higher_order.stages import (
     typeof as typeof,
 )
 from pellucid.primitives.placement import device_put as device_put
+from pellucid.primitives.reshard import reshard as reshard
+from pellucid.runtime.assembly import (
+    make_array_from_callback as make_array_from_callback,
+    make_array_from_process_local_data as make_array_from_process_local_data,
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
 from pellucid.runtime.memory import live_arrays as live_arrays
 from pellucid.runtime.platforms import (
     default_backend as default_backend,
@@ -85,6 +91,7 @@ from pellucid.sharding import (
     PartitionSpec as P,  # noqa: F401
     set_mesh as set_mesh,
 )
+from pellucid.sharding.topology import make_mesh as make_mesh
 from pellucid.tracing.context import named_scope as named_scope
 from pellucid.transforms.gradient import (
     grad as grad,

@@ -9,7 +9,7 @@ from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentValueError
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
-from pellucid.compilation.placement import Where, where
+from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.runtime.executable import Executable
@@ -64,7 +64,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
 def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:
     from_tracers(operands)
     avals = tuple([type_of(x) for x in operands])
-    place = where(operands, primitive.name, primitive.placed(params))
+    place = where(operands, primitive.name, placements_of(primitive, params))
     executable = _executable(primitive, params, avals, place, trace_context())
     results = executable(operands)
     if is_checking():

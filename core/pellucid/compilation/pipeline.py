@@ -22,6 +22,7 @@ from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
+from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.mesh import AbstractMesh, Mesh
@@ -164,7 +165,9 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         request.name,
         loaded,
         in_avals=lowered.in_avals,
-        out_avals=jaxpr.out_avals,
+        out_avals=[
+            aval_at(aval, sharding) for aval, sharding in zip(jaxpr.out_avals, results, strict=True)
+        ],
         in_shardings=[*lowered.const_shardings, *arguments],
         out_shardings=results,
         kept=lowered.kept,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import DeviceError
 from pellucid.ir.jaxpr import Jaxpr, subjaxprs
+from pellucid.ir.primitive import Primitive
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import mesh_context
@@ -79,10 +80,16 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     if found is None:
         distinct: dict[Any, None] = {}
         for equation in jaxpr.equations:
-            distinct.update(dict.fromkeys(equation.primitive.placed(equation.params)))
-            for inner in subjaxprs(equation.params):
-                distinct.update(dict.fromkeys(placements_in(inner)))
+            distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
         found = jaxpr.memo["placements"] = tuple(distinct)
+    return found
+
+
+def placements_of(primitive: Primitive[Any], params: Any) -> Sequence[Any]:
+    """Meshes, shardings and devices that one operation names, also within the programs among its params."""
+    found = primitive.placed(params)
+    for inner in subjaxprs(params):
+        found = (*found, *placements_in(inner))
     return found
 
 

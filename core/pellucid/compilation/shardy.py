@@ -47,15 +47,19 @@ class ShardyAttributes:
         ids = describe_mesh(mesh, self._devices).device_ids
         return np.arange(mesh.size) if ids is None else np.array(ids)
 
-    def attribute(self, sharding: Any, aval: Any) -> ir.Attribute:
-        """`#sdy.sharding<…>` for a value of type `aval`.
+    def attribute(self, sharding: Any, aval: Any, **options: Any) -> ir.Attribute:
+        """`#sdy.sharding<@mesh, [{"x"}, {}]>` for a value of type `aval`; options as those of `describe`.
 
         Raises: ShardingError if some of its devices are not among those the program runs on.
         """
-        return self._ctx.attribute(f"#sdy.sharding{self.sharding_text(sharding, aval)}")
+        return self._ctx.attribute(f"#sdy.sharding{self._text(sharding, aval, **options)}")
 
-    def sharding_text(self, sharding: Any, aval: Any, **options: Any) -> str:
-        """`<@mesh, [{"x"}, {}]>` for a value of type `aval`; options as those of `describe`."""
+    def per_value(self, shardings: Sequence[Any], avals: Sequence[Any]) -> ir.Attribute:
+        """`#sdy.sharding_per_value<[…]>` for values of types `avals`."""
+        texts = ", ".join(map(self._text, shardings, avals))
+        return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
+
+    def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)
         words = len(element_shape(aval)) if type(aval) is ShapedArray else 0
         dims = ", ".join(map(_dim_text, (*description.dims, *(DimensionDescription(()),) * words)))

@@ -23,6 +23,13 @@ from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lower
 from pellucid.compilation.placement import Where, placements_in, where
 from pellucid.higher_order import misses, stages
 from pellucid.higher_order.jit import JitParams, jit_p
+from pellucid.higher_order.jit_shardings import (
+    Stated,
+    for_arguments,
+    for_results,
+    stated,
+    with_constraints,
+)
 from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import donation, platforms
@@ -50,8 +57,10 @@ class Program:
         "call",
         "consts",
         "executables",
+        "in_shardings",
         "lock",
         "miss",
+        "nested",
         "out_tree",
         "params",
         "__weakref__",
@@ -66,6 +75,21 @@ class Program:
         self.lock = threading.RLock()
         """Held while an executable is compiled: threads that need the same one wait for it."""
         self.miss: Miss | None = None
+        placements = params.in_shardings
+        self.in_shardings = None if placements is None else placements[len(consts) :]
+        self.nested: JitParams | None = None
+
+    def params_of_call(self) -> JitParams:
+        """The params of a call from another program: there, placements are constraints inside."""
+        params = self.params
+        if params.in_shardings is None and params.out_shardings is None:
+            return params
+        if self.nested is None:
+            program = with_constraints(
+                params.jaxpr.jaxpr, params.in_shardings, params.out_shardings
+            )
+            self.nested = params._replace(jaxpr=program)
+        return self.nested
 
     @property
     def closed(self) -> ClosedJaxpr:
@@ -129,9 +153,13 @@ class Jitted:
         keep_unused: bool = False,
         device: Any = None,
         compiler_options: tuple[tuple[str, Any], ...] = (),
+        in_shardings: Stated | None = None,
+        out_shardings: Stated | None = None,
         share: bool = True,
     ) -> None:
         self.spec = spec
+        self.in_shardings = in_shardings
+        self.out_shardings = out_shardings
         self.inline = inline
         self.keep_unused = keep_unused
         self.device = device
@@ -148,7 +176,7 @@ class Jitted:
         spec = self.spec
         return (
             spec.static_nums, spec.static_names, spec.donated_nums, spec.donated_names, self.inline,
-            self.keep_unused, self.device, self.compiler_options,
+            self.keep_unused, self.device, self.compiler_options, self.in_shardings, self.out_shardings,
         )  # fmt: skip
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
@@ -190,9 +218,10 @@ class Jitted:
 
     def staged(self, program: Program, leaves: Sequence[Any]) -> list[Any]:
         """Results of a call under a trace."""
-        if program.params.inline:
-            return replay(program.params.jaxpr.jaxpr, (), *program.consts, *leaves)
-        return bind(jit_p, *program.consts, *leaves, params=program.params)
+        params = program.params_of_call()
+        if params.inline:
+            return replay(params.jaxpr.jaxpr, (), *program.consts, *leaves)
+        return bind(jit_p, *program.consts, *leaves, params=params)
 
     def clear_cache(self) -> None:
         """Forget this function's programs and executables."""
@@ -256,12 +285,17 @@ class Jitted:
             trees.append(tree)
             return results
 
-        jaxpr, consts = stage(flat, call.avals, spec.debug_info(call))
+        debug = spec.debug_info(call)
+        arguments = for_arguments(self.in_shardings, spec.name, call, lambda: debug.argument_names)
+        jaxpr, consts = stage(flat, call.avals, debug)
+        results = for_results(self.out_shardings, spec.name, trees[0], jaxpr.out_avals)
         jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
         donated = spec.donated(call)
         params = JitParams(
             spec.name, ClosedJaxpr(jaxpr), (*[False] * len(consts), *donated) if donated else (),
-            self.inline, self.keep_unused, compiler_options=self.compiler_options,
+            self.inline, self.keep_unused,
+            None if arguments is None else (*[None] * len(consts), *arguments), results,
+            self.compiler_options,
         )  # fmt: skip
         return Program(params, consts, trees[0], call._replace(leaves=[]))
 
@@ -270,15 +304,18 @@ class Jitted:
     def place(self, program: Program, leaves: Sequence[Any]) -> Where:
         """Where `program` runs on `leaves`."""
         named = placements_in(program.params.jaxpr.jaxpr)
+        if program.params.out_shardings is not None:
+            named = (*filter(None, program.params.out_shardings), *named)
         return where(
-            leaves, self.spec.name, named, device=self.device, closed_over=program.consts,
+            leaves, self.spec.name, named, device=self.device, asked=program.in_shardings,
+            closed_over=program.consts,
             names=lambda: self.spec.debug_info(program.call).argument_names,
         )  # fmt: skip
 
     def request(self, program: Program, place: Where) -> Request:
         """What decides the executable of `program` at `place`."""
         return Request(
-            self.spec.name, place.placement, place.shardings, None,
+            self.spec.name, place.placement, place.shardings, program.params.out_shardings,
             donated=program.params.donated_invars[len(program.consts) :],
             keep_unused=self.keep_unused, committed=place.committed,
             compiler_options=self.compiler_options, mesh=place.mesh,
@@ -357,7 +394,11 @@ def jit(
 
     A kind is the structure, shapes, dtypes and places of the arrays, and the values of static arguments.
     Donated arguments give their memory to the results and can't be used afterwards. A function defined again
-    with the same content finds its old programs. `.trace`, `.lower` and `.eval_shape` stop on the way.
+    with the same content finds its old programs.
+
+    `in_shardings` place the positional arguments, `out_shardings` the results: a sharding, a PartitionSpec over
+    the current mesh, None where nothing is said, or a tree of these that is a prefix. Arguments that the user
+    has not put anywhere are brought there. `.trace`, `.lower` and `.eval_shape` stop on the way.
 
     >>> jit(lambda x: x + x)(np.arange(3))
     Array([0, 2, 4], dtype=int32)
@@ -371,10 +412,6 @@ def jit(
         )  # fmt: skip
     if not callable(fun):
         raise ArgumentTypeError("jit takes a function.", got=f"got {type(fun).__name__}")
-    if in_shardings is not None or out_shardings is not None:
-        raise NotImplementedError(
-            "jit's in_shardings and out_shardings come with the many-devices work."
-        )
     static_nums, static_names = resolve_arguments(fun, static_argnums, static_argnames, "static")
     donated_nums, donated_names = resolve_arguments(fun, donate_argnums, donate_argnames, "donate")
     overlap = set(static_nums) & set(donated_nums)
@@ -389,6 +426,8 @@ def jit(
         keep_unused=keep_unused,
         device=device,
         compiler_options=frozen(compiler_options),
+        in_shardings=stated(in_shardings),
+        out_shardings=stated(out_shardings),
     )
     return callable_of(jitted, fun)
 

@@ -255,6 +255,16 @@ class LoweringContext:
         types = self.types(avals)
         return ir.Block.create_at_start(region, types, [self.location] * len(types))
 
+    def constrain(self, x: ir.Value, sharding: Any, aval: Any, **options: Any) -> ir.Value:
+        """`x` of type `aval`, which must be laid out as `sharding`; `x` itself in a program of one device.
+
+        Options are those of `sharding.shardy.describe`.
+        """
+        if self.sharding_attributes is None:
+            return x
+        attribute = self.sharding_attributes.attribute(sharding, aval, **options)
+        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
     @contextlib.contextmanager
     def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:
         """Build operations in a new block in `region`, whose arguments are given."""

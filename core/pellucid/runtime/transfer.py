@@ -29,6 +29,7 @@ from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
 from pellucid.runtime import donation, guards, host
 from pellucid.runtime.array import (
+    aval_at,
     check_not_deleted,
     default_sharding,
     is_exported,
@@ -42,6 +43,7 @@ from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
+from pellucid.sharding.stated import stated_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
@@ -118,6 +120,11 @@ def _put(
         raise runtime_error("device_put", error) from None
 
 
+def put_shards(aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+    """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
+    return _put(aval, sharding, shards, devices, committed=True, explicit=True)
+
+
 def _publish(direction: Any, result: Any, n_bytes: int, start: float) -> None:
     """Publish a transfer; it is waited for, so that its seconds are those of the transfer."""
     result.block_until_ready()
@@ -161,7 +168,7 @@ _free: AbstractContextManager[None] = nullcontext()
 
 
 def _moved(x: Any, sharding: Any, committed: bool) -> Any:
-    old, aval = x._sharding, x.aval
+    old, aval = x._sharding, aval_at(x.aval, sharding)
     if _has_same_parts(old, sharding, x.shape):
         copy = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
         return arrays.assemble(aval, sharding, _parts(copy), committed)
@@ -242,6 +249,10 @@ def device_put(
     return tree.unflatten(results)
 
 
+_PLACES = (bool, type(None), Device, Sharding, PartitionSpec, Format, MemorySpace)
+"""What is said of all leaves at once, without a look at the tree."""
+
+
 def leaves_to_put(
     x: Any, device: Any, src: Any, donate: Any, may_alias: Any
 ) -> tuple[list[Any], Any, list[tuple[Any, Any, Any, Any]]]:
@@ -249,7 +260,7 @@ def leaves_to_put(
     leaves, tree = tree_flatten(x)
 
     def each(prefix: Any, name: str) -> list[Any]:
-        if isinstance(prefix, (bool, type(None), Device, Sharding, Format, MemorySpace)):
+        if isinstance(prefix, _PLACES):
             return [prefix] * len(leaves)
         return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
 
@@ -272,7 +283,9 @@ def put_leaf(
     if type(x) is not ArrayImpl:
         aval: Any = type_of(x)
         target = default_sharding() if sharding is None else sharding
-        return put_host(x, aval, target, committed=sharding is not None, explicit=True)
+        return put_host(
+            x, aval_at(aval, target), target, committed=sharding is not None, explicit=True
+        )
     check_not_deleted(x)
     _check_source(x, src)
     target = x._sharding if sharding is None else sharding
@@ -293,7 +306,8 @@ def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any
         x = copied(x)
     if sharding is x._sharding and committed == x._committed:
         return x
-    return share_memory(arrays.assemble(x.aval, sharding, _parts(x), committed), x)
+    aval = aval_at(x.aval, sharding)
+    return share_memory(arrays.assemble(aval, sharding, _parts(x), committed), x)
 
 
 def _in_space(x: Any, space: MemorySpace) -> Any:
@@ -317,6 +331,8 @@ def sharding_for(device: Any) -> Any:
         return device
     if isinstance(device, Device):
         return make_single_device_sharding(device)
+    if isinstance(device, PartitionSpec):
+        return sharding_for(stated_sharding("device_put", device))
     if isinstance(device, Format):
         if device.layout is None or isinstance(device.layout, AutoLayout):
             return device.sharding
