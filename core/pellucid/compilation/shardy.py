@@ -54,10 +54,12 @@ class ShardyAttributes:
         """
         return self._ctx.attribute(f"#sdy.sharding{self._text(sharding, aval, **options)}")
 
-    def per_value(self, shardings: Sequence[Any], avals: Sequence[Any]) -> ir.Attribute:
-        """`#sdy.sharding_per_value<[…]>` for values of types `avals`."""
-        texts = ", ".join(map(self._text, shardings, avals))
-        return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
+    def per_value(
+        self, shardings: Sequence[Any], avals: Sequence[Any], **options: Any
+    ) -> ir.Attribute:
+        """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as those of `describe`."""
+        texts = [self._text(s, a, **options) for s, a in zip(shardings, avals, strict=True)]
+        return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
 
     def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)

@@ -12,7 +12,9 @@ _NONE: frozenset[Any] = frozenset()
 
 def axis_names(primitive: Primitive[Any], params: Any) -> frozenset[Any]:
     """The named axes that an equation refers to and does not bind."""
-    inner = _NONE if primitive.remember_types else _NONE.union(*map(axis_names_of, subjaxprs(params)))
+    inner = (
+        _NONE if primitive.remember_types else _NONE.union(*map(axis_names_of, subjaxprs(params)))
+    )
     return primitive.axis_names(params, inner)
 
 

@@ -111,44 +111,56 @@ def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
     return ctx.reshape(part, shaped_array((), _INDEX))
 
 
-def in_region(ctx: LoweringContext, mesh: Any, axes: frozenset[Any], body: Callable[[], Any]) -> Any:
+def in_region(
+    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], body: Callable[[], Any]
+) -> Any:
     """The int32 scalar that `body` makes in a manual region without operands, the same at all positions."""
-    scalar = shaped_array((), _INDEX)
-    sharding = ctx.sharding_attributes.sharding_text(NamedSharding(mesh, PartitionSpec()), scalar)
-    computation = manual_computation(ctx, mesh, axes, [], [], [scalar], [sharding], lambda _: [body()], [])
-    return computation[0]
+    scalar, spec = shaped_array((), _INDEX), PartitionSpec()
+    none = Parts((), (), ())
+    results = Parts((spec,), (scalar,), (scalar,))
+    return manual_computation(ctx, mesh, axes, none, results, [], lambda _: [body()])[0]
+
+
+class Parts(NamedTuple):
+    """Values on both sides of a manual region: their specs, and the types of whole values and of parts."""
+
+    specs: Sequence[Any]
+    whole: Sequence[Any]
+    local: Sequence[Any]
 
 
 def manual_computation(
-    ctx: LoweringContext,
-    mesh: Any,
-    axes: frozenset[Any],
-    operands: Sequence[Any],
-    in_shardings: Sequence[str],
-    results: Sequence[Any],
-    out_shardings: Sequence[str],
+    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], given: Parts, made: Parts, operands: Sequence[Any],
     body: Callable[[list[Any]], Sequence[Any]],
-    local_avals: Sequence[Any],
-) -> list[Any]:
-    """Values of the types `results` that `body` makes of its device's part of `operands`, of types `local_avals`.
+) -> list[Any]:  # fmt: skip
+    """Whole values of which `body` makes the device's parts, from its parts of `operands`.
 
-    `axes` of `mesh` become manual. Source: Shardy, operation `sdy.manual_computation`.
+    `axes` of `mesh` become manual; the compiler may place values over the others as it likes.
+    Source: Shardy, operation `sdy.manual_computation`.
     """
     outer = ctx.manual
+    region = ManualRegion(mesh, axes if outer is None else axes | outer.manual)
     names = [json.dumps(text) for name, text in axis_texts(mesh).items() if name in axes]
+
+    def placements(parts: Parts) -> Any:
+        shardings = [NamedSharding(mesh, spec) for spec in parts.specs]
+        return ctx.sharding_attributes.per_value(
+            shardings, parts.whole, leave_auto_open=not region.is_full
+        )
+
     computation = ctx.op(
         "sdy.manual_computation",
-        ctx.types(results),
+        ctx.types(made.whole),
         operands,
         {
-            "in_shardings": ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(in_shardings)}]>"),
-            "out_shardings": ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(out_shardings)}]>"),
+            "in_shardings": placements(given),
+            "out_shardings": placements(made),
             "manual_axes": ctx.attribute(f"#sdy<manual_axes{{{', '.join(names)}}}>"),
         },
         regions=1,
     )
-    ctx.manual = ManualRegion(mesh, axes if outer is None else axes | outer.manual)
-    with ctx.inside(computation.regions[0], local_avals) as parts:
+    ctx.manual = region
+    with ctx.inside(computation.regions[0], given.local) as parts:
         ctx.op("sdy.return", [], body(parts))
     ctx.manual = outer
     return list(computation.results)

@@ -42,7 +42,9 @@ def listed_axes(caller: str, axis_name: Any) -> AxisNames:
         if name not in context.axes:
             raise _unbound(caller, name)
     if len(set(names)) < len(names):
-        raise CollectiveError(f"{caller} got one axis name more than once.", got=f"axis_name={names!r}")
+        raise CollectiveError(
+            f"{caller} got one axis name more than once.", got=f"axis_name={names!r}"
+        )
     return names
 
 
@@ -57,7 +59,9 @@ def _unbound(caller: str, name: Any) -> AxisNameError:
     )
 
 
-def checked_groups(caller: str, axes: AxisNames, groups: Any, *, even: bool = False) -> Groups | None:
+def checked_groups(
+    caller: str, axes: AxisNames, groups: Any, *, even: bool = False
+) -> Groups | None:
     """`axis_index_groups` as tuples, which must hold each position along `axes` once.
 
     Raises CollectiveError otherwise, and if `even` unless all groups have one size.
@@ -170,18 +174,6 @@ def axis_index(axis_name: Any) -> Any:
 
 
 # Casts between types ------------------------------------------------------------------------------
-
-
-def pvary(x: Any, axis_name: Any) -> Any:
-    """`x` (arrays in a tree) as values that may differ along `axis_name`, which their types must not say yet.
-
-    An older name of `pcast(x, axis_name, to="varying")`; the same value.
-
-    >>> from pellucid import make_jaxpr
-    >>> pvary(1.0, ())
-    1.0
-    """
-    return pcast(x, tuple(axis_name) if isinstance(axis_name, list) else axis_name, to="varying")
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:

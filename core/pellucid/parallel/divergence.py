@@ -46,9 +46,9 @@ def _collective_over(jaxpr: Jaxpr, axes: frozenset[Any]) -> Equation | None:
     """The first collective over one of `axes`, in programs within the program too."""
     for equation in jaxpr.equations:
         inner = subjaxprs(equation.params)
-        if not inner and not isinstance(equation.primitive, _SILENT):
-            if equation.primitive.axis_names(equation.params, frozenset()) & axes:
-                return equation
+        waits = not inner and not isinstance(equation.primitive, _SILENT)
+        if waits and equation.primitive.axis_names(equation.params, frozenset()) & axes:
+            return equation
         for program in inner:
             found = _collective_over(program, axes)
             if found is not None:

@@ -282,15 +282,11 @@ class AllToAll(Exchange):
         return shown
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: AllToAllParams) -> Any:
-        swapped = params._replace(
-            split_axis=params.concat_axis, concat_axis=params.split_axis
-        )
+        swapped = params._replace(split_axis=params.concat_axis, concat_axis=params.split_axis)
         return bind1(self, cotangent, params=swapped)
 
     def behind_batch(self, params: AllToAllParams) -> AllToAllParams:
-        return params._replace(
-            split_axis=params.split_axis + 1, concat_axis=params.concat_axis + 1
-        )
+        return params._replace(split_axis=params.split_axis + 1, concat_axis=params.concat_axis + 1)
 
     def among_batch(self, axis: BatchAxis, x: Any, params: AllToAllParams) -> Any:
         refuse_groups(self.name, params.axis_index_groups)

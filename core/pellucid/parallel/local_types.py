@@ -43,7 +43,9 @@ def checked_local_type(
     for dim, parts in enumerate(part_counts(mesh, spec)):
         if aval.shape[dim] % parts:
             axes = axes_text(spec.axes_per_dim[dim])
-            raise indivisible_error(f"{path}: {aval.text()}, {spec!r}", aval.shape, dim, parts, axes)
+            raise indivisible_error(
+                f"{path}: {aval.text()}, {spec!r}", aval.shape, dim, parts, axes
+            )
     return local_type(aval, mesh, spec, checked)
 
 

@@ -13,7 +13,8 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
-from pellucid.lowering.collectives import manual_computation
+from pellucid.lowering.collectives import Parts, manual_computation
+from pellucid.parallel.divergence import check_no_divergence
 from pellucid.parallel.local_types import (
     REPLICATED,
     leading_spec,
@@ -28,7 +29,6 @@ from pellucid.primitives.varying import CollectiveParams, unified, vary
 from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.replay import replay
@@ -38,7 +38,7 @@ from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_flat, brought_to
+from pellucid.transforms.vmap import batch_flat, batched_aval, brought_to
 from pellucid.transforms.zeros import spread
 
 Specs = tuple[PartitionSpec, ...]
@@ -96,9 +96,10 @@ class ShardMap(Primitive[ShardMapParams]):
     varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
+        made: list[Any] = list(params.jaxpr.out_avals)
         return [
             whole_type(aval, params.mesh, spec, params.manual_axes)
-            for aval, spec in zip(params.jaxpr.out_avals, params.out_specs, strict=True)
+            for aval, spec in zip(made, params.out_specs, strict=True)
         ]
 
     def _typed(self, avals: tuple[Any, ...], params: ShardMapParams) -> Any:
@@ -121,7 +122,11 @@ class ShardMap(Primitive[ShardMapParams]):
         nonzero = [type(t) is not Zero for t in tangents]
         with params.scope():
             program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
-        in_specs = (*[REPLICATED] * len(consts), *params.in_specs, *_chosen(params.in_specs, nonzero))
+        in_specs = (
+            *[REPLICATED] * len(consts),
+            *params.in_specs,
+            *_chosen(params.in_specs, nonzero),
+        )
         out_specs = (*params.out_specs, *_chosen(params.out_specs, nonzero_out))
         given = _chosen(tangents, nonzero)
         called = params.on(program, in_specs, out_specs)
@@ -130,7 +135,11 @@ class ShardMap(Primitive[ShardMapParams]):
         return results[:n], spread(results[n:], nonzero_out, [type_of(x) for x in results[:n]])
 
     def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ShardMapParams
+        self,
+        trace: Any,
+        primals: tuple[Any, ...],
+        tangents: tuple[Any, ...],
+        params: ShardMapParams,
     ) -> Any:
         nonzero = tuple([type(t) is not Zero for t in tangents])
         split = split_at_point(params, nonzero)
@@ -149,6 +158,7 @@ class ShardMap(Primitive[ShardMapParams]):
         nonzero = tuple([type(ct) is not Zero for ct in cotangents])
         with params.scope():
             program, consts, mask = _transposed(params, linear, nonzero)
+        check_no_divergence("shard_map", program.jaxpr)
         known = [not is_linear for is_linear in linear]
         in_specs = (
             *[REPLICATED] * len(consts),
@@ -180,14 +190,8 @@ class ShardMap(Primitive[ShardMapParams]):
         entry = over or None
         with params.scope():
             program, consts, out_dims = _batched(params, local, dims, frozenset(over))
-        in_specs = [
-            spec if d is None else with_batch_dim(spec, v.aval.ndim, d, entry)
-            for spec, v, d in zip(params.in_specs, params.jaxpr.jaxpr.invars, dims, strict=True)
-        ]
-        out_specs = [
-            spec if d is None else with_batch_dim(spec, aval.ndim, d, entry)
-            for spec, aval, d in zip(params.out_specs, params.jaxpr.out_avals, out_dims, strict=True)
-        ]
+        in_specs = _with_batch_dims(params.in_specs, params.jaxpr.in_avals, dims, entry)
+        out_specs = _with_batch_dims(params.out_specs, params.jaxpr.out_avals, out_dims, entry)
         called = params.on(program, (*[REPLICATED] * len(consts), *in_specs), out_specs)
         return bind(self, *consts, *operands, params=called), out_dims
 
@@ -195,11 +199,11 @@ class ShardMap(Primitive[ShardMapParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ShardMapParams) -> Sequence[Any]:
         jaxpr = params.jaxpr.jaxpr
+        given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
+        made = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
         return manual_computation(
-            ctx, params.mesh, params.manual_axes,
-            operands, _sharding_texts(ctx, params, params.in_specs, ctx.avals_in),
-            ctx.avals_out, _sharding_texts(ctx, params, params.out_specs, ctx.avals_out),
-            lambda parts: ctx.inline(jaxpr, (), parts), jaxpr.in_avals,
+            ctx, params.mesh, params.manual_axes, given, made, operands,
+            lambda parts: ctx.inline(jaxpr, (), parts),
         )  # fmt: skip
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
@@ -226,19 +230,6 @@ def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [x for x, flag in zip(items, flags, strict=True) if flag]
 
 
-def _sharding_texts(
-    ctx: Any, params: ShardMapParams, specs: Specs, avals: Sequence[Any]
-) -> list[str]:
-    """The placements of whole values; the compiler decides about mesh axes that are not manual."""
-    partial = len(params.manual_axes) < len(params.mesh.axis_names)
-    mesh = params.mesh
-    text = ctx.sharding_attributes.sharding_text
-    return [
-        text(NamedSharding(mesh, spec), aval, leave_auto_open=partial)
-        for spec, aval in zip(specs, avals, strict=True)
-    ]
-
-
 # Derived programs ---------------------------------------------------------------------------------
 
 
@@ -246,11 +237,12 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     """`program` whose results vary over the axes that `out_specs` use, as the types of whole values say."""
     if not params.check_vma:
         return program
-    found = [aval.varying & params.manual_axes for aval in program.out_avals]
+    avals: list[Any] = list(program.out_avals)
+    found = [aval.varying & params.manual_axes for aval in avals]
     wanted = [spec.axis_names for spec in out_specs]
     if found == wanted:
         return program
-    for varying, axes, aval in zip(found, wanted, program.out_avals, strict=True):
+    for varying, axes, aval in zip(found, wanted, avals, strict=True):
         if not varying <= axes:
             raise CollectiveError(
                 "shard_map: a derivative varies over mesh axes over which its value is the same.",
@@ -295,17 +287,17 @@ def split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitMa
 def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitManual:
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n = len(parts.nonzero_out)
-    extra_avals = parts.primal.out_avals[n:]
+    extra_avals: list[Any] = list(parts.primal.out_avals[n:])
     extra_specs = [
-        leading_spec(params.mesh, a.varying & params.manual_axes if params.check_vma else params.manual_axes)
+        leading_spec(
+            params.mesh, a.varying & params.manual_axes if params.check_vma else params.manual_axes
+        )
         for a in extra_avals
     ]
     # A scalar has no dimension at which the positions' values could be joined.
     joined = [a.shape == () and bool(s) for a, s in zip(extra_avals, extra_specs, strict=True)]
     known = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
-    specs = [
-        REPLICATED if s.kind == "constant" else known[s.kind][s.index] for s in parts.sources
-    ]
+    specs = [REPLICATED if s.kind == "constant" else known[s.kind][s.index] for s in parts.sources]
     scalars = [s.kind == "result" and s.index >= n and joined[s.index - n] for s in parts.sources]
     primal = _with_reshaped_results(parts.primal, [False] * n + joined)
     linear = _with_reshaped_inputs(parts.linear, scalars)
@@ -341,7 +333,8 @@ def _with_reshaped_inputs(program: ClosedJaxpr, scalars: Sequence[bool]) -> Clos
     if not any(scalars):
         return program
     flags = [*scalars, *[False] * (len(program.in_avals) - len(scalars))]
-    avals = [a.update(shape=(1,)) if s else a for a, s in zip(program.in_avals, flags, strict=True)]
+    given_avals: list[Any] = list(program.in_avals)
+    avals = [a.update(shape=(1,)) if s else a for a, s in zip(given_avals, flags, strict=True)]
 
     def run(*operands: Any) -> list[Any]:
         given = [reshape(x, ()) if s else x for x, s in zip(operands, flags, strict=True)]
@@ -410,13 +403,24 @@ def _check_batch_axes(over: tuple[Any, ...], params: ShardMapParams) -> None:
             )
 
 
+def _with_batch_dims(
+    specs: Specs, avals: Sequence[Any], dims: Sequence[BatchDim], entry: Any
+) -> list[PartitionSpec]:
+    return [
+        spec if d is None else with_batch_dim(spec, aval.ndim, d, entry)
+        for spec, aval, d in zip(specs, avals, dims, strict=True)
+    ]
+
+
 def _batched(
     params: ShardMapParams, axis: BatchAxis, dims: Sequence[BatchDim], over: frozenset[Any]
 ) -> Derived:
     """The program on batches, whose parts differ along the mesh axes `over`; `mask` is where results have theirs."""
     key = ("batched manual", axis, tuple(dims), over, params.check_vma)
     return remembered(
-        params.jaxpr.jaxpr, key, lambda: _batch(params, axis, dims, over if params.check_vma else frozenset())
+        params.jaxpr.jaxpr,
+        key,
+        lambda: _batch(params, axis, dims, over if params.check_vma else frozenset()),
     )
 
 
@@ -431,14 +435,10 @@ def _batch(
         out_dims[:] = [None if d is None else 0 for d in found]
         return [brought_to(axis, x, d, o) for x, d, o in zip(results, found, out_dims, strict=True)]
 
+    in_avals: list[Any] = list(jaxpr.in_avals)
     avals = [
-        v.aval
-        if d is None
-        else v.aval.update(  # type: ignore[attr-defined]
-            shape=(*v.aval.shape[:d], axis.size, *v.aval.shape[d:]),  # type: ignore[attr-defined]
-            varying=v.aval.varying | over,  # type: ignore[attr-defined]
-        )
-        for v, d in zip(jaxpr.invars, dims, strict=True)
+        aval if d is None else batched_aval(aval, axis, d).update(varying=aval.varying | over)
+        for aval, d in zip(in_avals, dims, strict=True)
     ]
     program, consts = stage_open(run, avals, jaxpr.debug)
     return Derived(program, consts, tuple(out_dims))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, CollectiveError, EffectsError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    CollectiveError,
+    EffectsError,
+)
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
 from pellucid.higher_order.bodies import Body, known_body, types_of
 from pellucid.ir.jaxpr import DebugInfo
@@ -50,7 +55,7 @@ def shard_map(
     out_specs: Any,
     in_specs: Any = Infer,
     mesh: Mesh | AbstractMesh | None = None,
-    axis_names: Set[Any] = frozenset(),
+    axis_names: AbstractSet[Any] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
     """`f` run once for each position along axes of a mesh of devices, on its part of the arguments.
@@ -134,7 +139,9 @@ def smap(
 
 def _mesh(caller: str, mesh: Any) -> Mesh | AbstractMesh:
     if mesh is None:
-        mesh = mesh_context.concrete.value or mesh_context.abstract.value or mesh_context.entered.value
+        mesh = (
+            mesh_context.concrete.value or mesh_context.abstract.value or mesh_context.entered.value
+        )
         if mesh is None:
             raise MeshError(
                 f"{caller} needs a mesh, and none is current.",
@@ -210,7 +217,17 @@ def _call(
             results = [vary(x, s.axis_names) for x, s in zip(results, wanted, strict=True)]
         return results, (result_tree, tuple(wanted))
 
-    key = ("shard_map", tree, tuple(avals), tuple(given), mesh, manual, check_vma, tuple(out_leaves), out_tree)
+    key = (
+        "shard_map",
+        tree,
+        tuple(avals),
+        tuple(given),
+        mesh,
+        manual,
+        check_vma,
+        tuple(out_leaves),
+        out_tree,
+    )
     with manual_axes_bound(mesh, manual, check_vma):
         if static:
             body = _traced(f, flat, avals)
@@ -267,7 +284,9 @@ def _checked_spec(
     return spec
 
 
-def _inferred(x: Any, mesh: Mesh | AbstractMesh, manual: frozenset[Any], path: str) -> PartitionSpec:
+def _inferred(
+    x: Any, mesh: Mesh | AbstractMesh, manual: frozenset[Any], path: str
+) -> PartitionSpec:
     """The spec that the type of `x` says."""
     if any(mesh.axis_type_by_name[a] is not AxisType.Explicit for a in manual):
         raise MeshError(
@@ -278,7 +297,9 @@ def _inferred(x: Any, mesh: Mesh | AbstractMesh, manual: frozenset[Any], path: s
     sharding = type_of(x).sharding
     if sharding is None:
         return REPLICATED
-    entries = [tuple([a for a in axes if a in manual]) or None for axes in sharding.spec.axes_per_dim]
+    entries = [
+        tuple([a for a in axes if a in manual]) or None for axes in sharding.spec.axes_per_dim
+    ]
     return PartitionSpec(*entries)
 
 
@@ -296,7 +317,9 @@ def _check_axes(
     for axes in spec.axes_per_dim:
         for axis in axes:
             if axis not in mesh.axis_names:
-                raise axis_not_in_mesh_error(f"shard_map {what}: {spec!r}", axis, mesh, PartitionSpecError)
+                raise axis_not_in_mesh_error(
+                    f"shard_map {what}: {spec!r}", axis, mesh, PartitionSpecError
+                )
             if axis not in manual:
                 raise PartitionSpecError(
                     f"shard_map {what}: {spec!r} names axis {axis!r}, over which the function does not run.",
@@ -331,10 +354,12 @@ def _check_results(
             raise CollectiveError(
                 f"shard_map: out_specs call a result the same along {shown}, but it may differ.",
                 got=f"{_path(tree, i)} of `{name_of(f)}`: {aval.text()}, spec {spec!r}",
-                do=f"Name {shown} in the spec, or reduce over it (`psum`, `pmax`, `all_gather(…, to=\"invarying\")`); "
+                do=f'Name {shown} in the spec, or reduce over it (`psum`, `pmax`, `all_gather(…, to="invarying")`); '
                 "check_vma=False turns this check off.",
             )
 
 
 def _path(tree: Any, index: int) -> str:
-    return shown_path("result", flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0])
+    return shown_path(
+        "result", flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0]
+    )

@@ -28,6 +28,7 @@ class CollectiveParams(NamedTuple):
     axes: AxisNames
     axis_index_groups: Groups | None = None
 
+
 class PVaryParams(NamedTuple):
     axes: AxisNames
 
@@ -42,7 +43,11 @@ class PVary(Movement):
         return [x.update(varying=x.varying.union(params.axes))]
 
     def varying_results(
-        self, avals: tuple[Any, ...], results: Sequence[Any], axes: frozenset[str], params: PVaryParams
+        self,
+        avals: tuple[Any, ...],
+        results: Sequence[Any],
+        axes: frozenset[str],
+        params: PVaryParams,
     ) -> Sequence[Any]:
         return results
 
@@ -69,7 +74,9 @@ pvary_p = PVary()
 def vary(x: Any, axes: Iterable[Any]) -> Any:
     """`x` with a type that says that it varies over those of `axes` that are checked."""
     varying = type_of(x).varying
-    missing = [a for a in context.axes if a in context.checked_axes and a in axes and a not in varying]
+    missing = [
+        a for a in context.axes if a in context.checked_axes and a in axes and a not in varying
+    ]
     return bind1(pvary_p, x, params=PVaryParams(tuple(missing))) if missing else x
 
 
@@ -77,7 +84,9 @@ def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, 
     """`operands` of one equation so that all traced ones vary over the same axes."""
     if len(operands) < 2 or not primitive.varies_jointly:
         return operands
-    found = {x.aval.varying for x in operands if isinstance(x, Tracer) and type(x.aval) is ShapedArray}
+    found = {
+        x.aval.varying for x in operands if isinstance(x, Tracer) and type(x.aval) is ShapedArray
+    }
     if len(found) < 2:
         return operands
     axes = frozenset().union(*found)
