@@ -72,7 +72,7 @@ def device_groups(
 def group_attributes(ctx: LoweringContext, groups: np.ndarray) -> dict[str, Any]:
     """The attributes by which a collective names its groups of devices."""
     return {
-        "replica_groups": ctx.int_matrix(np.ascontiguousarray(groups)),
+        "replica_groups": ctx.int_matrix(groups),
         "channel_handle": ctx.attribute(_CHANNEL),
     }
 

@@ -101,7 +101,7 @@ class LoweringContext:
 
     def int_matrix(self, values: Any) -> ir.Attribute:
         """`dense<...> : tensor<...xi64>`, for padding and replica groups."""
-        return ir.DenseIntElementsAttr.get(np.asarray(values, dtype=_I64))
+        return ir.DenseIntElementsAttr.get(np.ascontiguousarray(values, dtype=_I64))
 
     def integer(self, value: int, width: int = 64) -> ir.Attribute:
         """`value : iN`."""

@@ -143,7 +143,8 @@ ppermute_p = PPermute()
 def ppermute(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
     """`x` (arrays in a tree) sent along `axis_name`: `perm` holds pairs (source, destination) of positions.
 
-    A position that is no destination gets zeros.
+    A position that is no destination gets zeros. Along several axes positions are counted with the innermost axis (the
+    last of the mesh) fastest, in whatever order they are named.
 
     Raises: AxisNameError where no axis has that name; CollectiveError for positions that the axis lacks, or that are
     the source or the destination of several pairs.
@@ -152,7 +153,8 @@ def ppermute(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
     >>> vmap(lambda x: ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(np.array([1, 2, 3]))
     Array([0, 1, 2], dtype=int32)
     """
-    axes = listed_axes("ppermute", axis_name)
+    named = listed_axes("ppermute", axis_name)
+    axes = tuple([axis for axis in context.axes if axis in named])
     pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
     size = size_along(axes)
     for what, positions in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):

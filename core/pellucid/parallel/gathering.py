@@ -190,7 +190,9 @@ def all_gather(
         raise UnsupportedError(
             'all_gather: with axis_index_groups, groups have different results, so `to` is "varying".'
         )
-    primitive = all_gather_p if to == "varying" else all_gather_invariant_p
+    # Only where types say that all have the same result does each position use it on its own.
+    invariant = to == "invarying" and context.checked_axes.issuperset(axes)
+    primitive = all_gather_invariant_p if invariant else all_gather_p
 
     def gathered(leaf: Any) -> Any:
         ndim = type_of(leaf).ndim

@@ -6,12 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus.manual_programs import FORMS, NESTED, PROGRAMS, loop, value_at_once
+from corpus.manual_programs import (
+    FORMS,
+    NESTED,
+    PROGRAMS,
+    batch_of_gradients,
+    gradient,
+    loop,
+    value_at_once,
+)
 
 import pellucid as pl
 
+QUICK = (value_at_once, gradient, batch_of_gradients)
 CASES = [
-    pytest.param(form, name, id=f"{form.__name__}-{name}")
+    pytest.param(
+        form, name, id=f"{form.__name__}-{name}", marks=() if form in QUICK else (pytest.mark.slow,)
+    )
     for form in FORMS
     for name in PROGRAMS
     if name not in NESTED or form is value_at_once
