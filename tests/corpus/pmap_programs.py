@@ -54,15 +54,17 @@ def chosen_devices(jax):
 def exchange(jax):
     def f(x):
         moved = jax.lax.ppermute(x, "i", [(k, (k + 1) % 8) for k in range(8)])
-        return jax.lax.pmax(moved, "i"), jax.lax.pmean(x, "i"), jax.lax.psum_scatter(
-            jax.numpy.tile(x, 2), "i"
+        return (
+            jax.lax.pmax(moved, "i"),
+            jax.lax.pmean(x, "i"),
+            jax.lax.psum_scatter(jax.numpy.tile(x, 2), "i"),
         )
 
     return jax.pmap(f, axis_name="i")(X)
 
 
 def groups(jax):
-    f = lambda x: jax.lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]])  # noqa: E731
+    f = lambda x: jax.lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]])
     return jax.pmap(f, axis_name="i")(X)
 
 
@@ -80,7 +82,7 @@ def gradient_inside(jax):
 
 
 def derivative_of_sum_inside(jax):
-    f = lambda x: jax.lax.psum(x**2, "i").sum()  # noqa: E731
+    f = lambda x: jax.lax.psum(x**2, "i").sum()
     return jax.pmap(jax.grad(f), axis_name="i")(X)
 
 

@@ -281,7 +281,8 @@ class AllToAll(Exchange):
     def printed_params(self, equation: Any) -> dict[str, Any]:
         shown = equation.params._asdict()
         del shown["parts"]
-        return shown
+        names = equation.params.axis_name
+        return shown | {"axis_name": names[0] if len(names) == 1 else names}
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: AllToAllParams) -> Any:
         swapped = params._replace(split_axis=params.concat_axis, concat_axis=params.split_axis)

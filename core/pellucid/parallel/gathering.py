@@ -141,6 +141,11 @@ class AllGatherInvariant(AllGather):
     ) -> Sequence[Any]:
         return [results[0].update(varying=axes.difference(params.axis_name))]
 
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = equation.params._asdict()
+        del shown["axis_index_groups"]
+        return shown
+
     def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
         dim = params.all_gather_dimension
         length = type_of(cotangent).shape[dim] // params.axis_size

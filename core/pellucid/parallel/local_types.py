@@ -73,11 +73,10 @@ def whole_type(
     return aval.update(shape=tuple(shape), varying=aval.varying - manual, sharding=sharding)
 
 
-def with_batch_dim(spec: PartitionSpec, ndim: int, dim: int, entry: Any) -> PartitionSpec:
-    """`spec` of a value of rank `ndim`, with `entry` for a new dimension at `dim`."""
-    entries = list(spec.padded(ndim))
-    entries.insert(dim, entry)
-    return PartitionSpec(*entries)
+def with_batch_dim(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
+    """`spec` with `entry` for a new dimension at `dim`."""
+    entries = list(spec) + [None] * (dim - len(spec))
+    return PartitionSpec(*entries[:dim], entry, *entries[dim:])
 
 
 def leading_spec(mesh: Mesh | AbstractMesh, axes: Sequence[Any] | frozenset[Any]) -> PartitionSpec:

@@ -63,23 +63,27 @@ def manual_axes_bound(
 
 
 class ShardMapParams(NamedTuple):
-    """`jaxpr` has no constants, and computes with the parts of one position along `manual_axes`."""
+    """`jaxpr` has no constants, and computes with the parts of one position along `newly_manual_axes`."""
 
     check_vma: bool
     in_specs: Specs
     jaxpr: ClosedJaxpr
-    manual_axes: frozenset[Any]
+    newly_manual_axes: frozenset[Any]
     mesh: Mesh | AbstractMesh
     out_specs: Specs
 
     def scope(self) -> contextlib.AbstractContextManager[None]:
         """The context in which programs that belong to this one are traced."""
-        return manual_axes_bound(self.mesh, self.manual_axes, self.check_vma)
+        return manual_axes_bound(self.mesh, self.newly_manual_axes, self.check_vma)
 
     def unmentioned(self, spec: PartitionSpec) -> tuple[Any, ...]:
         """The manual axes that `spec` does not use."""
         return tuple(
-            [a for a in self.mesh.axis_names if a in self.manual_axes and a not in spec.axis_names]
+            [
+                a
+                for a in self.mesh.axis_names
+                if a in self.newly_manual_axes and a not in spec.axis_names
+            ]
         )
 
     def on(self, program: ClosedJaxpr, in_specs: Sequence[Any], out_specs: Sequence[Any]) -> Any:
@@ -98,7 +102,7 @@ class ShardMap(Primitive[ShardMapParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
         made: list[Any] = list(params.jaxpr.out_avals)
         return [
-            whole_type(aval, params.mesh, spec, params.manual_axes)
+            whole_type(aval, params.mesh, spec, params.newly_manual_axes)
             for aval, spec in zip(made, params.out_specs, strict=True)
         ]
 
@@ -109,7 +113,7 @@ class ShardMap(Primitive[ShardMapParams]):
         return params.jaxpr.effects
 
     def axis_names(self, params: ShardMapParams, inner: frozenset[Any]) -> frozenset[Any]:
-        return inner - params.manual_axes
+        return inner - params.newly_manual_axes
 
     def placed(self, params: ShardMapParams) -> Sequence[Any]:
         return (params.mesh,)
@@ -183,15 +187,15 @@ class ShardMap(Primitive[ShardMapParams]):
         dims: tuple[BatchDim, ...],
         params: ShardMapParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        over = tuple([a for a in axis.spmd_name or () if a in params.manual_axes])
+        over = tuple([a for a in axis.spmd_name or () if a in params.newly_manual_axes])
         _check_batch_axes(over, params)
         parts = math.prod(params.mesh.shape[a] for a in over)
         local = BatchAxis(axis.size // parts, axis.name, None if over else axis.spmd_name)
         entry = over or None
         with params.scope():
             program, consts, out_dims = _batched(params, local, dims, frozenset(over))
-        in_specs = _with_batch_dims(params.in_specs, params.jaxpr.in_avals, dims, entry)
-        out_specs = _with_batch_dims(params.out_specs, params.jaxpr.out_avals, out_dims, entry)
+        in_specs = _with_batch_dims(params.in_specs, dims, entry)
+        out_specs = _with_batch_dims(params.out_specs, out_dims, entry)
         called = params.on(program, (*[REPLICATED] * len(consts), *in_specs), out_specs)
         return bind(self, *consts, *operands, params=called), out_dims
 
@@ -202,7 +206,7 @@ class ShardMap(Primitive[ShardMapParams]):
         given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
         made = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
         return manual_computation(
-            ctx, params.mesh, params.manual_axes, given, made, operands,
+            ctx, params.mesh, params.newly_manual_axes, given, made, operands,
             lambda parts: ctx.inline(jaxpr, (), parts),
         )  # fmt: skip
 
@@ -238,7 +242,7 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
     if not params.check_vma:
         return program
     avals: list[Any] = list(program.out_avals)
-    found = [aval.varying & params.manual_axes for aval in avals]
+    found = [aval.varying & params.newly_manual_axes for aval in avals]
     wanted = [spec.axis_names for spec in out_specs]
     if found == wanted:
         return program
@@ -290,7 +294,8 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     extra_avals: list[Any] = list(parts.primal.out_avals[n:])
     extra_specs = [
         leading_spec(
-            params.mesh, a.varying & params.manual_axes if params.check_vma else params.manual_axes
+            params.mesh,
+            a.varying & params.newly_manual_axes if params.check_vma else params.newly_manual_axes,
         )
         for a in extra_avals
     ]
@@ -403,12 +408,10 @@ def _check_batch_axes(over: tuple[Any, ...], params: ShardMapParams) -> None:
             )
 
 
-def _with_batch_dims(
-    specs: Specs, avals: Sequence[Any], dims: Sequence[BatchDim], entry: Any
-) -> list[PartitionSpec]:
+def _with_batch_dims(specs: Specs, dims: Sequence[BatchDim], entry: Any) -> list[PartitionSpec]:
     return [
-        spec if d is None else with_batch_dim(spec, aval.ndim, d, entry)
-        for spec, aval, d in zip(specs, avals, dims, strict=True)
+        spec if d is None else with_batch_dim(spec, d, entry)
+        for spec, d in zip(specs, dims, strict=True)
     ]
 
 

@@ -235,7 +235,12 @@ def _call(
             body = known_body(f, key, lambda: _traced(f, flat, avals))
     result_tree, wanted = body.out_tree
     params = ShardMapParams(
-        check_vma, (*[REPLICATED] * len(body.consts), *specs), body.program, manual, mesh, wanted
+        check_vma=check_vma,
+        in_specs=(*[REPLICATED] * len(body.consts), *specs),
+        jaxpr=body.program,
+        newly_manual_axes=manual,
+        mesh=mesh,
+        out_specs=wanted,
     )
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
 

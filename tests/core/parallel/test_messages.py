@@ -23,5 +23,11 @@ def test_the_message_is_as_shown(code: str, text: str) -> None:
         return pl.shard_map(body, **{"mesh": mesh, "in_specs": spec, "out_specs": spec, **options})
 
     names = {name: getattr(pl, name) for name in ("P", "lax", "pmap", "shard_map", "vmap")}
-    names |= {"np": np, "jnp": pl.numpy, "mesh": mesh, "sm": sm, "x": np.arange(8, dtype=np.float32)}
+    names |= {
+        "np": np,
+        "jnp": pl.numpy,
+        "mesh": mesh,
+        "sm": sm,
+        "x": np.arange(8, dtype=np.float32),
+    }
     page.check(code, text, names)

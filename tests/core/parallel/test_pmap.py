@@ -35,7 +35,9 @@ def test_fewer_elements_than_devices_take_the_first():
 def test_devices_are_taken_in_their_order():
     devices = pl.devices()[7:3:-1]
     y = pmap(lambda x: x + lax.axis_index("i"), axis_name="i", devices=devices)(X[:4])
-    assert [s.device for s in sorted(y.addressable_shards, key=lambda s: s.index[0].start)] == devices
+    assert [
+        s.device for s in sorted(y.addressable_shards, key=lambda s: s.index[0].start)
+    ] == devices
     np.testing.assert_array_equal(y, X[:4] + np.arange(4)[:, None])
 
 
@@ -62,4 +64,7 @@ def test_donated_arguments_are_gone():
 
 
 def test_lowering_shows_the_program():
-    assert "sdy.manual_computation" in pmap(lambda x: lax.psum(x, "i"), axis_name="i").lower(X).as_text()
+    assert (
+        "sdy.manual_computation"
+        in pmap(lambda x: lax.psum(x, "i"), axis_name="i").lower(X).as_text()
+    )

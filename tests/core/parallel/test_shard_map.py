@@ -49,11 +49,13 @@ def test_one_dimension_over_two_axes(mesh):
 
 def test_devices_in_another_order():
     mesh = Mesh(np.array(pl.devices()[:8])[[3, 1, 7, 5, 0, 2, 6, 4]].reshape(2, 4), ("a", "b"))
-    body = lambda x: (lax.psum(x, "b") + lax.axis_index("b"), lax.ppermute(x, "a", [(0, 1)]))  # noqa: E731
+    body = lambda x: (lax.psum(x, "b") + lax.axis_index("b"), lax.ppermute(x, "a", [(0, 1)]))
     f = shard_map(body, mesh=mesh, in_specs=P("a", "b"), out_specs=P("a", "b"))
     total, sent = pl.jit(f)(X)
     parts = X.reshape(8, 4, 1)
-    np.testing.assert_allclose(total, (parts.sum(1, keepdims=True) + np.arange(4)[:, None]).reshape(8, 4))
+    np.testing.assert_allclose(
+        total, (parts.sum(1, keepdims=True) + np.arange(4)[:, None]).reshape(8, 4)
+    )
     np.testing.assert_array_equal(sent, np.concatenate([np.zeros((4, 4)), X[:4]]))
 
 
@@ -140,7 +142,9 @@ def test_types_say_what_varies(mesh):
 
 
 def test_the_program_shows_casts_and_sums(mesh):
-    f = shard_map(lambda w, x: lax.psum(w * x, "x"), mesh=mesh, in_specs=(P(), P("x")), out_specs=P())
+    f = shard_map(
+        lambda w, x: lax.psum(w * x, "x"), mesh=mesh, in_specs=(P(), P("x")), out_specs=P()
+    )
     text = str(pl.make_jaxpr(pl.grad(lambda w, x: f(w, x).sum()))(X[:2], X))
     assert "pvary[axes=('x',)]" in text
     assert "psum_invariant[axes=('x',)]" in text
@@ -188,7 +192,7 @@ def test_constants_from_outside(mesh, check_vma):
     constant = jnp.arange(4.0)
 
     def outer(w, x):
-        body = lambda x: lax.psum(x * w + constant, "x")  # noqa: E731
+        body = lambda x: lax.psum(x * w + constant, "x")
         return shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=check_vma)(x)
 
     expected = X.reshape(4, 2, 4).sum(0) * 3 + 4 * np.arange(4.0)
@@ -238,9 +242,7 @@ def test_a_batch_over_a_mesh_axis(mesh):
 
 
 def test_a_named_batch_outside_and_inside(mesh):
-    f = shard_map(
-        lambda x: lax.psum(x, ("b", "x")), mesh=mesh, in_specs=P("x"), out_specs=P()
-    )
+    f = shard_map(lambda x: lax.psum(x, ("b", "x")), mesh=mesh, in_specs=P("x"), out_specs=P())
     batch = np.stack([X, 2 * X])
     expected = 3 * X.reshape(4, 2, 4).sum(0)
     np.testing.assert_allclose(pl.vmap(f, axis_name="b", out_axes=None)(batch), expected)
@@ -274,14 +276,20 @@ def test_the_size_of_an_axis_decides_what_is_traced():
 
 
 def test_a_jitted_function_sees_the_axis_though_its_argument_is_not_batched():
-    f = pl.vmap(lambda x: x + pl.jit(lambda y: lax.psum(y, "i"))(1.0 + 0 * jnp.ones(())), axis_name="i")
+    f = pl.vmap(
+        lambda x: x + pl.jit(lambda y: lax.psum(y, "i"))(1.0 + 0 * jnp.ones(())), axis_name="i"
+    )
     np.testing.assert_allclose(f(np.zeros(3, np.float32)), 3.0)
 
 
 def test_a_sum_that_a_branch_hides_is_found_in_the_transpose(mesh):
     def body(w, x):
         predicate = x.sum() > 5
-        return lax.cond(predicate, lambda: lax.scan(lambda c, r: (c + w * r, None), x[0] * 0, x)[0], lambda: x[0])[None]
+        return lax.cond(
+            predicate,
+            lambda: lax.scan(lambda c, r: (c + w * r, None), x[0] * 0, x)[0],
+            lambda: x[0],
+        )[None]
 
     f = shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))
     w = np.ones(4, np.float32)
