@@ -68,9 +68,8 @@ ROWS = {
     "pbroadcast": ("lax.pbroadcast(x, 'i', 2)", (3,), "float32"),
     "pbroadcast of booleans": ("lax.pbroadcast(x > 0, 'j', 1)", (3,), "float32"),
     "ragged_all_to_all": (
-        "lax.ragged_all_to_all(x, 0 * x, np.array([0, 2, 3, 3]), np.array([2, 1, 0, 1]),"
-        " lax.axis_index('i') * np.ones(4, 'int32'),"
-        " np.array([2, 1, 0, 1])[lax.axis_index('i')] * np.ones(4, 'int32'), axis_name='i')",
+        "lax.ragged_all_to_all(x, 0 * x, SHIFTS, SIZES, lax.axis_index('i') * ONES,"
+        + " SIZES[lax.axis_index('i')] * ONES, axis_name='i')",
         (5,), "float32",
     ),
 }  # fmt: skip
@@ -105,7 +104,9 @@ def values(name):
 
 def function_of(jax, name):
     """The row as a function of one position's value."""
-    scope = {"lax": jax.lax, "np": jax.numpy, "GROUPS": GROUPS}
+    array = jax.numpy.array
+    scope = {"lax": jax.lax, "GROUPS": GROUPS, "ONES": array([1, 1, 1, 1])}
+    scope |= {"SHIFTS": array([0, 2, 3, 3]), "SIZES": array([2, 1, 0, 1])}
     return eval(f"lambda x: {ROWS[name][0]}", scope)
 
 

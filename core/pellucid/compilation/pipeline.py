@@ -26,6 +26,8 @@ from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_options
 
@@ -97,6 +99,7 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     """From a program to a StableHLO module, in this order."""
     in_avals = program.in_avals
+    request = request._replace(result_shardings=_result_shardings(program.out_avals, request))
     jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, program.jaxpr)
     consts = [*program.consts, *more_consts]
     jaxpr, consts, kept = run_pass(
@@ -228,6 +231,27 @@ def _is_small(jaxpr: Jaxpr) -> bool:
             return False
         total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
     return total < _SMALL_BYTES
+
+
+def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...] | None:
+    """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
+    stated, mesh = request.result_shardings, request.mesh
+    if mesh is None or not mesh.are_all_axes_explicit:
+        return stated
+    stated = stated or (None,) * len(avals)
+    return tuple(
+        [
+            _sharding_of_type(aval, mesh) if sharding is None else sharding
+            for aval, sharding in zip(avals, stated, strict=True)
+        ]
+    )
+
+
+def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
+    shown = getattr(aval, "sharding", None)
+    spec = PartitionSpec() if shown is None else shown.spec
+    space = getattr(aval, "memory_space", None)
+    return canonical(NamedSharding(mesh, spec, None if space is None else space.memory_kind))
 
 
 def _const_sharding(const: Any, request: Request) -> Any:

@@ -20,6 +20,7 @@ from pellucid.sharding.single_device import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )
+from pellucid.sharding.stated import placement_text
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.shardings import Device, DeviceList
@@ -80,7 +81,8 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     if found is None:
         distinct: dict[Any, None] = {}
         for equation in jaxpr.equations:
-            distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
+            if equation.primitive.may_be_placed:
+                distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
         found = jaxpr.memo["placements"] = tuple(distinct)
     return found
 
@@ -129,7 +131,9 @@ def where(
     abstract = [c for c in claims if c.devices is None]
     if any(claim.devices != concrete[0].devices for claim in concrete):
         raise _different_devices(name, names(), concrete)
-    mesh = next((c.mesh for c in concrete or abstract if c.mesh is not None), None)
+    meshes = [c.mesh for c in concrete or abstract if c.mesh is not None]
+    # One of Explicit axes is named first: types of results speak of it.
+    mesh = next((m for m in meshes if m.explicit_axes), meshes[0] if meshes else None)
     if abstract and not concrete:
         placement = Placement(None, (), mesh)
     else:
@@ -137,8 +141,11 @@ def where(
     for claim in abstract:
         if claim.mesh.size != placement.size:
             raise _different_sizes(name, claim.mesh, placement.size)
+    devices = placement.device_list
     shardings = tuple(
-        _argument_sharding(i, x, None if asked is None else asked[i], placement, name, names)
+        _argument_sharding(
+            i, x, None if asked is None else asked[i], placement, devices, name, names
+        )
         for i, x in enumerate(operands)
     )
     return Where(placement, bool(claims), shardings, mesh)
@@ -208,7 +215,7 @@ def _claims(
         if type(x) is ArrayImpl and x._committed and x._sharding.num_devices > 1:
             yield _claim(x._sharding, f"a {x.aval.text()} that the function closes over")
     for place in named:
-        yield _claim(place, f"named in the program: {place}")
+        yield _claim(place, f"named in the program: {placement_text(place)}")
     if current is not None:
         yield _claim(current, "the mesh of `set_mesh`")
 
@@ -224,7 +231,13 @@ _PLACED = (NamedSharding, GSPMDSharding, SingleDeviceSharding)
 
 
 def _argument_sharding(
-    i: int, x: Any, asked: Any, placement: Placement, name: str, names: Names
+    i: int,
+    x: Any,
+    asked: Any,
+    placement: Placement,
+    devices: DeviceList | None,
+    name: str,
+    names: Names,
 ) -> Any:
     """Where an argument must be; None where the compiler may choose."""
     own = getattr(x, "sharding", None) if type(x) is not ArrayImpl else x._sharding
@@ -233,12 +246,12 @@ def _argument_sharding(
         if is_committed and not asked.is_equivalent_to(own, type_of(x).ndim):
             raise DeviceError(
                 f"`{name}` got an array that is placed otherwise than its `in_shardings` say.",
-                got=[f"{_argument_text(names(), i)}: {type_of(x).text()} is placed as {own}",
-                     f"in_shardings: {asked}"],
+                got=[f"{_argument_text(names(), i)}: {type_of(x).text()} is placed as {placement_text(own)}",
+                     f"in_shardings: {placement_text(asked)}"],
                 do="Put it there first, `device_put(x, sharding)`, or leave its in_shardings out (None).",
             )  # fmt: skip
         return canonical(asked)
-    if own is not None and own._internal_device_list == placement.device_list:
+    if own is not None and own._internal_device_list == devices:
         return canonical(own)
     if placement.size == 1 and placement.devices:
         return make_single_device_sharding(placement.devices[0])
@@ -286,12 +299,12 @@ def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]
         f"`{name}` got arrays that are committed to different devices."
         if all(claim.argument >= 0 for claim in claims)
         else f"`{name}` can't run on several sets of devices at once.",
-        got=[*shown[:8], *([f"and {len(shown) - 8} more"] if len(shown) > 8 else [])],
+        got=[*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])],
         do=do,
     )
 
 
-def devices_text(devices: DeviceList) -> str:
+def devices_text(devices: DeviceList | Sequence[Any]) -> str:
     """A few devices by name, for messages."""
     ids = ", ".join(str(d.id) for d in list(devices)[:8]) + (", …" if len(devices) > 8 else "")
     return (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.compilation.placement import canonical
-from pellucid.ir.avals import ShapedArray, element_shape
+from pellucid.ir.avals import element_shape
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import sharding_of_tiles
 from pellucid.sharding.shardy import (
@@ -30,10 +30,13 @@ class ShardyAttributes:
         self._devices = devices
         """Those the program runs on, in order; None where they are not known."""
         self._symbols: dict[MeshDescription, str] = {}
+        self._attributes: dict[Any, ir.Attribute] = {}
 
     def declare_meshes(self, ctx: Any) -> None:
         """Begin the module of `ctx`. A mesh is declared when an attribute names it for the first time."""
         self._ctx = ctx
+        self._symbols.clear()
+        self._attributes.clear()
 
     def mesh_symbol(self, mesh: Mesh | AbstractMesh) -> str:
         """The reference to `mesh`, `@mesh`, in this module.
@@ -52,7 +55,12 @@ class ShardyAttributes:
 
         Raises: ShardingError if some of its devices are not among those the program runs on.
         """
-        return self._ctx.attribute(f"#sdy.sharding{self._text(sharding, aval, **options)}")
+        key = (sharding, aval.ndim, element_shape(aval), *options)
+        found = self._attributes.get(key)
+        if found is None:
+            text = self._text(sharding, aval, **options)
+            found = self._attributes[key] = self._ctx.attribute(f"#sdy.sharding{text}")
+        return found
 
     def per_value(
         self, shardings: Sequence[Any], avals: Sequence[Any], **options: Any
@@ -63,7 +71,7 @@ class ShardyAttributes:
 
     def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)
-        words = len(element_shape(aval)) if type(aval) is ShapedArray else 0
+        words = len(element_shape(aval))
         dims = ", ".join(map(_dim_text, (*description.dims, *(DimensionDescription(()),) * words)))
         sets = _axis_set("replicated", description.replicated) + _axis_set(
             "unreduced", description.unreduced

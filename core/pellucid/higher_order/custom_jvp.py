@@ -114,7 +114,7 @@ class ResultPlaces:
 
 def unbatched(aval: Any, dim: BatchDim) -> Any:
     """Type of one element of a batch of type `aval`."""
-    return aval if dim is None else aval.update(shape=(*aval.shape[:dim], *aval.shape[dim + 1 :]))
+    return aval if dim is None else aval.without_dim(dim)
 
 
 # The primitive ------------------------------------------------------------------------------------------

@@ -144,8 +144,7 @@ class CustomVjpCall(NamedTuple):
 def _batched_zero(zero: Zero, axis: BatchAxis, dim: BatchDim) -> Zero:
     if dim is None:
         return zero
-    shape = zero.aval.shape  # type: ignore[attr-defined]
-    return Zero(zero.aval.update(shape=(*shape[:dim], axis.size, *shape[dim:])))  # type: ignore[attr-defined]
+    return Zero(zero.aval.with_dim(dim, axis.size, axis.spmd_name))  # type: ignore[attr-defined]
 
 
 def _as_operand(axis: BatchAxis, cotangent: Any, found: BatchDim, dim: BatchDim) -> Any:
@@ -296,7 +295,7 @@ class CustomLin(Primitive[CustomLinParams]):
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = params.num_res
         places = [0] * len(params.out_avals)
-        results = [a.update(shape=(axis.size, *a.shape)) for a in params.out_avals]
+        results = [a.with_dim(0, axis.size, axis.spmd_name) for a in params.out_avals]
 
         def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             live = [ct for ct in cotangents if type(ct) is not Zero]

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.tree import broadcast_prefix_to, is_none
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
+from pellucid.primitives.reshard import reshard
 from pellucid.primitives.sharding_constraint import constrained
+from pellucid.runtime.array import aval_at
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.partition_spec import UNCONSTRAINED
 from pellucid.sharding.stated import check_fits, stated_sharding
@@ -72,7 +74,9 @@ def _placements(
     what: Stated, tree: Any, argument: str, function: str, avals: Sequence[Any], names: Any
 ) -> Placements:
     caller = f"`{function}`: {argument}"
-    leaves = broadcast_prefix_to(what.tree.unflatten(what.leaves), tree, is_none, caller=caller)
+    prefix = what.tree.unflatten(what.leaves)
+    name = "arguments" if argument == "in_shardings" else "results"
+    leaves = broadcast_prefix_to(prefix, tree, is_none, caller=caller, name=name)
     found: dict[Any, Any] = {}
     for leaf in leaves:
         if id(leaf) not in found:
@@ -91,16 +95,32 @@ def _placements(
     return placements if any(s is not None for s in placements) else None
 
 
-def with_constraints(jaxpr: Jaxpr, arguments: Placements, results: Placements) -> ClosedJaxpr:
-    """The program for calls within other programs, where placements are constraints on its values."""
+def typed_by(placements: Placements, avals: Sequence[Any]) -> Sequence[Any]:
+    """The types of arguments of types `avals` once they are placed: those of Explicit mesh axes show it."""
+    if placements is None:
+        return avals
+    return [a if s is None else aval_at(a, s) for a, s in zip(avals, placements, strict=True)]
+
+
+def with_constraints(
+    jaxpr: Jaxpr, avals: Sequence[Any], arguments: Placements, results: Placements
+) -> ClosedJaxpr:
+    """The program for calls with arguments of types `avals` in other programs: placements are constraints inside."""
 
     def body(*operands: Any) -> list[Any]:
         return _each(results, replay(jaxpr, (), *_each(arguments, operands)))
 
-    return ClosedJaxpr(*stage(body, jaxpr.in_avals, jaxpr.debug))
+    return ClosedJaxpr(*stage(body, avals, jaxpr.debug))
 
 
 def _each(placements: Placements, values: Sequence[Any]) -> list[Any]:
     if placements is None:
         return list(values)
-    return [x if s is None else constrained(x, s) for x, s in zip(values, placements, strict=True)]
+    return [x if s is None else _at(x, s) for x, s in zip(values, placements, strict=True)]
+
+
+def _at(x: Any, sharding: Any) -> Any:
+    """`x` placed by `sharding`: over Explicit mesh axes its type changes, over others it is constrained."""
+    if getattr(sharding, "mesh", None) is not None and sharding.mesh.are_all_axes_explicit:
+        return reshard(x, sharding)
+    return constrained(x, sharding)

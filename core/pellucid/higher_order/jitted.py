@@ -28,9 +28,10 @@ from pellucid.higher_order.jit_shardings import (
     for_arguments,
     for_results,
     stated,
+    typed_by,
     with_constraints,
 )
-from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
+from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
@@ -85,8 +86,9 @@ class Program:
         if params.in_shardings is None and params.out_shardings is None:
             return params
         if self.nested is None:
+            avals = [*map(type_of, self.consts), *self.call.avals]
             program = with_constraints(
-                params.jaxpr.jaxpr, params.in_shardings, params.out_shardings
+                params.jaxpr.jaxpr, avals, params.in_shardings, params.out_shardings
             )
             self.nested = params._replace(jaxpr=program)
         return self.nested
@@ -287,7 +289,7 @@ class Jitted:
 
         debug = spec.debug_info(call)
         arguments = for_arguments(self.in_shardings, spec.name, call, lambda: debug.argument_names)
-        jaxpr, consts = stage(flat, call.avals, debug)
+        jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
         results = for_results(self.out_shardings, spec.name, trees[0], jaxpr.out_avals)
         jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
         donated = spec.donated(call)
@@ -349,14 +351,11 @@ class Jitted:
         if program.miss is not None and not program.miss.compile_seconds:
             program.miss.compile_seconds = seconds
             return
-        devices = ", ".join(map(str, place.placement.devices))
-        reason = MissReason(
-            "device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place."
-        )
+        names = self.spec.debug_info(program.call).argument_names
         misses.recent.append(
             Miss(
                 self.spec.name,
-                (reason,),
+                reasons_for_place(place, program.executables, names),
                 capture(),
                 compile_seconds=seconds,
                 entry_count=len(self.programs),

@@ -43,12 +43,12 @@ class ScanParams(NamedTuple):
 
 def stacked(aval: Any, length: int) -> Any:
     """Type of `length` values of type `aval` along a new leading axis."""
-    return aval.update(shape=(length, *aval.shape))
+    return aval.with_dim(0, length)
 
 
 def unstacked(aval: Any) -> Any:
     """Type of one element along the leading axis."""
-    return aval.update(shape=aval.shape[1:])
+    return aval.without_dim(0)
 
 
 class Scan(Primitive[ScanParams]):

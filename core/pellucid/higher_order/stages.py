@@ -14,7 +14,9 @@ from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
+from pellucid.sharding.stated import placement_text, stated_sharding
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
@@ -51,6 +53,9 @@ class ShapeDtypeStruct:
         self.aval: ShapedArray = shaped_array(
             tuple(operator.index(s) for s in shape), chosen, weak_type
         )
+        sharding = stated_sharding("ShapeDtypeStruct", sharding)
+        if sharding is not None:
+            self.aval = aval_at(self.aval, sharding)
         self.sharding = sharding
 
     @property
@@ -300,7 +305,10 @@ class Compiled(Stage):
             names = self._jitted.spec.debug_info(call).argument_names
             raise DeviceError(
                 f"`{self.fun_name}` was compiled for arguments that are placed otherwise.",
-                got=[f"{names[i]}: compiled for {asked}, got {own}" for i, own, asked in wrong[:3]],
+                got=[
+                    f"{names[i]}: compiled for {placement_text(asked)}, got {placement_text(own)}"
+                    for i, own, asked in wrong[:3]
+                ],
                 do="Put them there with `device_put`, or call the jitted function itself.",
             )
 

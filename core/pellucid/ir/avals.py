@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.sharding.explicit_types import shown_sharding, type_text
 
 Shape = tuple[Any, ...]
 _NOT_VARYING: frozenset[str] = frozenset()
@@ -72,15 +73,10 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     def text(self) -> str:
-        dims = list(map(str, self.shape))
-        if self.sharding is not None:
-            for i, axes in enumerate(self.sharding.spec):
-                if axes is not None:
-                    names = axes if isinstance(axes, tuple) else (axes,)
-                    dims[i] += "@" + ("(" + ",".join(names) + ")" if len(names) > 1 else names[0])  # pyright: ignore[reportGeneralTypeIssues]
         varying = "{V:" + ",".join(sorted(self.varying)) + "}" if self.varying else ""
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
-        return f"{dtypes.short_name(self.dtype)}{space}[{','.join(dims)}]{varying}"
+        spec = None if self.sharding is None else self.sharding.spec
+        return type_text(f"{dtypes.short_name(self.dtype)}{space}", self.shape, spec) + varying
 
     str_short = text
 
@@ -112,6 +108,25 @@ class ShapedArray(AbstractValue):
             "sharding": self.sharding, "memory_space": self.memory_space, "varying": self.varying,
         }  # fmt: skip
         return shaped_array(**(fields | changes))
+
+    def with_dim(self, dim: int, size: int, axes: Any = None) -> ShapedArray:
+        """This type with a new dimension of `size` at `dim`, sharded over the mesh `axes` if types show such."""
+        shape = (*self.shape[:dim], size, *self.shape[dim:])
+        if self.sharding is None:
+            return self.update(shape=shape)
+        mesh, spec = self.sharding.mesh, self.sharding.spec
+        entry = axes if axes is not None and set(axes) <= set(mesh.explicit_axes) else None
+        entries = (*spec.partitions[:dim], entry, *spec.partitions[dim:])
+        return self.update(shape=shape, sharding=shown_sharding(mesh, spec.update(entries)))
+
+    def without_dim(self, dim: int) -> ShapedArray:
+        """This type without the dimension `dim`."""
+        shape = (*self.shape[:dim], *self.shape[dim + 1 :])
+        if self.sharding is None:
+            return self.update(shape=shape)
+        mesh, spec = self.sharding.mesh, self.sharding.spec
+        entries = (*spec.partitions[:dim], *spec.partitions[dim + 1 :])
+        return self.update(shape=shape, sharding=shown_sharding(mesh, spec.update(entries)))
 
     def strip_weak_type(self) -> ShapedArray:
         """This type without weakness."""

@@ -265,6 +265,11 @@ class LoweringContext:
         attribute = self.sharding_attributes.attribute(sharding, aval, **options)
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
+    def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
+        """`x`, laid out over Explicit mesh axes as its type `aval` says."""
+        sharding = getattr(aval, "sharding", None)
+        return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)
+
     @contextlib.contextmanager
     def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:
         """Build operations in a new block in `region`, whose arguments are given."""

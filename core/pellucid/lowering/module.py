@@ -238,6 +238,8 @@ class ModuleLowering:
             ctx.avals_in = tuple([a.aval for a in equation.operands])
             ctx.avals_out = tuple([v.aval for v in equation.results])
             results = equation.primitive.lower(ctx, inputs, equation.params)
+            if ctx.sharding_attributes is not None:
+                results = map(ctx.as_typed, results, ctx.avals_out)
             values.update(zip(equation.results, results, strict=True))
         ctx.location, ctx.avals_in, ctx.avals_out = outer
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]

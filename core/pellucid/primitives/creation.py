@@ -15,7 +15,10 @@ from pellucid.ir.primitive import Primitive
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like, kind_of
+from pellucid.primitives.sharding_constraint import constrained
 from pellucid.runtime.transfer import from_host, move
+from pellucid.sharding.explicit_types import type_sharding
+from pellucid.sharding.stated import stated_result
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -58,6 +61,9 @@ class Iota(Primitive[IotaParams]):
             )
         return [shaped_array(params.shape, params.dtype)]
 
+    def out_sharding(self, params: IotaParams) -> Any:
+        return params.sharding
+
     def lower(self, ctx: Any, operands: Sequence[Any], params: IotaParams) -> Sequence[Any]:
         dimension = {"iota_dimension": ctx.integer(params.dimension)}
         return [ctx.op1("stablehlo.iota", ctx.avals_out[0], [], dimension)]
@@ -90,7 +96,9 @@ def broadcasted_iota(
     """
     dtype = dtypes.check_user_dtype(dtype, "iota")
     sizes = checked_shape(shape, "iota")
-    params = IotaParams(dtype, sizes, operator.index(dimension), out_sharding)
+    params = IotaParams(
+        dtype, sizes, operator.index(dimension), stated_result("iota", out_sharding)
+    )
     return bind1(iota_p, params=params)
 
 
@@ -109,6 +117,9 @@ class Empty(Primitive[EmptyParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: EmptyParams) -> Sequence[ShapedArray]:
         return [shaped_array(params.shape, params.dtype)]
 
+    def out_sharding(self, params: EmptyParams) -> Any:
+        return params.out_sharding
+
     def lower(self, ctx: Any, operands: Sequence[Any], params: EmptyParams) -> Sequence[Any]:
         return [ctx.full(ctx.avals_out[0], 0)]  # StableHLO has no array without contents
 
@@ -123,7 +134,12 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     (2, 3)
     """
     dtype = dtypes.check_user_dtype(dtype, "empty")
-    return bind1(empty_p, params=EmptyParams(checked_shape(shape, "empty"), dtype, out_sharding))
+    return bind1(
+        empty_p,
+        params=EmptyParams(
+            checked_shape(shape, "empty"), dtype, stated_result("empty", out_sharding)
+        ),
+    )
 
 
 # Functions ----------------------------------------------------------------------------------------
@@ -179,7 +195,9 @@ def full_like(
 
 def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
     if not context.trace.is_eager:
-        return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
+        if sharding is None or type_sharding(sharding, len(sizes)) is not None:
+            return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
+        return constrained(broadcast_in_dim(scalar, sizes, ()), sharding)
     if not hasattr(scalar, "aval"):
         scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)  # type: ignore[attr-defined]
     filled = broadcast_in_dim(scalar, sizes, ())

@@ -43,7 +43,8 @@ def filled(aval: Any, value: int) -> Any:
         if context.trace.is_eager
         else _host_scalar(scalar, value)
     )
-    return vary(broadcast_in_dim(x, aval.shape, ()), aval.varying)
+    full = broadcast_in_dim(x, aval.shape, (), out_sharding=aval.sharding)
+    return vary(full, aval.varying)
 
 
 def _host_scalar(aval: Any, value: int) -> Any:

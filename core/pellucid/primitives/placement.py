@@ -12,6 +12,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.padding import inserted
 from pellucid.runtime import transfer
+from pellucid.runtime.array import aval_at
 from pellucid.runtime.transfer import leaves_to_put, put_leaf, sharding_for
 from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
@@ -68,9 +69,14 @@ class DevicePut(Primitive[DevicePutParams]):
         self, avals: tuple[Any, ...], params: DevicePutParams
     ) -> Sequence[ShapedArray]:
         return [
-            aval if destination is None else aval.update(memory_space=_space(destination))
+            aval if destination is None else _moved(aval, destination)
             for aval, destination in zip(avals, params.devices, strict=True)
         ]
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: DevicePutParams
+    ) -> Sequence[Any]:
+        return results
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DevicePutParams
@@ -117,6 +123,13 @@ class DevicePut(Primitive[DevicePutParams]):
             _lowered_put(ctx, x, aval, destination)
             for x, aval, destination in zip(operands, ctx.avals_in, params.devices, strict=True)
         ]
+
+
+def _moved(aval: Any, destination: Any) -> Any:
+    """The type of a value of type `aval` at `destination`."""
+    if isinstance(destination, Sharding):
+        return aval_at(aval, destination)
+    return aval.update(memory_space=_space(destination))
 
 
 def _lowered_put(ctx: Any, x: Any, aval: Any, destination: Any) -> Any:

@@ -10,13 +10,15 @@ from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.sharding_constraint import batched_sharding
+from pellucid.runtime.transfer import put_leaf
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
-from pellucid.sharding.mesh import AxisType, axis_not_in_mesh_error
+from pellucid.sharding.mesh import AbstractMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import stated_sharding
+from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -78,9 +80,12 @@ class Reshard(Primitive[ReshardParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
         sharding = params.dst_sharding
-        if not sharding.mesh.explicit_axes:
-            return operands
+        if not sharding.mesh.explicit_axes or ctx.avals_out[0].sharding is not None:
+            return operands  # nothing moves, or what the type says is laid out by the caller
         return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        return {}  # the result's type says it
 
 
 reshard_p = Reshard()
@@ -151,7 +156,7 @@ def auto_axes(
                 "auto_axes: nobody said how the results are laid out.",
                 do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
             )
-        outer = _current_mesh("auto_axes")
+        outer = _mesh_of("auto_axes", args)
         mesh = outer.update_axis_types(
             dict.fromkeys(_axes_of(outer, axes, "auto_axes"), AxisType.Auto)
         )
@@ -187,7 +192,7 @@ def explicit_axes(
                 "explicit_axes: nobody said how the arguments are laid out.",
                 do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
             )
-        outer = _current_mesh("explicit_axes")
+        outer = _mesh_of("explicit_axes", args)
         names = _axes_of(outer, axes, "explicit_axes")
         with use_abstract_mesh(outer.update_axis_types(dict.fromkeys(names, AxisType.Explicit))):
             results = function(*reshard(args, in_sharding), **kwargs)
@@ -196,9 +201,13 @@ def explicit_axes(
     return inside
 
 
-def _current_mesh(caller: str) -> Any:
+def _mesh_of(caller: str, args: Any) -> Any:
+    """The current mesh, else the one that the types of the arrays `args` show."""
     mesh = get_abstract_mesh()
     if mesh.empty:
+        for x in tree_flatten(args)[0]:
+            if (shown := type_of(x).sharding) is not None:
+                return shown.mesh
         raise MissingMeshError(
             f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
             do="Set the mesh first: `with set_mesh(mesh):`.",
@@ -223,10 +232,19 @@ def _without_axes(xs: Any, mesh: Any) -> Any:
         old = type_of(x).sharding
         if old is None or old.mesh is mesh:
             return x
+        if context.trace.is_eager:
+            return _over_axes_of(x, mesh)
         spec = explicit_part(old.spec, mesh, type_of(x).ndim)
         return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
 
     return tree_map(cast, xs)
+
+
+def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:
+    """The array `x` as it is, over its own mesh with the axis types of `mesh`."""
+    sharding = x.sharding
+    retyped = sharding.mesh.update(axis_types=mesh.axis_types)
+    return put_leaf(x, sharding.update(mesh=retyped))
 
 
 __all__ = ["auto_axes", "explicit_axes", "reshard", "reshard_p"]

@@ -11,7 +11,8 @@ from pellucid.base.tree.paths import shown_path
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.padding import inserted
-from pellucid.sharding.errors import ShardingError
+from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
+from pellucid.sharding.explicit_types import explicit_part, operand_of
 from pellucid.sharding.mesh import AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED
@@ -144,12 +145,42 @@ def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
         sharding.check_compatible_aval(shape)
     except ShardingError as error:
         raise type(error)(
-            f"with_sharding_constraint: {error.what}",
-            got=f"{path}: {type_of(x).text()}",
+            error.what,
+            got=f"with_sharding_constraint: {path}: {type_of(x).text()}",
             do=error.do,
         ) from None
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        sharding = _over_auto_axes(x, sharding, path)
+        if sharding is None:
+            return x
     [result] = bind(sharding_constraint_p, x, params=ShardingConstraintParams(sharding))
     return result
+
+
+def _over_auto_axes(x: Any, sharding: NamedSharding, path: str) -> NamedSharding | None:
+    """`sharding`, provided that the type of `x` agrees over Explicit axes; None if there are no others.
+
+    Raises: LayoutAssertionError if it doesn't; PartitionSpecError if only some of the mesh's axes are Explicit and
+    the spec names one of them.
+    """
+    mesh, spec, aval = sharding.mesh, sharding.spec, type_of(x)
+    wanted = explicit_part(spec, mesh, aval.ndim)
+    own = operand_of(aval).spec
+    if mesh.are_all_axes_explicit:
+        if wanted is own:
+            return None
+        raise LayoutAssertionError(
+            "with_sharding_constraint only checks over Explicit mesh axes, and the layouts differ.",
+            got=[f"{path}: {aval.text()}, laid out as {own!r}", f"the constraint: {spec!r}"],
+            do="To change the layout, use `reshard(x, spec)`.",
+        )
+    if wanted.axis_names:
+        raise PartitionSpecError(
+            f"with_sharding_constraint: {spec!r} names Explicit mesh axes.",
+            got=[f"{path}: {aval.text()}", f"{mesh}"],
+            do="Name Auto axes only; over Explicit ones, use `reshard(x, spec)`.",
+        )
+    return sharding
 
 
 __all__ = ["sharding_constraint_p", "with_sharding_constraint"]

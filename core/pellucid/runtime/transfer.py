@@ -167,6 +167,19 @@ def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> A
 _free: AbstractContextManager[None] = nullcontext()
 
 
+_WORTH_A_PROGRAM = 1 << 20
+"""Bytes from which on devices exchange parts themselves, by a program to be compiled, instead of through the host."""
+
+
+class _Late:
+    """What compiles; a higher layer, which `wiring` supplies."""
+
+    relaid: Any = None
+
+
+late = _Late()
+
+
 def _moved(x: Any, sharding: Any, committed: bool) -> Any:
     old, aval = x._sharding, aval_at(x.aval, sharding)
     if _has_same_parts(old, sharding, x.shape):
@@ -181,11 +194,14 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
         by_device = {c._sharding._device: c for c in copies}
         local = sharding._internal_device_list.addressable_device_list
         return arrays.assemble(aval, sharding, [by_device[d] for d in local], committed)
+    same_devices = old._internal_device_list == sharding._internal_device_list
+    if same_devices and (x.nbytes >= _WORTH_A_PROGRAM or not x.is_fully_addressable):
+        return late.relaid(x, sharding)
     if not x.is_fully_addressable:
         raise DeviceError(
-            "an array that spans processes can't be laid out anew outside a compiled function.",
+            "an array that spans processes can be laid out anew on its own devices only.",
             got=f"{aval.text()} from {old} to {sharding}",
-            do="Do it inside `jit` with `with_sharding_constraint`.",
+            do="Use a mesh of the same devices in the same order.",
         )
     return put_host(value_of(x), aval, sharding, committed, explicit=True)
 

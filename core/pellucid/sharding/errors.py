@@ -57,5 +57,9 @@ def indivisible_error(
     )
 
 
+class LayoutAssertionError(ShardingError, AssertionError):
+    """A value that is not laid out as the program says it is."""
+
+
 class ShardingTypeError(PellucidError, TypeError):
     """Explicitly sharded operands whose result has no unambiguous sharding."""

@@ -32,10 +32,26 @@ def stated_sharding(caller: str, stated: Any) -> Any:
             )
         return stated.sharding
     raise ShardingArgumentError(
-        f"{caller}: a value is placed by a Sharding, or by a PartitionSpec over the current mesh.",
+        f"{caller}: a value is placed by a Sharding or a PartitionSpec.",
         got=f"{type(stated).__name__} ({stated!r:.60})",
         do="Write NamedSharding(mesh, PartitionSpec(...)), or None to leave it to the compiler.",
     )
+
+
+def stated_result(caller: str, stated: Any) -> NamedSharding | None:
+    """The layout over Explicit mesh axes that `stated`, an argument `out_sharding`, means; None for None.
+
+    Raises: ShardingArgumentError unless it is a NamedSharding, or a PartitionSpec over the current mesh.
+    """
+    if stated is None:
+        return None
+    sharding = stated_sharding(caller, stated)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingArgumentError(
+            f"{caller}: `out_sharding` is a PartitionSpec or a NamedSharding.",
+            got=f"out_sharding: {type(stated).__name__}",
+        )
+    return sharding
 
 
 def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
@@ -64,5 +80,14 @@ def check_fits(caller: str, what: str, sharding: Any, shape: tuple[int, ...]) ->
         sharding.check_compatible_aval(shape)
         sharding.shard_shape(shape)
     except ShardingError as error:
-        got = f"{what}: shape {shape}, placed as {sharding}"
-        raise type(error)(f"{caller}: {error.what}", got=got, do=error.do) from None
+        got = f"{caller}: {what} of shape {shape}, placed as {placement_text(sharding)}"
+        raise type(error)(error.what, got=got, do=error.do) from None
+
+
+def placement_text(sharding: Any) -> str:
+    """A placement in a message: a spec and its mesh where it has one."""
+    if not isinstance(sharding, NamedSharding):
+        return str(sharding)
+    kind = sharding.memory_kind
+    memory = "" if kind in (None, "device") else f", in {kind} memory"
+    return f"{sharding.spec!r} over {sharding.mesh}{memory}"

@@ -10,7 +10,7 @@ from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import joined_scope
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
-from pellucid.transforms.zeros import add_tangents, instantiate
+from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
 
 def backward_pass(
@@ -75,6 +75,7 @@ def backward_pass(
             for atom, ct in zip(equation.operands, found, strict=True):
                 if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
                     continue
+                ct = as_cotangent_of(atom.aval, ct)
                 cotangent_of[atom] = (
                     add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
                 )

@@ -265,9 +265,7 @@ class BatchTracer(Tracer):
 def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""
     if aval.sharding is not None:
-        return aval.update(
-            shape=(*shape[:dim], *shape[dim + 1 :]), sharding=aval.sharding.without_dim(dim)
-        )
+        return aval.without_dim(dim)
     return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]))
 
 
@@ -372,7 +370,4 @@ def batched_aval(aval: Any, axis: BatchAxis, dim: BatchDim) -> Any:
     """Type of a batch of values of type `aval`."""
     if dim is None:
         return aval
-    shape = (*aval.shape[:dim], axis.size, *aval.shape[dim:])
-    if aval.sharding is not None:
-        return aval.update(shape=shape, sharding=aval.sharding.with_dim(dim, axis.spmd_name))
-    return aval.update(shape=shape)
+    return aval.with_dim(dim, axis.size, axis.spmd_name)

@@ -11,6 +11,7 @@ import pellucid.numpy as jnp
 from pellucid.base import config
 from pellucid.base.errors import DeviceError
 from pellucid.base.events import CompilationFinished, TransferFinished, counting
+from pellucid.higher_order import misses
 from pellucid.sharding import (
     AbstractMesh,
     Mesh,
@@ -194,6 +195,18 @@ def test_an_executable_from_disk_has_the_same_placements(mesh, tmp_path):
         first = compiled()
         with counting(CompilationFinished) as seen:
             second = compiled()
-    assert [event.cache for event in seen.events] == ["disk"]
+    assert [getattr(event, "cache", None) for event in seen.events] == ["disk"]
     assert first.output_shardings == second.output_shardings == NamedSharding(mesh, P("x"))
     np.testing.assert_array_equal(second(put(mesh, "x")), first(put(mesh, "x")))
+
+
+def test_why_a_program_was_compiled_again_names_the_argument(mesh):
+    f = pl.jit(lambda a, b: a + b)
+    f(put(mesh, "x"), put(mesh, "x"))
+    f(put(mesh, "x"), put(mesh, "y"))
+    [reason] = misses.recent[-1].reasons
+    assert (reason.kind, reason.path) == ("sharding", "b")
+    assert reason.old.startswith("P('x',) over Mesh")
+    f(pl.device_put(X, pl.devices()[1]), X)
+    [reason] = misses.recent[-1].reasons
+    assert (reason.kind, reason.new) == ("device", "on cpu:1")

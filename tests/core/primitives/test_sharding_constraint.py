@@ -120,7 +120,7 @@ def test_resharded_values_show_it_in_their_type(explicit):
     np.testing.assert_array_equal(y, X)
     with set_mesh(explicit):
         program = pl.make_jaxpr(lambda x: reshard(x, P("y")))(x)
-        assert "f32[8@y,4] = reshard[" in str(program)
+        assert "f32[8@y,4] = reshard a" in str(program)
         whole = pl.jit(lambda x: reshard(x, P()))(x)
     assert whole.is_fully_replicated
     assert str(pl.typeof(whole)) == "f32[8,4]"
@@ -157,7 +157,12 @@ def test_a_function_may_leave_axes_to_the_compiler(explicit):
         check_message(
             lambda: auto_axes(body)(x), ArgumentValueError, "how the results are laid out"
         )
-    assert seen == ["f32[8,4]"]
+        eager = auto_axes(body, out_sharding=P("y"))(x)
+    assert seen == ["f32[8,4]", "f32[8,4]"]
+    assert (eager.sharding, str(pl.typeof(eager))) == (
+        NamedSharding(explicit, P("y")),
+        "f32[8@y,4]",
+    )
     assert result.sharding.spec == P("y")
     np.testing.assert_array_equal(result, X + 1)
 

@@ -8,6 +8,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.events import CompilationFinished, counting
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
@@ -82,3 +83,12 @@ def test_shards_are_counted_and_indexed(over):
     np.testing.assert_array_equal(x.addressable_data(2), X[2:4])
     assert not x.is_fully_replicated
     assert x.is_fully_addressable
+
+
+def test_large_arrays_are_laid_out_anew_by_their_devices(over):
+    large = np.arange(1 << 19, dtype=np.float32).reshape(1 << 10, 512)
+    with counting(CompilationFinished) as compiled:
+        for _ in range(2):
+            x = pl.device_put(pl.device_put(large, over("x")), over(None, "y"))
+    np.testing.assert_array_equal(x, large)
+    assert (x.sharding, x.committed, compiled.count) == (over(None, "y"), True, 1)
