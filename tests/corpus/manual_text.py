@@ -8,7 +8,9 @@ X, W = np.ones((8, 8), np.float32), np.ones((2, 8), np.float32)
 def over_x(jax, body, in_specs=None, out_specs=None, **options):
     """The function `body` of (w, x) over a mesh; w is whole and x is cut unless specs say otherwise."""
     P = jax.sharding.PartitionSpec
-    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    sizes = {"x": 4, "y": 2} if "axis_names" in options else {"x": 4}
+    types = (jax.sharding.AxisType.Auto,) * len(sizes)
+    mesh = jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=types)
     given = (P(), P("x")) if in_specs is None else in_specs
     made = P() if out_specs is None else out_specs
     return jax.shard_map(body, mesh=mesh, in_specs=given, out_specs=made, **options)
@@ -56,7 +58,7 @@ def gathered_once(jax):
 
 def batch(jax):
     f = over_x(jax, lambda w, x: jax.lax.psum(x * w, "x"))
-    return text(jax, jax.vmap(f, in_axes=(None, 0)), W, np.ones((3, 8, 8), np.float32))
+    return text(jax, jax.vmap(f), np.stack([W] * 3), np.stack([X] * 3))
 
 
 def forward(jax):

@@ -157,14 +157,17 @@ def _wanted(out_axes: Any, out_tree: Any) -> list[int | None]:
 def _moved(
     args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Callable[..., Any], name: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
-    """The arguments with arrays that are committed elsewhere on the devices of their elements."""
+    """The arguments, with arrays that are committed elsewhere moved to the devices of their elements."""
     dynamic = [x for i, x in enumerate(args) if i not in static]
     mesh, dims = placed(dynamic, kwargs)
     leaves, tree = flatten((dynamic, kwargs))
     own = mesh._internal_device_list
 
     def moved(x: Any, dim: int | None) -> Any:
-        if type(x) is not ArrayImpl or not x._committed or x._sharding._internal_device_list == own:
+        if type(x) is not ArrayImpl or not x._committed:
+            return x
+        # What another mesh's Explicit axes lay out has that in its type.
+        if x._sharding._internal_device_list == own and x.aval.sharding is None:
             return x
         spec = REPLICATED if dim is None else PartitionSpec(*[None] * dim, name)
         return device_put(x, NamedSharding(mesh, spec))

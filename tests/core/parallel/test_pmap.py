@@ -11,7 +11,7 @@ from corpus import pmap_programs
 import pellucid as pl
 from pellucid import P, lax, pmap
 from pellucid.base.events import CompilationFinished, counting
-from pellucid.sharding import NamedSharding
+from pellucid.sharding import AxisType, NamedSharding
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4) / 8
 
@@ -58,9 +58,17 @@ def test_a_second_call_compiles_nothing():
 
 
 def test_donated_arguments_are_gone():
-    x = pl.device_put(X, NamedSharding(pl.make_mesh((8,), ("d",)), P("d")))
+    mesh = pl.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+    x = pl.device_put(X, NamedSharding(mesh, P("d")))
     pmap(lambda x: x + 1, donate_argnums=0)(x)
     assert x.is_deleted()
+
+
+def test_arguments_laid_out_over_explicit_axes():
+    x = pl.device_put(X, NamedSharding(pl.make_mesh((8,), ("d",)), P("d")))
+    y = pmap(lambda x: x + 1)(x)
+    np.testing.assert_array_equal(y, X + 1)
+    assert not y.sharding.is_fully_replicated
 
 
 def test_lowering_shows_the_program():
