@@ -1,7 +1,7 @@
 """Under a trace, a NumPy function writes again the equations that it wrote for the same types of operands.
 
 Promotion, checks of axes and choices between primitives are Python; for one function, the types of its operands
-and its static arguments they always come out the same. So they run once, and what they bind is remembered.
+and its static arguments they always come out the same. So what they bind is remembered when a kind of call comes for the second time.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from pellucid.xla.flags import trace_context
 
 _MOST_PLANS = 1024
 """Kinds of calls remembered for each function."""
+_SEEN = Plan([], [], [], [])
+"""Of a kind that was seen once."""
 _all_plans: list[dict[Any, Plan | None]] = []
 
 
@@ -68,12 +70,15 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
         kind = tuple(key)
         try:
             plan = plans[kind]
-        except KeyError:
+        except KeyError:  # what happens once only is not worth a plan
             if len(plans) >= _MOST_PLANS:
                 plans.clear()
-            plan = plans[kind] = _plan(function, args, kwargs, operands)
+            plans[kind] = _SEEN
+            return function(*args, **kwargs)
         except TypeError:  # a static argument that can't be hashed
             return function(*args, **kwargs)
+        if plan is _SEEN:
+            plan = plans[kind] = _plan(function, args, kwargs, operands)
         if plan is None:
             return function(*args, **kwargs)
         results = context.trace.run_plan(plan, operands)

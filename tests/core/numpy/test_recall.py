@@ -32,9 +32,9 @@ def names(program):
 
 def test_a_call_of_a_known_kind_runs_no_python():
     function, calls = counted()
-    program = pl.make_jaxpr(lambda a, b: function(function(a, b), b))(X, X)
-    assert len(calls) == 1
-    assert names(program) == ["mul", "add"] * 2
+    program = pl.make_jaxpr(lambda a, b: function(function(function(a, b), b), b))(X, X)
+    assert len(calls) == 2  # once because it is new, once to remember it
+    assert names(program) == ["mul", "add"] * 3
     assert np.array_equal(pl.jit(lambda a, b: function(a, b))(X, X), X * X + 1)
 
 
@@ -48,37 +48,36 @@ def test_a_call_of_a_known_kind_runs_no_python():
 )  # fmt: skip
 def test_other_kinds_run_it(again):
     function, calls = counted()
-    pl.make_jaxpr(lambda a: (function(a, a), again(function, a)))(X)
-    assert len(calls) == 2
+    pl.make_jaxpr(lambda a: (function(a, a), function(a, a), again(function, a)))(X)
+    assert len(calls) == 3
 
 
 def test_options_that_tracing_depends_on_are_part_of_the_kind():
     function, calls = counted()
-    pl.make_jaxpr(lambda a: function(a, a))(X)
+    pl.make_jaxpr(lambda a: (function(a, a), function(a, a)))(X)
     with pl.enable_x64(True):
         pl.make_jaxpr(lambda a: function(a, a))(X)
-    assert len(calls) == 2
+    assert len(calls) == 3
 
 
 def test_the_same_value_twice_and_two_values_are_one_kind():
     function, calls = counted()
-    program = pl.make_jaxpr(lambda a, b: (function(a, a), function(a, b)))(X, X)
-    first, _, second, _ = program.jaxpr.equations
+    program = pl.make_jaxpr(lambda a, b: (function(a, b), function(a, a), function(a, b)))(X, X)
+    products = program.jaxpr.equations[::2]
     a, b = program.jaxpr.invars
-    assert (list(first.operands), list(second.operands)) == ([a, a], [a, b])
-    assert len(calls) == 1
+    assert [list(e.operands) for e in products] == [[a, b], [a, a], [a, b]]
+    assert len(calls) == 2
 
 
 def test_each_equation_has_the_line_of_its_call():
-    function, _ = counted()
-
     def user(a):
-        b = function(a, a)
-        return function(b, b)
+        b = jnp.tanh(a) * 2.0
+        c = jnp.tanh(b) * 2.0
+        return jnp.tanh(c) * 2.0
 
     equations = pl.make_jaxpr(user)(X).jaxpr.equations
     first = user.__code__.co_firstlineno
-    assert [user_frame(e.source).line - first for e in equations] == [1, 1, 2, 2]
+    assert [user_frame(e.source).line - first for e in equations] == [1, 1, 2, 2, 3, 3]
 
 
 def test_values_of_other_traces_and_transformations():
@@ -88,7 +87,8 @@ def test_values_of_other_traces_and_transformations():
     np.testing.assert_allclose(pl.grad(f)(X), expected, rtol=1e-6)
     np.testing.assert_allclose(pl.jit(pl.grad(f))(X), expected, rtol=1e-6)
     np.testing.assert_allclose(pl.vmap(pl.grad(f))(X), expected, rtol=1e-6)
-    assert len(calls) <= 3
+    np.testing.assert_allclose(pl.jit(pl.vmap(pl.grad(f)))(X), expected, rtol=1e-6)
+    assert len(calls) <= 4
 
 
 def test_an_error_is_about_the_values_of_the_call_each_time():
@@ -96,11 +96,11 @@ def test_an_error_is_about_the_values_of_the_call_each_time():
         return jnp.add(a, jnp.ones(5))
 
     messages = []
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(TypeError) as caught:
             pl.make_jaxpr(user)(X)
         messages.append(str(caught.value))
-    assert messages[0] == messages[1]
+    assert len(set(messages)) == 1
     assert "f32[2,3]" in messages[0]
 
 
@@ -122,13 +122,13 @@ def test_listeners_see_each_equation_once():
             seen.append(event.equation)
 
     with observe(Listener()):
-        program = pl.make_jaxpr(lambda a: function(a, a))(X)
+        program = pl.make_jaxpr(lambda a: (function(a, a), function(a, a), function(a, a)))(X)
     assert [e.id for e in seen] == [e.id for e in program.jaxpr.equations]
 
 
 def test_clear_caches_forgets():
     function, calls = counted()
-    pl.make_jaxpr(lambda a: function(a, a))(X)
+    pl.make_jaxpr(lambda a: (function(a, a), function(a, a)))(X)
     pl.clear_caches()
     pl.make_jaxpr(lambda a: function(a, a))(X)
-    assert len(calls) == 2
+    assert len(calls) == 3
