@@ -69,7 +69,7 @@ ROWS = {
     "pbroadcast of booleans": ("lax.pbroadcast(x > 0, 'j', 1)", (3,), "float32"),
     "ragged_all_to_all": (
         "lax.ragged_all_to_all(x, 0 * x, SHIFTS, SIZES, lax.axis_index('i') * ONES,"
-        + " SIZES[lax.axis_index('i')] * ONES, axis_name='i')",
+         " SIZES[lax.axis_index('i')] * ONES, axis_name='i')",
         (5,), "float32",
     ),
 }  # fmt: skip

@@ -240,7 +240,9 @@ def param_text(value: Any) -> str:
         return value.name
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
-    if type(value) is frozenset and len(value) > 1:  # in an order that does not change from run to run
+    if (
+        type(value) is frozenset and len(value) > 1
+    ):  # in an order that does not change from run to run
         return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     return str(value)
 

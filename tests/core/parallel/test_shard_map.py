@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import P, lax, numpy as jnp, shard_map, smap
-from pellucid.base.errors import CollectiveError
+from pellucid.base.errors import CollectiveError, DerivativeRuleError
 from pellucid.base.events import CompilationFinished, counting
 from pellucid.experimental.shard_map import shard_map as older_shard_map
 from pellucid.sharding import AxisType, Mesh, NamedSharding, get_abstract_mesh, set_mesh
@@ -221,6 +221,17 @@ def test_a_custom_derivative_inside(mesh):
     wx, ww = pl.grad(lambda *a: g(*a).sum(), (0, 1))(X, X[:2])
     np.testing.assert_allclose(wx, np.full_like(X, 5))
     np.testing.assert_allclose(ww, np.full_like(X[:2], 28))
+
+
+def test_a_cotangent_that_differs_though_its_argument_does_not(mesh):
+    @pl.custom_vjp
+    def times(x, w):
+        return x * w
+
+    times.defvjp(lambda x, w: (x * w, (x, w)), lambda r, ct: (ct * r[1], (ct * r[0]).sum()))
+    f = shard_map(times, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"))
+    with pytest.raises(DerivativeRuleError, match="psum"):
+        pl.grad(lambda w: f(X, w).sum())(np.float32(2))
 
 
 # Batches --------------------------------------------------------------------------------------------
