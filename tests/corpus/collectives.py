@@ -8,6 +8,10 @@ import numpy as np
 SIZES = {"i": 4, "j": 2}
 GROUPS = [[0, 2], [3, 1]]
 
+RAGGED = (
+    "lax.ragged_all_to_all(x, 0 * x, SHIFTS, SIZES, lax.axis_index('i') * ONES,"
+    " SIZES[lax.axis_index('i')] * ONES, axis_name='i')"
+)
 ROWS = {
     "psum": ("lax.psum(x, 'i')", (3,), "float32"),
     "psum of two axes": ("lax.psum(x, ('i', 'j'))", (3,), "float32"),
@@ -67,11 +71,7 @@ ROWS = {
     "pswapaxes": ("lax.pswapaxes(x, 'i', 1)", (2, 4), "float32"),
     "pbroadcast": ("lax.pbroadcast(x, 'i', 2)", (3,), "float32"),
     "pbroadcast of booleans": ("lax.pbroadcast(x > 0, 'j', 1)", (3,), "float32"),
-    "ragged_all_to_all": (
-        "lax.ragged_all_to_all(x, 0 * x, SHIFTS, SIZES, lax.axis_index('i') * ONES,"
-         " SIZES[lax.axis_index('i')] * ONES, axis_name='i')",
-        (5,), "float32",
-    ),
+    "ragged_all_to_all": (RAGGED, (5,), "float32"),
 }  # fmt: skip
 
 UNKNOWN = {

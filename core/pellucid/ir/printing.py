@@ -238,12 +238,11 @@ def param_text(value: Any) -> str:
     """A param's value in one line."""
     if isinstance(value, np.dtype):
         return value.name
+    if isinstance(value, frozenset) and value:
+        # In an order that does not change from run to run.
+        return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
-    if (
-        type(value) is frozenset and len(value) > 1
-    ):  # in an order that does not change from run to run
-        return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     return str(value)
 
 
