@@ -15,6 +15,7 @@ from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
+from pellucid.compilation.discharge import without_references
 from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
@@ -100,8 +101,9 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     """From a program to a StableHLO module, in this order."""
     in_avals = program.in_avals
     request = request._replace(result_shardings=_result_shardings(program.out_avals, request))
-    jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, program.jaxpr)
-    consts = [*program.consts, *more_consts]
+    jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
+    jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
+    consts = [*first_consts, *program.consts, *more_consts]
     jaxpr, consts, kept = run_pass(
         "remove dead equations", _without_dead_code, jaxpr, consts, request
     )
@@ -198,12 +200,19 @@ def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[list[Any], list[A
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
     if None in results:
-        first = len(lowered.module.ordered_effects)
-        messages = (loaded.get_output_shardings() or ())[first:]
-        kinds = loaded.get_output_memory_kinds()[0][first:]
-        found = _chosen(request, messages, kinds, avals)
+        found = _chosen_for_results(lowered, loaded)
         results = [c if r is None else r for r, c in zip(results, found, strict=True)]
     return arguments, results
+
+
+def _chosen_for_results(lowered: LoweredProgram, loaded: Any) -> list[Any]:
+    request, avals = lowered.request, lowered.jaxpr.out_avals
+    in_device_memory = all(getattr(a, "memory_space", None) is None for a in avals)
+    if not request.is_partitioned and in_device_memory:
+        return [request.replicated] * len(avals)
+    first = len(lowered.module.ordered_effects)
+    messages = (loaded.get_output_shardings() or ())[first:]
+    return _chosen(request, messages, loaded.get_output_memory_kinds()[0][first:], avals)
 
 
 def _chosen(

@@ -117,7 +117,8 @@ def where(
 
     That is where committed arrays lie, and on the devices of what the program names (`named`: meshes,
     shardings, devices), of the placements `asked` for its arguments, and of the mesh of `set_mesh`, which must
-    all agree; else on the default device. `closed_over` are arrays that count where they have several devices.
+    all agree; else on the first single device that the program names, as `device_put(x, device)` does, which gives
+    way to all others; else on the default device. `closed_over` are arrays that count where they have several devices.
 
     Raises: DeviceError where devices differ, or an array is committed to another placement than asked.
     """
@@ -126,7 +127,11 @@ def where(
         only = _one_device(operands)
         if only is not None:
             return only
-    claims = list(_claims(operands, named, device, asked, closed_over, current))
+    wishes = [place for place in named if isinstance(place, Device)]
+    placed = [place for place in named if not isinstance(place, Device)]
+    claims = list(_claims(operands, placed, device, asked, closed_over, current))
+    if not claims and wishes:
+        claims = [_claim(wishes[0], _NAMED)]
     concrete = [c for c in claims if c.devices is not None]
     abstract = [c for c in claims if c.devices is None]
     if any(claim.devices != concrete[0].devices for claim in concrete):
@@ -186,10 +191,24 @@ class _Claim(NamedTuple):
 
     devices: DeviceList | None
     mesh: Any
-    says: str
-    """Who: "argument", "context", or what the message shows."""
+    who: str
+    """What a message says of who it is."""
+    place: Any
     argument: int = -1
+    """Its index, if it is an argument that says it."""
     aval: Any = None
+    """The type of the array that says it, if one does."""
+
+    def text(self, names: Sequence[str]) -> str:
+        """Who says it, in a message."""
+        if self.argument >= 0:
+            return f"{_argument_text(names, self.argument)}: {self.aval.text()}"
+        if self.aval is not None:
+            return f"{self.who}: {self.aval.text()}"
+        return f"{self.who}: {placement_text(self.place)}" if self.who == _NAMED else self.who
+
+
+_NAMED = "named in the program"
 
 
 def _claims(
@@ -203,9 +222,9 @@ def _claims(
     for i, x in enumerate(operands):
         if type(x) is ArrayImpl:
             if x._committed:
-                yield _claim(x._sharding, "argument", i, x.aval)
+                yield _claim(x._sharding, "", i, x.aval)
         elif isinstance(sharding := getattr(x, "sharding", None), _PLACED):
-            yield _claim(sharding, "argument", i, x.aval)
+            yield _claim(sharding, "", i, x.aval)
     for sharding in asked or ():
         if sharding is not None:
             yield _claim(sharding, "in_shardings")
@@ -213,18 +232,18 @@ def _claims(
         yield _claim(device, "jit's `device`")
     for x in closed_over:
         if type(x) is ArrayImpl and x._committed and x._sharding.num_devices > 1:
-            yield _claim(x._sharding, f"a {x.aval.text()} that the function closes over")
+            yield _claim(x._sharding, "closed over", aval=x.aval)
     for place in named:
-        yield _claim(place, f"named in the program: {placement_text(place)}")
+        yield _claim(place, _NAMED)
     if current is not None:
         yield _claim(current, "the mesh of `set_mesh`")
 
 
-def _claim(place: Any, says: str, argument: int = -1, aval: Any = None) -> _Claim:
+def _claim(place: Any, who: str, argument: int = -1, aval: Any = None) -> _Claim:
     if isinstance(place, Device):
-        return _Claim(_device_list((place,)), None, says, argument, aval)
+        return _Claim(_device_list((place,)), None, who, place, argument, aval)
     mesh = place if isinstance(place, (Mesh, AbstractMesh)) else getattr(place, "mesh", None)
-    return _Claim(place._internal_device_list, mesh, says, argument, aval)
+    return _Claim(place._internal_device_list, mesh, who, place, argument, aval)
 
 
 _PLACED = (NamedSharding, GSPMDSharding, SingleDeviceSharding)
@@ -281,10 +300,7 @@ def canonical(sharding: Any) -> Any:
 def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]) -> DeviceError:
     """The error for claims of which some differ; it shows what says the same only once."""
     devices: list[Any] = [claim.devices for claim in claims]
-    texts = [
-        f"{_argument_text(names, c.argument)}: {c.aval.text()}" if c.argument >= 0 else c.says
-        for c in claims
-    ]
+    texts = [claim.text(names) for claim in claims]
     shown = list(
         dict.fromkeys(f"{t} on {devices_text(d)}" for t, d in zip(texts, devices, strict=True))
     )

@@ -69,6 +69,12 @@ class ShardyAttributes:
         texts = [self._text(s, a, **options) for s, a in zip(shardings, avals, strict=True)]
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
 
+    def on_first_device(self, n_results: int) -> ir.Attribute:
+        """The attribute of an operation that the program's first device does for all, as calls of the host are."""
+        symbol = self._symbol(MeshDescription((), (0,)))
+        texts = ", ".join([f"<{symbol}, []>"] * n_results)
+        return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
+
     def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)
         words = len(element_shape(aval))

@@ -17,6 +17,7 @@ from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentTypeError, IntegerRangeError
 from pellucid.base.events import CacheLooked, on, publish
 from pellucid.base.source import capture
+from pellucid.compilation.discharge import check_distinct, check_results_are_values, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
@@ -62,6 +63,7 @@ class Program:
         "lock",
         "miss",
         "nested",
+        "on_values",
         "out_tree",
         "params",
         "__weakref__",
@@ -79,6 +81,8 @@ class Program:
         placements = params.in_shardings
         self.in_shardings = None if placements is None else placements[len(consts) :]
         self.nested: JitParams | None = None
+        self.on_values = on_values(params.jaxpr.jaxpr, consts)
+        """The program on values, where this one takes references."""
 
     def params_of_call(self) -> JitParams:
         """The params of a call from another program: there, placements are constraints inside."""
@@ -95,10 +99,60 @@ class Program:
 
     @property
     def closed(self) -> ClosedJaxpr:
-        """The program with what it closes over as constants."""
+        """The program that is compiled, with what it closes over as constants."""
+        if self.on_values is not None:
+            return self.on_values.closed
         jaxpr, n = self.params.jaxpr.jaxpr, len(self.consts)
         opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
         return ClosedJaxpr(opened, self.consts)
+
+    @property
+    def donated(self) -> tuple[bool, ...]:
+        """For each argument of the compiled program, whether its memory may hold results."""
+        n = len(self.consts)
+        donated = self.params.donated_invars[n:]
+        if self.on_values is None:
+            return donated
+        n_inputs = len(self.on_values.closed.in_avals)
+        given = (*[False] * self.first, *(donated or [False] * (n_inputs - self.first)))
+        return tuple([d or i in self.on_values.written for i, d in enumerate(given)])
+
+    @property
+    def closed_over(self) -> Sequence[Any]:
+        """The constants of the compiled program."""
+        return self.consts if self.on_values is None else self.on_values.closed.consts
+
+    @property
+    def first(self) -> int:
+        """How many inputs of the compiled program come in front of the arguments: references closed over."""
+        if self.on_values is None:
+            return 0
+        return (
+            len(self.on_values.closed.in_avals) - len(self.params.jaxpr.in_avals) + len(self.consts)
+        )
+
+    @property
+    def argument_shardings(self) -> tuple[Any, ...] | None:
+        """For each input of the compiled program, where it is asked to be; None if nothing is asked."""
+        return None if self.in_shardings is None else (*[None] * self.first, *self.in_shardings)
+
+    @property
+    def result_shardings(self) -> tuple[Any, ...] | None:
+        """For each result of the compiled program, where it is asked to be; None if nothing is asked."""
+        asked = self.params.out_shardings
+        if asked is None or self.on_values is None:
+            return asked
+        return (*asked, *[None] * len(self.on_values.written))
+
+    def operands(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """What the compiled program takes for a call with `leaves`."""
+        return leaves if self.on_values is None else self.on_values.operands(leaves)
+
+    def run(self, executable: Executable, leaves: Sequence[Any]) -> list[Any]:
+        """Results of the compiled program; the references that it writes hold their new values."""
+        if self.on_values is None:
+            return executable(leaves)
+        return self.on_values.settle(leaves, executable(self.on_values.operands(leaves)))
 
 
 _SHARED_PROGRAMS = 128
@@ -193,15 +247,21 @@ class Jitted:
 
     def _results(self, call: Call) -> Any:
         program = self.program(call)
+        if program.on_values is not None:
+            names = ["used from outside"] * len(program.consts)
+            names += self.spec.debug_info(call).argument_names
+            check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
         if not context.trace.is_eager or any(isinstance(x, Tracer) for x in call.leaves):
             return program.out_tree.unflatten(self.staged(program, call.leaves)), None
         executable = self.executable(program, call.leaves)
         try:
-            results = executable(call.leaves)
+            results = program.run(executable, call.leaves)
         except IntegerRangeError as error:
             raise self._at_argument(error, call) from None
         if is_checking():
             check_results(self.spec.name, results, program.closed, call.leaves)
+            return program.out_tree.unflatten(results), None
+        if program.on_values is not None:
             return program.out_tree.unflatten(results), None
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path
@@ -284,6 +344,7 @@ class Jitted:
 
         def flat(*leaves: Any) -> list[Any]:
             results, tree = flatten(spec.run(call, leaves))
+            check_results_are_values(f"`{spec.name}`", results)
             trees.append(tree)
             return results
 
@@ -309,16 +370,21 @@ class Jitted:
         if program.params.out_shardings is not None:
             named = (*filter(None, program.params.out_shardings), *named)
         return where(
-            leaves, self.spec.name, named, device=self.device, asked=program.in_shardings,
-            closed_over=program.consts,
-            names=lambda: self.spec.debug_info(program.call).argument_names,
+            program.operands(leaves), self.spec.name, named, device=self.device,
+            asked=program.argument_shardings, closed_over=program.closed_over,
+            names=lambda: self.argument_names(program),
         )  # fmt: skip
+
+    def argument_names(self, program: Program) -> tuple[str, ...]:
+        """A name for each input of the compiled program."""
+        names = self.spec.debug_info(program.call).argument_names
+        return (*["a reference from outside"] * program.first, *names)
 
     def request(self, program: Program, place: Where) -> Request:
         """What decides the executable of `program` at `place`."""
         return Request(
-            self.spec.name, place.placement, place.shardings, program.params.out_shardings,
-            donated=program.params.donated_invars[len(program.consts) :],
+            self.spec.name, place.placement, place.shardings, program.result_shardings,
+            donated=program.donated,
             keep_unused=self.keep_unused, committed=place.committed,
             compiler_options=self.compiler_options, mesh=place.mesh,
         )  # fmt: skip

@@ -288,21 +288,25 @@ class Compiled(Stage):
                 do="Lower and compile it again for these arguments, or call the jitted function itself.",
             )
         self._check_placements(call)
-        return self.out_tree.unflatten(self._executable(call.leaves))
+        return self.out_tree.unflatten(self._program.run(self._executable, call.leaves))
 
     def _check_placements(self, call: Any) -> None:
         """Raise DeviceError for arrays that the user put elsewhere than this program takes them."""
         wrong = [
             (i, x._sharding, sharding)
             for i, (x, sharding) in enumerate(
-                zip(call.leaves, self._executable.argument_shardings, strict=True)
+                zip(
+                    self._program.operands(call.leaves),
+                    self._executable.argument_shardings,
+                    strict=True,
+                )
             )
             if type(x) is ArrayImpl
             and x._committed
             and not x._sharding.is_equivalent_to(sharding, x.ndim)
         ]
         if wrong:
-            names = self._jitted.spec.debug_info(call).argument_names
+            names = self._jitted.argument_names(self._program)
             raise DeviceError(
                 f"`{self.fun_name}` was compiled for arguments that are placed otherwise.",
                 got=[

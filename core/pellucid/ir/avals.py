@@ -7,7 +7,7 @@ Avals are interned: equal avals are one object, so they compare and hash by iden
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -180,6 +180,89 @@ def element_shape(aval: ShapedArray) -> Shape:
     """The axes behind those of `aval` with which a device holds its elements; () for ordinary dtypes."""
     dtype = aval.dtype
     return dtype.element_shape if isinstance(dtype, dtypes.ExtendedDType) else ()
+
+
+class AbstractRef(AbstractValue):
+    """Type of a reference: a cell that holds an array of type `inner_aval`. Made by `abstract_ref` alone."""
+
+    __slots__ = ("inner_aval", "_tangent", "__weakref__")
+
+    inner_aval: ShapedArray
+    methods: ClassVar[dict[str, Any]] = {}
+    """Methods of traced references, by name."""
+
+    def text(self) -> str:
+        return f"Ref{{{self.inner_aval.text()}}}"
+
+    str_short = text
+
+    def __reduce__(self) -> Any:
+        return abstract_ref, (self.inner_aval,)
+
+    @property
+    def shape(self) -> Shape:
+        return self.inner_aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.inner_aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.inner_aval.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array that the cell holds."""
+        return self.inner_aval.nbytes
+
+    @property
+    def weak_type(self) -> bool:
+        return False
+
+    @property
+    def sharding(self) -> Any:
+        return self.inner_aval.sharding
+
+    @property
+    def memory_space(self) -> Any:
+        return self.inner_aval.memory_space
+
+    @property
+    def varying(self) -> frozenset[str]:
+        return self.inner_aval.varying
+
+    def update(self, **changes: Any) -> AbstractRef:
+        """The type of references to arrays of another type."""
+        return abstract_ref(self.inner_aval.update(**changes))
+
+    def strip_weak_type(self) -> AbstractRef:
+        """This type: what a reference holds is never weak."""
+        return self
+
+    def tangent(self) -> AbstractValue:
+        inner = self.inner_aval.tangent()
+        return inner if inner.dtype == dtypes.float0 else abstract_ref(inner)
+
+    to_tangent_aval = tangent
+
+
+_interned_refs: dict[ShapedArray, AbstractRef] = {}
+
+
+def abstract_ref(inner: ShapedArray) -> AbstractRef:
+    """The one type of references to arrays of type `inner`, whose weakness is dropped."""
+    inner = inner.strip_weak_type()
+    aval = _interned_refs.get(inner)
+    if aval is None:
+        aval = object.__new__(AbstractRef)
+        aval.inner_aval = inner
+        aval = _interned_refs.setdefault(inner, aval)
+    return aval
 
 
 class AbstractToken(AbstractValue):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pellucid.base.errors import MissingRule
-from pellucid.ir.avals import AbstractValue, ShapedArray
+from pellucid.base.errors import ArgumentTypeError, MissingRule
+from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.effects import Effects, no_effects
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.sharding.explicit_types import (
@@ -50,6 +50,10 @@ class Primitive(Generic[P]):
     """Whether equations may name meshes, shardings or devices, themselves or by programs among their params."""
     linear_in: tuple[int, ...] | None = None
     """Operands in which the primitive is jointly linear, where that is all its derivative."""
+    takes_references = False
+    """Whether operands may be references."""
+    always_transformed = False
+    """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
     run: Any = None
     """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
 
@@ -158,6 +162,10 @@ class Primitive(Generic[P]):
         asked = self.out_sharding(params)
         return () if asked is None else (asked,)
 
+    def discharge(self, operands: tuple[Any, ...], params: P) -> Sequence[Any]:
+        """Results where references are cells (with a `value`): what the equation does to them is done to the cells."""
+        raise self.missing("discharge")
+
     def called(self, params: P) -> Any:
         """The program that this primitive does nothing but call, if it is such a primitive."""
         return None
@@ -174,6 +182,10 @@ class Primitive(Generic[P]):
         """The params that the program's text shows, by name."""
         params = equation.params
         return dict(zip(params._fields, params, strict=True))
+
+    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str | None:
+        """The text of the whole equation, where it has a form of its own; None for the usual one."""
+        return None
 
     def printed_name(self, equation: Any) -> str:
         """The name that the program's text shows."""
@@ -197,6 +209,8 @@ class Primitive(Generic[P]):
     def _typed(
         self, avals: tuple[Any, ...], params: P
     ) -> tuple[tuple[AbstractValue, ...], Effects]:
+        if not self.takes_references and any(type(aval) is AbstractRef for aval in avals):
+            raise self._given_references(avals)
         results: Sequence[AbstractValue] = self.abstract_eval(avals, params)
         if (
             any(getattr(aval, "sharding", None) is not None for aval in avals)
@@ -217,6 +231,13 @@ class Primitive(Generic[P]):
     ) -> Sequence[AbstractValue]:
         """`results` marked as varying over the manual `axes` over which some operand varies."""
         return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]
+
+    def _given_references(self, avals: tuple[Any, ...]) -> ArgumentTypeError:
+        return ArgumentTypeError(
+            f"`{self.name}` takes arrays, and got a reference.",
+            got=", ".join(aval.text() for aval in avals),
+            do="Read what the reference holds: `ref[...]`.",
+        )
 
     def has_rule(self, rule: str) -> bool:
         """Whether `rule` is defined for this primitive."""

@@ -84,6 +84,8 @@ def global_attributes(ctx: LoweringContext, groups: np.ndarray) -> dict[str, Any
 
 def all_reduce(ctx: LoweringContext, x: Any, aval: Any, op: str, groups: np.ndarray) -> Any:
     """`x` of type `aval` combined by the StableHLO operation `op` over each group."""
+    if groups.shape[1] == 1:
+        return x
     attributes = global_attributes(ctx, groups)
     reduction = ctx.op("stablehlo.all_reduce", [ctx.type(aval)], [x], attributes, regions=1)
     ctx.scalar_body(reduction.regions[0], op, aval.dtype)
@@ -93,6 +95,8 @@ def all_reduce(ctx: LoweringContext, x: Any, aval: Any, op: str, groups: np.ndar
 def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
     """Where the running device stands along `axes`, an int32 scalar; the last of them counts fastest."""
     region = region_of(ctx, axes)
+    if all(region.mesh.shape[axis] == 1 for axis in axes):
+        return ctx.constant(_INDEX.type(0))
     if not region.is_full:
         # A device's number says its position only where every axis is manual.
         rest = frozenset(region.mesh.axis_names) - region.manual
@@ -140,6 +144,13 @@ def manual_computation(
     """
     outer = ctx.manual
     region = ManualRegion(mesh, axes if outer is None else axes | outer.manual)
+    if all(
+        mesh.shape[axis] == 1 for axis in axes
+    ):  # a part is the whole, also where nothing is partitioned
+        ctx.manual = region
+        results = body(list(operands))
+        ctx.manual = outer
+        return list(results)
     names = [json.dumps(text) for name, text in axis_texts(mesh).items() if name in axes]
 
     def placements(parts: Parts) -> Any:

@@ -130,6 +130,8 @@ class PPermute(Exchange):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: PPermuteParams) -> Sequence[Any]:
         groups = device_groups(ctx, params.axis_name)
+        if groups.shape[1] == 1:
+            return [operands[0] if params.perm else ctx.zeros(ctx.avals_out[0])]
         pairs = np.array(params.perm, np.int64).reshape(-1, 2)
         attributes = group_attributes(ctx, groups)
         del attributes["replica_groups"]
@@ -216,6 +218,8 @@ class PBroadcast(Exchange):
     def lower(self, ctx: Any, operands: Sequence[Any], params: PBroadcastParams) -> Sequence[Any]:
         [x], [aval] = operands, ctx.avals_in
         groups = device_groups(ctx, params.axis_name)
+        if groups.shape[1] == 1:
+            return operands
         if ctx.platform == "cpu":  # which has no broadcast: all add zeros but the source
             scalar = shaped_array((), _INDEX)
             here = position_along(ctx, params.axis_name)
@@ -304,6 +308,8 @@ class AllToAll(Exchange):
         return folded(move_axis(mine, 1, to), to)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: AllToAllParams) -> Sequence[Any]:
+        if params.parts == 1:
+            return operands
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
         attributes = group_attributes(ctx, groups) | {
             "split_dimension": ctx.integer(params.split_axis),

@@ -123,6 +123,8 @@ class AllGather(Movement):
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
         if not params.tiled:
             x = ctx.reshape(x, aval.update(shape=(*aval.shape[:dim], 1, *aval.shape[dim:])))
+        if params.axis_size == 1:
+            return [x]
         attributes = global_attributes(ctx, groups) | {"all_gather_dim": ctx.integer(dim)}
         return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
 
@@ -257,6 +259,8 @@ class ReduceScatter(Movement):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterSumParams) -> Sequence[Any]:
         [aval], [result] = ctx.avals_in, ctx.avals_out
+        if params.axis_size == 1:
+            return [operands[0] if params.tiled else ctx.reshape(operands[0], result)]
         dim, shape = params.scatter_dimension, list(aval.shape)
         shape[dim] //= params.axis_size
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)

@@ -150,7 +150,7 @@ class ShardMap(Primitive[ShardMapParams]):
         parts, n = split.parts, len(split.parts.nonzero_out)
         results = bind(self, *parts.consts, *primals, params=split.primal)
         found: Sequence[Any] = ()
-        if any(parts.nonzero_out):
+        if any(parts.nonzero_out) or parts.linear.effects:
             operands = (*parts.residuals(primals, results), *_chosen(tangents, nonzero))
             found = trace.stage_linear(self, operands, split.linear)
         return results[:n], spread(found, parts.nonzero_out, [type_of(x) for x in results[:n]])
@@ -356,7 +356,9 @@ def _transposed(
     Where types don't tell which values are the same at all positions, the cotangent of a result that is the same
     everywhere is shared out among the positions, and those of an operand that all have in full are summed.
     """
-    derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, nonzero, False)
+    made = params.jaxpr.out_avals
+    avals = [aval if nz else None for aval, nz in zip(made, nonzero, strict=True)]
+    derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
     if params.check_vma:
         return derived
     key = ("transposed manual", linear, nonzero, params._replace(jaxpr=None))  # type: ignore[arg-type]

@@ -133,29 +133,35 @@ def _moved(aval: Any, destination: Any) -> Any:
 
 
 def _lowered_put(ctx: Any, x: Any, aval: Any, destination: Any) -> Any:
-    """A value of type `aval` at `destination` within a program.
+    """A value of type `aval` at `destination` within a program."""
+    if isinstance(destination, Sharding) and destination.num_devices > 1:
+        x = ctx.constrain(x, destination, aval)
+    if isinstance(destination, Sharding) and _space(destination) is aval.memory_space:
+        return x
+    return _in_memory(ctx, x, aval, _kind(destination))
+
+
+device_put_p = DevicePut()
+
+
+def _in_memory(ctx: Any, x: Any, aval: Any, kind: str | None) -> Any:
+    """`x` in memory of a kind.
 
     On the CPU all memories are one, so only results of a program can be of a kind; their types say it.
     """
-    if isinstance(destination, Sharding) and destination.num_devices > 1:
-        x = ctx.constrain(x, destination, aval)
-    kind = _kind(destination)
-    if kind is None or ctx.platform == "cpu" or _space(destination) is aval.memory_space:
+    if kind is None or ctx.platform == "cpu":
         return x
-    placement = ctx.attribute(f'{{_xla_buffer_placement = "{kind}"}}')
-    return ctx.op(
+    placement = ctx.string(kind)
+    return ctx.op1(
         "stablehlo.custom_call",
-        [ctx.type(aval)],
+        aval,
         [x],
         {
             "call_target_name": ctx.string("annotate_device_placement"),
             "has_side_effect": ctx.boolean(True),
-            "mhlo.frontend_attributes": placement,
+            "mhlo.frontend_attributes": ctx.dictionary({"_xla_buffer_placement": placement}),
         },
-    ).result
-
-
-device_put_p = DevicePut()
+    )
 
 
 def _kind(destination: Any) -> str | None:

@@ -73,9 +73,12 @@ pvary_p = PVary()
 
 def vary(x: Any, axes: Iterable[Any]) -> Any:
     """`x` with a type that says that it varies over those of `axes` that are checked."""
-    varying = type_of(x).varying
+    aval = type_of(x) if context.checked_axes else None
+    if not isinstance(aval, ShapedArray):
+        return x
+    known = aval.varying
     missing = [
-        a for a in context.axes if a in context.checked_axes and a in axes and a not in varying
+        a for a in context.axes if a in context.checked_axes and a in axes and a not in known
     ]
     return bind1(pvary_p, x, params=PVaryParams(tuple(missing))) if missing else x
 

@@ -297,7 +297,8 @@ def _checked(name: str) -> None:
         try:
             return unchecked(array)
         except JaxRuntimeError as error:
-            raise runtime_error(f"Array.{name}", error) from None
+            failure = runtime_error(f"Array.{name}", error)
+            raise failure from failure.__cause__
 
     checked.__name__ = name
     checked.__doc__ = _CHECKED[name]

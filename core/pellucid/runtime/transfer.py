@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config
+from pellucid.base import config, dtypes
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -76,6 +76,8 @@ def put_host(
     """
     start = time.perf_counter()
     dtype = physical(aval).dtype
+    if aval.dtype == dtypes.float0:
+        aval, value = physical(aval), np.zeros(aval.shape, dtype)
     is_ready = type(value) is np.ndarray and value.dtype == dtype
     data = value if is_ready else _as_numpy(value, dtype)
     if type(sharding) is SingleDeviceSharding:

@@ -20,7 +20,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.broadcasting import broadcast, reduce_sum
 from pellucid.primitives.movement import move_axis
-from pellucid.tracing.context import bound_axes, context, use_trace
+from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
@@ -112,12 +112,12 @@ def vmap(
                 out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
             )
         )
-        return out_tree.unflatten(
-            [
+        with plumbing("vmap"):
+            placed = [
                 _placed(fun, axis, x, d, w, out_tree, i, sum_match)
                 for i, (x, d, w) in enumerate(zip(results, found, wanted, strict=True))
             ]
-        )
+        return out_tree.unflatten(placed)
 
     return batched
 
@@ -294,7 +294,8 @@ class BatchTrace(Trace):
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         with use_trace(self.parent):
-            if all(d is None for d in dims) and not uses_axis(primitive, params, self.axis):
+            is_batched = any(d is not None for d in dims) or primitive.always_transformed
+            if not is_batched and not uses_axis(primitive, params, self.axis):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)

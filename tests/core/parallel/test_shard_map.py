@@ -313,3 +313,28 @@ def test_a_sum_that_a_branch_hides_is_found_in_the_transpose(mesh):
 
 def test_results_are_committed_to_the_mesh(mesh):
     assert shard_map(lambda x: x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(X).committed
+
+
+# Axes of one device -------------------------------------------------------------------------------------
+
+
+def every_collective(x):
+    return [
+        lax.psum(x, "i"), lax.pmax(x, "i"), lax.all_gather(x, "i", tiled=True), lax.all_gather(x, "i")[0],
+        lax.ppermute(x, "i", [(0, 0)]), lax.all_to_all(x, "i", 0, 0, tiled=True),
+        lax.psum_scatter(x, "i", tiled=True), lax.psum_scatter(x[None], "i"), lax.axis_index("i") + x,
+        lax.pbroadcast(x, "i", 0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 8)])
+@pytest.mark.parametrize("names", [{"i"}, frozenset()])
+def test_an_axis_of_one_device(shape, names):
+    devices = np.array(pl.devices()[: np.prod(shape)]).reshape(shape)
+    mesh = Mesh(devices, ("i", "k")[: len(shape)])
+    f = shard_map(every_collective, mesh=mesh, in_specs=P("i"), out_specs=P("i"), axis_names=names)
+    x = np.arange(4, dtype=np.float32)
+    for found in f(x):
+        np.testing.assert_array_equal(found, x)
+    gradient = pl.grad(lambda x: sum(found.sum() for found in f(x)))(x)
+    np.testing.assert_array_equal(gradient, np.full(4, 10))

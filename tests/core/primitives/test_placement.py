@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.errors import ArgumentTypeError, DeviceError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import BatchAxis
+from pellucid.lowering.module import ModuleOptions, lower_module
 from pellucid.primitives.placement import ArrayCopySemantics, DevicePutParams, device_put_p
-from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from pellucid.sharding.memory import MemorySpace
 from pellucid.tracing.staging import stage
 
@@ -40,6 +41,21 @@ def test_memory_spaces_are_part_of_types() -> None:
     assert pellucid.device_put(on_host, MemorySpace.Device).sharding.memory_kind == "device"
 
 
+def test_moves_between_memories_are_in_programs_of_platforms_that_have_several() -> None:
+    def there_and_back(x):
+        return pellucid.device_put(pellucid.device_put(x, MemorySpace.Host) * 2, MemorySpace.Device)
+
+    np.testing.assert_array_equal(pellucid.jit(there_and_back)(X), X * 2)
+    jaxpr = pellucid.make_jaxpr(there_and_back)(X).jaxpr
+    texts = {
+        platform: str(lower_module(jaxpr, ModuleOptions("f", platform, 1), None).module)
+        for platform in ("cpu", "cuda")
+    }
+    assert "annotate_device_placement" not in texts["cpu"]
+    for kind in ("pinned_host", "device"):
+        assert f'_xla_buffer_placement = "{kind}"' in texts["cuda"]
+
+
 def test_what_compiled_functions_can_not_do_is_said() -> None:
     with pytest.raises(ArgumentTypeError, match="device_put takes a device"):
         pellucid.jit(lambda x: pellucid.device_put(x, 3))(X)
@@ -55,3 +71,14 @@ def test_batches_leave_their_axis_out_of_shardings() -> None:
 
     jaxpr, _ = stage(batched, [shaped_array((3, 5), np.dtype(np.float32))])
     assert jaxpr.equations[0].params.devices[0].spec == PartitionSpec("a", None)
+
+
+def test_a_device_in_a_program_gives_way_to_where_arguments_are() -> None:
+    first, second = pellucid.devices()[:2]
+    function = pellucid.jit(lambda x: pellucid.device_put(x, second))
+    assert function(X).devices() == {second}
+    assert function(pellucid.device_put(X, first)).devices() == {first}
+    whole = pellucid.jit(lambda x: pellucid.device_put(x, SingleDeviceSharding(second)))
+    assert whole(X).devices() == {second}
+    with pytest.raises(DeviceError, match="named in the program: SingleDeviceSharding"):
+        whole(pellucid.device_put(X, first))
