@@ -22,6 +22,15 @@ def part_counts(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[int]:
     return [math.prod(mesh.shape[axis] for axis in axes) for axes in spec.axes_per_dim]
 
 
+def check_is_array(aval: Any, path: str) -> None:
+    """Raise UnsupportedError for a reference or a token, of which devices can't have parts."""
+    if not isinstance(aval, ShapedArray):
+        raise UnsupportedError(
+            "shard_map takes arrays, no references or tokens.", got=f"{path}: {aval.text()}",
+            do="Make references inside the function, and return what they hold.",
+        )  # fmt: skip
+
+
 def checked_local_type(
     aval: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec, checked: bool, path: str
 ) -> ShapedArray:
@@ -29,11 +38,7 @@ def checked_local_type(
 
     Raises: PartitionSpecError for a spec longer than the rank, IndivisibleError for a size that isn't a multiple.
     """
-    if not isinstance(aval, ShapedArray):
-        raise UnsupportedError(
-            "shard_map takes arrays.", got=f"{path}: {aval.text()}",
-            do="Make references and tokens inside the function.",
-        )  # fmt: skip
+    check_is_array(aval, path)
     if len(spec) > aval.ndim:
         error = rank_error(spec, aval.ndim)
         raise type(error)(

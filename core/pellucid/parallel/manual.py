@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import CollectiveError
+from pellucid.compilation.discharge import discharged
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
@@ -209,6 +210,13 @@ class ShardMap(Primitive[ShardMapParams]):
             ctx, params.mesh, params.newly_manual_axes, given, made, operands,
             lambda parts: ctx.inline(jaxpr, (), parts),
         )  # fmt: skip
+
+    def discharge(self, operands: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
+        with params.scope():
+            body = discharged(params.jaxpr.jaxpr)
+        in_specs = (*[REPLICATED] * len(body.consts), *params.in_specs)
+        called = params.on(body.program, in_specs, params.out_specs)
+        return bind(self, *body.consts, *operands, params=called)
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         params: ShardMapParams = equation.params

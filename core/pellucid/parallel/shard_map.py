@@ -16,7 +16,7 @@ from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, s
 from pellucid.higher_order.bodies import Body, known_body, types_of
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.parallel.divergence import check_no_divergence
-from pellucid.parallel.local_types import REPLICATED, checked_local_type
+from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
 from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p
 from pellucid.primitives.varying import vary
 from pellucid.sharding import mesh_context
@@ -233,6 +233,8 @@ def _call(
             body = _traced(f, flat, avals)
         else:
             body = known_body(f, key, lambda: _traced(f, flat, avals))
+    for aval in types_of(body.consts):
+        check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, wanted = body.out_tree
     params = ShardMapParams(
         check_vma=check_vma,

@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import P, lax, numpy as jnp, shard_map, smap
-from pellucid.base.errors import CollectiveError, DerivativeRuleError
+from pellucid.base.errors import CollectiveError, DerivativeRuleError, UnsupportedError
 from pellucid.base.events import CompilationFinished, counting
 from pellucid.experimental.shard_map import shard_map as older_shard_map
 from pellucid.sharding import AxisType, Mesh, NamedSharding, get_abstract_mesh, set_mesh
@@ -313,6 +313,37 @@ def test_a_sum_that_a_branch_hides_is_found_in_the_transpose(mesh):
 
 def test_results_are_committed_to_the_mesh(mesh):
     assert shard_map(lambda x: x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(X).committed
+
+
+# Effects ------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_inside(mesh):
+    def body(x):
+        total = pl.new_ref(2 * x)
+        total[...] += lax.psum(x, "x")
+        return total[...]
+
+    f = shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    expected = 2 * X + np.tile(X.reshape(4, 2, 4).sum(0), (4, 1))
+    np.testing.assert_allclose(pl.jit(f)(X), expected)
+    np.testing.assert_allclose(pl.grad(lambda x: f(x).sum())(X), np.full_like(X, 6))
+
+
+def test_a_reference_from_outside_is_refused(mesh):
+    def outer(x):
+        total = pl.new_ref(0 * x)
+        body = lambda x: total[...] + x  # noqa: E731
+        return shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
+
+    with pytest.raises(UnsupportedError, match="no references"):
+        pl.jit(outer)(X)
+
+
+def test_each_device_calls_back(mesh):
+    body = lambda x: pl.pure_callback(np.negative, pl.ShapeDtypeStruct((1, 4), np.float32), x)  # noqa: E731
+    f = shard_map(body, mesh=mesh, in_specs=P(("x", "y")), out_specs=P(("x", "y")))
+    np.testing.assert_array_equal(pl.jit(f)(X), -X)
 
 
 # Axes of one device -------------------------------------------------------------------------------------
