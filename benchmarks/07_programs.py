@@ -58,7 +58,7 @@ def measure(library: str) -> dict[str, list[int | None]]:
     else:
         import pellucid as lib
         from pellucid.ir.rewriting import remove_dead_equations
-        from pellucid.transforms.residuals import saved_residuals
+        from pellucid.introspect import saved_residuals
 
         alive = lambda jaxpr: remove_dead_equations(jaxpr)[0]
 
