@@ -275,15 +275,19 @@ class LoweringContext:
     def on_first_device(self, n_results: int) -> dict[str, ir.Attribute]:
         """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
 
-        None are needed in a program of one device; an operation without results counts as one.
+        None are needed in a program of one device, nor in a manual region, where each position does its own; an
+        operation without results counts as one.
         """
-        if self.sharding_attributes is None:
+        if self.sharding_attributes is None or self.manual is not None:
             return {}
         return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
 
     def everywhere(self, x: ir.Value, aval: Any) -> ir.Value:
-        """`x` of type `aval`, which every device must hold in full; `x` itself in a program of one device."""
-        if self.sharding_attributes is None:
+        """`x` of type `aval`, which every device must hold in full.
+
+        `x` itself in a program of one device, and in a manual region, where each position has a value of its own.
+        """
+        if self.sharding_attributes is None or self.manual is not None:
             return x
         attribute = self.sharding_attributes.everywhere(aval)
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
