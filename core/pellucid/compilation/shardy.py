@@ -66,6 +66,13 @@ class ShardyAttributes:
         texts = ", ".join([f"<{symbol}, []>"] * n_results)
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
 
+    def everywhere(self, aval: Any) -> ir.Attribute:
+        """The attribute of a value of type `aval` that all devices have in full."""
+        axes = () if self._devices is None else (("all", len(self._devices)),)
+        symbol = self._symbol(MeshDescription(axes))
+        dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
+        return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
+
     def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)
         words = len(element_shape(aval))
