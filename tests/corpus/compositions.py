@@ -131,8 +131,8 @@ def all_fourth_derivatives(jax, x):
         g = f
         for kind in kinds:
             g = kind(g)
-        results.append(g(x))
-    return results
+        results.append(g)
+    return jax.jit(lambda x: [g(x) for g in results])(x)
 
 
 def fourth_derivative_of_loop(jax, x):
@@ -142,7 +142,8 @@ def fourth_derivative_of_loop(jax, x):
 
 def third_derivative_tensor(jax, x):
     f = lambda x: jax.numpy.prod(jax.numpy.sin(x))
-    return jax.jacfwd(jax.jacrev(jax.jacfwd(f)))(x), jax.jit(jax.jacrev(jax.hessian(f)))(x)
+    forms = (jax.jacfwd(jax.jacrev(jax.jacfwd(f))), jax.jacrev(jax.hessian(f)))
+    return [jax.jit(form)(x) for form in forms]
 
 
 def mixed_derivatives(jax, x, y):

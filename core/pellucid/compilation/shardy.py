@@ -24,7 +24,9 @@ from pellucid.xla.shardings import DeviceList, HloSharding
 class ShardyAttributes:
     """Writes the shardings of one module as Shardy attributes, and declares the meshes that they name."""
 
-    def __init__(self, devices: DeviceList | None) -> None:
+    def __init__(self, devices: DeviceList | None, size: int) -> None:
+        self._size = size
+        """How many devices the program runs on."""
         self._devices = devices
         """Those the program runs on, in order; None where they are not known."""
         self._symbols: dict[MeshDescription, str] = {}
@@ -60,18 +62,17 @@ class ShardyAttributes:
         texts = ", ".join(map(self._text, shardings, avals))
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
 
+    def everywhere(self, aval: Any) -> ir.Attribute:
+        """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""
+        symbol = self._symbol(MeshDescription((("devices", self._size),)))
+        dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
+        return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
+
     def on_first_device(self, n_results: int) -> ir.Attribute:
         """The attribute of an operation that the program's first device does for all, as calls of the host are."""
         symbol = self._symbol(MeshDescription((), (0,)))
         texts = ", ".join([f"<{symbol}, []>"] * n_results)
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
-
-    def everywhere(self, aval: Any) -> ir.Attribute:
-        """The attribute of a value of type `aval` that all devices have in full."""
-        axes = () if self._devices is None else (("all", len(self._devices)),)
-        symbol = self._symbol(MeshDescription(axes))
-        dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
-        return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
 
     def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)

@@ -560,7 +560,7 @@ class _Run:
         children = in_tree.children()
         found = tuple(found) if isinstance(found, list) else found
         if not isinstance(found, tuple) or len(found) != len(children):
-            shown = f"tuple of {len(found)}" if isinstance(found, tuple) else type(found).__name__
+            shown = f"tuple of {len(found)}" if isinstance(found, tuple) else described(found)
             raise DerivativeRuleError(
                 f"{rule} must return a tuple, one cotangent for each argument.",
                 got=f"got {shown}, expected tuple of {len(children)}",

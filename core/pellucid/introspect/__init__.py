@@ -10,7 +10,9 @@ from pellucid.introspect.memory import memory
 from pellucid.introspect.misses import misses
 from pellucid.introspect.program import program
 from pellucid.introspect.stream import stream, stream_to_file
+from pellucid.transforms.residuals import saved_residuals
 
 __all__ = [
-    "compiled", "diff", "ladder", "lens", "memory", "misses", "program", "schema", "stream", "stream_to_file",
+    "compiled", "diff", "ladder", "lens", "memory", "misses", "program", "saved_residuals", "schema", "stream",
+    "stream_to_file",
 ]  # fmt: skip

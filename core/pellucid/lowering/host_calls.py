@@ -69,17 +69,7 @@ def host_call(
     results = list(operation.results)
     if effect is not None:
         ctx.tokens[effect] = results[0]
-    return [
-        _everywhere(ctx, x, aval) for x, aval in zip(results[tokens:], ctx.avals_out, strict=True)
-    ]
-
-
-def _everywhere(ctx: LoweringContext, x: Any, aval: Any) -> Any:
-    """`x`, which the first device got from the host, on all devices."""
-    if ctx.sharding_attributes is None:
-        return x
-    attributes = {"sharding": ctx.sharding_attributes.everywhere(aval)}
-    return ctx.op1("sdy.sharding_constraint", aval, [x], attributes)
+    return [ctx.everywhere(x, a) for x, a in zip(results[tokens:], ctx.avals_out, strict=True)]
 
 
 def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:

@@ -9,7 +9,6 @@ import pellucid
 from pellucid.base.errors import ArgumentTypeError, DeviceError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import BatchAxis
-from pellucid.lowering.module import ModuleOptions, lower_module
 from pellucid.primitives.placement import ArrayCopySemantics, DevicePutParams, device_put_p
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from pellucid.sharding.memory import MemorySpace
@@ -39,21 +38,6 @@ def test_memory_spaces_are_part_of_types() -> None:
     on_host = pellucid.device_put(X, MemorySpace.Host)
     assert on_host.sharding.memory_kind == "pinned_host"
     assert pellucid.device_put(on_host, MemorySpace.Device).sharding.memory_kind == "device"
-
-
-def test_moves_between_memories_are_in_programs_of_platforms_that_have_several() -> None:
-    def there_and_back(x):
-        return pellucid.device_put(pellucid.device_put(x, MemorySpace.Host) * 2, MemorySpace.Device)
-
-    np.testing.assert_array_equal(pellucid.jit(there_and_back)(X), X * 2)
-    jaxpr = pellucid.make_jaxpr(there_and_back)(X).jaxpr
-    texts = {
-        platform: str(lower_module(jaxpr, ModuleOptions("f", platform, 1), None).module)
-        for platform in ("cpu", "cuda")
-    }
-    assert "annotate_device_placement" not in texts["cpu"]
-    for kind in ("pinned_host", "device"):
-        assert f'_xla_buffer_placement = "{kind}"' in texts["cuda"]
 
 
 def test_what_compiled_functions_can_not_do_is_said() -> None:

@@ -20,9 +20,32 @@ TOLERANCES = {
 }
 
 
+LONG = {
+    (program, name)
+    for program, names in (
+        (compositions.orders_of_two, ("jvp", "vjp", "linearize", "cond", "remat", "fori", "map")),
+        (compositions.orders_of_three, ("scan",)),
+    )
+    for name in names
+}
+"""Programs of the same kind as others, which take seconds."""
+
+
+def rows(programs):
+    """Each program with its arguments; the long ones are marked."""
+    return [
+        pytest.param(
+            program, arguments, marks=[pytest.mark.slow] * ((program, arguments[-1]) in LONG)
+        )
+        if arguments and isinstance(arguments[-1], str)
+        else (program, arguments)
+        for program, arguments in programs
+    ]
+
+
 @pytest.mark.parametrize(
     ("program", "arguments"),
-    [*transform_programs.PROGRAMS, *compositions.PROGRAMS],
+    rows([*transform_programs.PROGRAMS, *compositions.PROGRAMS]),
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_agrees_with_the_reference(oracle, program, arguments):
