@@ -67,9 +67,16 @@ class DebugCall(HostCall):
         return [], []
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
-        function = self.callback_of(params).for_program(())
+        function = self.callback_of(params).for_program(ctx, ())
         effect = ordered_debug_effect if params.ordered else None
-        return host_call(ctx, function, operands, has_side_effect=True, effect=effect)
+        return host_call(
+            ctx,
+            function,
+            operands,
+            has_side_effect=True,
+            effect=effect,
+            of_parts=params.partitioned,
+        )
 
 
 class DebugCallbackParams(NamedTuple):

@@ -116,17 +116,34 @@ class FlatCallback:
             )
         return tuple(arrays)
 
-    def for_program(self, avals: Sequence[ShapedArray]) -> Callable[..., tuple[Any, ...]]:
-        """The function that a compiled program calls; its exceptions carry the mark by which they are found again."""
+    def for_program(self, ctx: Any, avals: Sequence[ShapedArray]) -> HostFunction:
+        """The function that the program being lowered with `ctx` calls, whose results have types `avals`."""
+        return HostFunction(self, avals, goes_on=ctx.sharding_attributes is not None)
 
-        def call(*operands: np.ndarray) -> tuple[Any, ...]:
-            try:
-                return self.call(operands, avals)
-            except CallbackError as error:
-                mark = marked(error)
-            raise RuntimeError(mark)
 
-        return call
+class HostFunction:
+    """What a compiled program calls. An exception of it carries the mark by which the failure is found again.
+
+    With `goes_on` it raises nothing: the other devices of the program would wait forever for the one that failed. The
+    program gets zeros then, and `failures` the error, which whoever runs the program raises.
+    """
+
+    def __init__(
+        self, callback: FlatCallback, avals: Sequence[ShapedArray], *, goes_on: bool
+    ) -> None:
+        self.callback = callback
+        self.avals = avals
+        self.failures: list[CallbackError] | None = [] if goes_on else None
+
+    def __call__(self, *operands: np.ndarray) -> tuple[Any, ...]:
+        try:
+            return self.callback.call(operands, self.avals)
+        except CallbackError as error:
+            if self.failures is not None:
+                self.failures.append(error)
+                return tuple([np.zeros(a.shape, a.dtype) for a in self.avals])
+            mark = marked(error)
+        raise RuntimeError(mark)
 
 
 def on_host(x: Any) -> Any:

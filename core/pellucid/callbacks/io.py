@@ -63,7 +63,7 @@ class IoCallback(HostCall):
         return results, [0] * len(results)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: IoCallbackParams) -> Sequence[Any]:
-        function = params.callback.for_program(params.result_avals)
+        function = params.callback.for_program(ctx, params.result_avals)
         effect = ordered_io_effect if params.ordered else None
         return host_call(ctx, function, operands, has_side_effect=True, effect=effect)
 

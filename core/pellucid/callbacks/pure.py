@@ -119,7 +119,7 @@ class PureCallback(HostCall):
         return bind(self, *given, params=params._replace(result_avals=avals)), [0] * n_results
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: PureCallbackParams) -> Sequence[Any]:
-        function = params.callback.for_program(params.result_avals)
+        function = params.callback.for_program(ctx, params.result_avals)
         return host_call(ctx, function, operands, has_side_effect=False)
 
 

@@ -184,6 +184,7 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         effects=lowered.module.ordered_effects,
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
+        host_failures=[f for f in lowered.module.host_failures if f is not None],
         is_small=_is_small(jaxpr),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )

@@ -38,6 +38,8 @@ class LoweringContext:
         self.tokens: dict[Effect, ir.Value] = {}
         self.host_callbacks: list[Any] = []
         """Python functions that the compiled program calls, by index."""
+        self.host_failures: list[list[Exception] | None] = []
+        """For each of them, where it puts its failures instead of raising them; None where it raises."""
         self.keep_alive: list[Any] = []
         """Objects that must live as long as the executable."""
         self.sharding_attributes: Any = None

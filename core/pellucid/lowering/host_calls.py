@@ -20,6 +20,9 @@ _TARGETS = {
 }
 
 
+_OF_PARTS = "xla_ffi_partitioned_python_cpu_callback"
+
+
 def host_call(
     ctx: LoweringContext,
     function: Callable[..., tuple[Any, ...]],
@@ -27,14 +30,17 @@ def host_call(
     *,
     has_side_effect: bool,
     effect: Effect | None = None,
+    of_parts: bool = False,
 ) -> list[Any]:
     """Values of `function(*operands)`, which gets NumPy arrays and returns them in a tuple.
 
     The types are those of the equation at hand. With an ordered `effect`, the call comes after the last one with
-    that effect. Over several devices it is called once, with whole operands. `function` must check what it
-    returns: the runtime copies bytes, whatever they are.
+    that effect. `function` must check what it returns: the runtime copies bytes, whatever they are. In a program over
+    several devices it is called once, with whole arrays; `of_parts` calls it for each device with its part, which is
+    possible without results.
     """
-    target = _TARGETS.get(ctx.platform)
+    of_parts = of_parts and ctx.platform == "cpu" and ctx.sharding_attributes is not None
+    target = _OF_PARTS if of_parts else _TARGETS.get(ctx.platform)
     if target is None:
         raise CompilationError(
             f"programs on platform {ctx.platform} can't call Python functions.",
@@ -43,19 +49,22 @@ def host_call(
     tokens = 0 if effect is None else 1
     index = len(ctx.host_callbacks)
     ctx.host_callbacks.append(_passing_token(function) if tokens else function)
+    ctx.host_failures.append(getattr(function, "failures", None))
+    attributes = {
+        "call_target_name": ctx.string(target),
+        "api_version": ctx.integer(4, 32),
+        "has_side_effect": ctx.boolean(has_side_effect),
+        "backend_config": ir.DictAttr.get({"index": _unsigned(index)}),
+        "operand_layouts": _layouts(ctx, tokens, ctx.avals_in),
+        "result_layouts": _layouts(ctx, tokens, ctx.avals_out),
+    }
+    if not of_parts:
+        attributes |= ctx.on_first_device(tokens + len(ctx.avals_out))
     operation = ctx.op(
         "stablehlo.custom_call",
         ctx.types([*[abstract_token] * tokens, *ctx.avals_out]),
         [*([ctx.tokens[effect]] if effect is not None else []), *operands],
-        {
-            "call_target_name": ctx.string(target),
-            "api_version": ctx.integer(4, 32),
-            "has_side_effect": ctx.boolean(has_side_effect),
-            "backend_config": ir.DictAttr.get({"index": _unsigned(index)}),
-            "operand_layouts": _layouts(ctx, tokens, ctx.avals_in),
-            "result_layouts": _layouts(ctx, tokens, ctx.avals_out),
-            **ctx.on_first_device(tokens + len(ctx.avals_out)),
-        },
+        attributes,
     )
     results = list(operation.results)
     if effect is not None:

@@ -45,6 +45,7 @@ class LoweredModule(NamedTuple):
     module: ir.Module
     context: ir.Context
     host_callbacks: list[Any]
+    host_failures: list[list[Exception] | None]
     keep_alive: list[Any]
     ordered_effects: tuple[Effect, ...]
     calls: int
@@ -63,7 +64,7 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
         lowering.ctx.sharding_attributes = shardings
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
-        module, context, lowering.ctx.host_callbacks, lowering.ctx.keep_alive,
+        module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
         lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
     )  # fmt: skip
 

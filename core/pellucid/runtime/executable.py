@@ -42,6 +42,7 @@ class Executable:
         effects: Sequence[Effect] = (),
         has_side_effects: bool = False,
         calls_host: bool = False,
+        host_failures: Sequence[list[Exception]] = (),
         is_small: bool = False,
         keep_alive: Any = None,
     ) -> None:
@@ -57,6 +58,8 @@ class Executable:
         self.has_side_effects = has_side_effects
         self.keep_alive = keep_alive
         self.calls_host = calls_host
+        self._host_failures = tuple(host_failures)
+        """Where functions that the program calls put their failures, if they don't raise them."""
         self.equation_ids: dict[int, int] | None = None
         """For a program from disk: from the equation ids in its metadata to this process's."""
         self._allocated_bytes: int | None = 0 if is_small else None
@@ -80,7 +83,7 @@ class Executable:
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
         placed = [shard_argument(x, s) for x, s in zip(kept, self._kept_shardings, strict=True)]
         try:
-            if self.effects or self.has_side_effects:
+            if self.effects or self.has_side_effects or self._host_failures:
                 return self._run_with_tokens([*self.consts, *placed])
             results = self.loaded.execute_sharded([*self.consts, *placed])
             return results.consume_with_handlers(self.handlers)
@@ -97,8 +100,19 @@ class Executable:
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
         for effect, token in zip(self.effects, outgoing, strict=False):
             tokens.set_ordered(effect, token)
-        tokens.add_runtime_token(devices[0], results.consume_token())
+        token = results.consume_token()
+        tokens.add_runtime_token(devices[0], token)
+        if self._host_failures:
+            token.block_until_ready()
+            self._raise_host_failure()
         return outgoing[n:]
+
+    def _raise_host_failure(self) -> None:
+        for failures in self._host_failures:
+            if failures:
+                first = failures[0]
+                failures.clear()
+                raise first from first.__cause__
 
     @property
     def in_devices(self) -> list[Any]:

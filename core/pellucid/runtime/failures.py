@@ -6,7 +6,7 @@ import itertools
 import re
 from collections import OrderedDict
 
-from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError
+from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError, PellucidError
 from pellucid.runtime.memory import live_arrays_in_words
 
 _CODES = (
@@ -42,6 +42,8 @@ def _callback_failure(text: str) -> CallbackError | None:
 
 def runtime_error(name: str, error: Exception) -> Exception:
     """The error for what went wrong while running `name`; `error` itself if it isn't XLA's."""
+    if isinstance(error, PellucidError):
+        return error
     text = str(error)
     failure = _callback_failure(text)
     if failure is not None:

@@ -1,0 +1,89 @@
+"""Programs over several devices that call Python."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import lax
+from pellucid.base.errors import CallbackError
+from pellucid.experimental import checkify, io_callback
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+SHAPE = pl.ShapeDtypeStruct((8, 2), np.float32)
+
+
+@pytest.fixture
+def x():
+    mesh = Mesh(np.array(pl.devices()[:8]).reshape(4, 2), ("a", "b"))
+    values = np.arange(16, dtype=np.float32).reshape(8, 2)
+    return pl.device_put(values, NamedSharding(mesh, P("a", "b")))
+
+
+def test_python_is_called_once_with_the_whole_array(x):
+    shapes = []
+
+    def host(a):
+        shapes.append(a.shape)
+        return np.asarray(a) + 1
+
+    y = pl.jit(lambda v: pl.pure_callback(host, SHAPE, v * 2))(x)
+    np.testing.assert_array_equal(y, np.asarray(x) * 2 + 1)
+    assert shapes == [(8, 2)]
+    assert y.sharding.is_fully_replicated
+    found = pl.jit(lambda v: io_callback(host, SHAPE, v, ordered=True).sum())(x)
+    assert float(found) == 136
+
+
+def test_order_and_loops(x):
+    seen = []
+
+    @pl.jit
+    def f(v, name):
+        def step(i, row):
+            pl.debug.callback(lambda *n: seen.append(tuple(map(int, n))), name, i, ordered=True)
+            return i + 1, row.sum()
+
+        return lax.scan(step, 0, v)[1]
+
+    for name in range(3):
+        f(x, name)
+    pl.effects_barrier()
+    assert seen == [(name, i) for name in range(3) for i in range(8)]
+
+
+def test_parts_of_each_device(x):
+    parts = []
+    show = lambda v: pl.debug.callback(lambda a: parts.append(a.shape), v, partitioned=True)
+    pl.jit(show)(x)
+    pl.effects_barrier()
+    assert parts == [(2, 1)] * 8
+
+
+def test_a_failure_leaves_no_device_waiting(x):
+    def fail(a):
+        raise KeyError("no")
+
+    f = pl.jit(lambda v: (pl.pure_callback(fail, SHAPE, v) + v).sum())
+    g = pl.jit(lambda v: (io_callback(fail, None, v, ordered=True), v.sum())[1])
+    for function in (f, g, f):
+        with pytest.raises(CallbackError, match="raised KeyError") as caught:
+            function(x)
+        assert isinstance(caught.value.__cause__, KeyError)
+    assert float(pl.jit(lambda v: v.sum())(x)) == 120
+    pl.effects_barrier()
+
+
+def test_references_keep_their_placement(x):
+    ref = pl.new_ref(x)
+    pl.jit(lambda r: r.addupdate(1.0, 0))(ref)
+    assert ref.sharding == x.sharding
+    assert ref[0].tolist() == [1, 2]
+
+
+def test_checks(x):
+    def f(v):
+        checkify.check((v < 15).all(), "too large: {}", v.max())
+        return v
+
+    error, _ = pl.jit(checkify.checkify(f))(x)
+    assert error.get().startswith("too large: 15.0")
