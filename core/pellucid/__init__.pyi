@@ -65,6 +65,7 @@ from pellucid.higher_order.stages import (
     make_jaxpr as make_jaxpr,
     typeof as typeof,
 )
+from pellucid.primitives.dslice import ds as ds
 from pellucid.primitives.placement import device_put as device_put
 from pellucid.primitives.reshard import reshard as reshard
 from pellucid.refs.access import (

@@ -269,6 +269,24 @@ def index_arrays(jax, m):
     return ref[i, j], ref[:, j], ref[i], ref[0, ..., j], ref[::2, ::3], ref[...]
 
 
+def moving_windows(jax, m):
+    def f(m, i, j):
+        m = jax.numpy.asarray(m)
+        ref = jax.new_ref(m)
+        parts = (
+            ref[jax.ds(i, 2)],
+            ref[i, jax.ds(j, 3)],
+            ref[jax.ds(1, 2, 1), jax.ds(j, 2)],
+            ref[jax.ds(i, 2), np.array([0, 1, 1])],
+        )
+        ref[jax.ds(0, 2), 1] = np.full(2, 50, np.float32)
+        ref.addupdate(np.ones((2, 4), np.float32), jax.ds(i, 2))
+        ref[jax.ds(i, 2), np.array([0, 3])] = np.full((2, 2), 9, np.float32)
+        return *parts, ref[...], m[jax.ds(i, 2)], m[0, jax.ds(j, 2)], m[jax.ds(2)]
+
+    return f(m, 1, 0), jax.jit(f)(m, 1, 1), jax.jit(lambda i: jax.new_ref(m)[jax.ds(i, 2)])(9)
+
+
 def made_in_a_loop(jax, x):
     def step(c, v):
         ref = jax.new_ref(v)
@@ -283,6 +301,57 @@ def remat(jax, x):
     return f(2.0), jax.jit(f)(2.0)
 
 
+def _stashing(jax):
+    """A function that gives `x`, and writes its cotangent to a reference in the backward pass."""
+
+    @jax.custom_vjp
+    def stash(ref, i, x):
+        return x
+
+    def backward(residuals, ct):
+        ref, i = residuals
+        ref[i] = ct
+        return None, None, ct
+
+    stash.defvjp(lambda ref, i, x: (x, (ref, i)), backward)
+    return stash
+
+
+def _stashed(jax):
+    stash = _stashing(jax)
+    return lambda x, ref: stash(ref, 1, jax.numpy.sin(x)) * 3
+
+
+def stashed_cotangent(jax, x):
+    f = _stashed(jax)
+    found = []
+    for grad in (
+        jax.grad(f),
+        jax.jit(jax.grad(f)),
+        jax.grad(jax.jit(f)),
+        jax.grad(jax.checkpoint(f)),
+    ):
+        ref = jax.new_ref(x)
+        found.append((f(0.5, ref), grad(0.5, ref), ref[...]))
+    return found
+
+
+def stashed_in_a_scan(jax, x):
+    stash = _stashing(jax)
+
+    def f(v, ref):
+        step = lambda c, i: (jax.numpy.sin(stash(ref, i, c)), None)
+        return jax.lax.scan(step, v, np.arange(4))[0]
+
+    first, second = jax.new_ref(x), jax.new_ref(x)
+    return jax.grad(f)(1.0, first), first[...], jax.jit(jax.grad(f))(1.0, second), second[...]
+
+
+def stashed_in_a_batch(jax, m):
+    ref = jax.new_ref(m)
+    return jax.vmap(jax.grad(_stashed(jax)))(X[:3], ref), ref[...]
+
+
 VALUES = {
     name: (program, args)
     for name, program, *args in [
@@ -294,8 +363,9 @@ VALUES = {
         ("gradient_of_a_jitted_part", gradient_of_a_jitted_part, X), ("stopped", stopped, X),
         ("batched", batched, X), ("batched_reference", batched_reference, M), ("batched_along_1", batched_along_1, M),
         ("batched_index_arrays", batched_index_arrays, M), ("read_in_batch", read_in_batch, M),
-        ("batched_loop", batched_loop, X), ("index_arrays", index_arrays, M), ("made_in_a_loop", made_in_a_loop, X),
-        ("remat", remat, X),
+        ("batched_loop", batched_loop, X), ("index_arrays", index_arrays, M), ("moving_windows", moving_windows, M), ("made_in_a_loop", made_in_a_loop, X),
+        ("remat", remat, X), ("stashed_cotangent", stashed_cotangent, X), ("stashed_in_a_scan", stashed_in_a_scan, X),
+        ("stashed_in_a_batch", stashed_in_a_batch, M),
     ]
 }  # fmt: skip
 
@@ -307,7 +377,15 @@ def text_of_accesses(jax, x, m, i):
     ref, other = jax.new_ref(x), jax.new_ref(m, kind="named")
     old = jax.ref.swap(ref, 0, 1.0)
     ref[1:3] = jax.numpy.zeros(2)
-    parts = other[0], other[:, 1], other[:2, i], other[i], other[-1], other[1:3]
+    parts = (
+        other[0],
+        other[:, 1],
+        other[:2, i],
+        other[i],
+        other[-1],
+        other[1:3],
+        other[jax.ds(i, 2), 1],
+    )
     other[...] = m
     ref.addupdate(x)
     ref.addupdate(1.0, i)

@@ -206,6 +206,63 @@ def creation(jax):
     )  # fmt: skip
 
 
+def arrays_like_others(jax):
+    return seen(
+        jax,
+        lambda x: (
+            jax.numpy.zeros_like(x),
+            jax.lax.full_like(x, 2.0),
+            jax.numpy.ones_like(x, dtype=np.int32),
+            jax.numpy.full_like(x, 3, shape=(4,)),
+        ),
+        (X, "x"),
+    )
+
+
+def running_statistics(jax):
+    """A carry that begins as zeros like the values."""
+
+    return seen(
+        jax,
+        lambda x: jax.lax.scan(
+            lambda m, _: (0.9 * m + x, None), jax.numpy.zeros_like(x), None, length=3
+        )[0],
+        (X, "x"),
+    )
+
+
+def softmax(jax):
+    def function(x):
+        e = jax.numpy.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    return seen(
+        jax, lambda x: (function(x), jax.grad(lambda x: (function(x) ** 2).sum())(x)), (X, "x")
+    )
+
+
+def normalized(jax):
+    def function(x, g):
+        m = x.mean(1, keepdims=True)
+        return (x - m) / jax.numpy.sqrt(((x - m) ** 2).mean(1, keepdims=True) + 1e-5) * g
+
+    return seen(jax, jax.grad(lambda x, g: function(x, g).sum(), (0, 1)), (X, "x"), (V,))
+
+
+def network(jax):
+    """Two layers, the first cut along its results and the second along what it contracts."""
+    spec = jax.sharding.PartitionSpec("x", None)
+
+    def loss(weights, x):
+        h = jax.numpy.tanh(x @ weights[0])
+        y = jax.lax.dot_general(h, weights[1], (((1,), (0,)), ((), ())), out_sharding=spec)
+        return (y**2).mean()
+
+    return seen(
+        jax, lambda a, b, x: jax.value_and_grad(loss)((a, b), x), (W, None, "y"), (W, "y"), (X, "x")
+    )
+
+
 def loops(jax):
     def body(c, row):
         return jax.numpy.tanh(c + row), c * 2

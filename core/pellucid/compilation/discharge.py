@@ -46,11 +46,18 @@ def held(operands: Sequence[Any]) -> list[Any]:
     return [x.value if type(x) is Cell else x for x in operands]
 
 
-def discharged(jaxpr: Jaxpr) -> Discharged:
-    """`jaxpr`, which has no constants, as a program on values; made once."""
-    found = jaxpr.memo.get("discharged")
+def discharged(jaxpr: Jaxpr, operands: Sequence[Any] | None = None) -> Discharged:
+    """`jaxpr`, which has no constants, as a program on values; made once.
+
+    If the `operands` are given, references among them that are no cells stay references.
+    """
+    passed = frozenset(
+        () if operands is None else (i for i, x in enumerate(operands) if type(x) is not Cell)
+    )
+    key = "discharged", frozenset(i for i in passed if is_reference(jaxpr.invars[i]))
+    found = jaxpr.memo.get(key)
     if found is None:
-        found = jaxpr.memo["discharged"] = _discharged(jaxpr)
+        found = jaxpr.memo[key] = _discharged(jaxpr, key[1])
     return found
 
 
@@ -58,18 +65,19 @@ def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:
     """`jaxpr` without the references it makes for itself, and further constants in front of its own."""
     if not uses_references(jaxpr):
         return jaxpr, []
-    found = discharged(constants_as_inputs(jaxpr))
+    closed = constants_as_inputs(jaxpr)
+    found = discharged(closed, closed.invars)
     program, n = found.program.jaxpr, len(found.consts) + len(jaxpr.constvars)
     opened = program.replace(constvars=program.invars[:n], invars=program.invars[n:])
     return opened, found.consts
 
 
-def _discharged(jaxpr: Jaxpr) -> Discharged:
+def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     trace = StagingTrace(jaxpr.debug)
     values: dict[Any, Any] = {}
     cells: dict[int, tuple[Cell, Any]] = {}
     for i, var in enumerate(jaxpr.invars):
-        if type(var.aval) is AbstractRef:
+        if type(var.aval) is AbstractRef and i not in passed:
             tracer = trace.new_argument(var.aval.inner_aval)
             values[var] = cell = Cell(tracer)
             cells[i] = cell, tracer
@@ -80,6 +88,12 @@ def _discharged(jaxpr: Jaxpr) -> Discharged:
         _run_on_cells(trace, jaxpr, values, keep=True)
     written = tuple([i for i, (cell, before) in cells.items() if cell.value is not before])
     results = [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+    if any(type(x) is Cell for x in results):
+        raise EffectsError(
+            "a reference that is made in a part of a program (jit, scan, cond) is used outside of it.",
+            got=", ".join(a.aval.text() for a in jaxpr.outvars if type(a.aval) is AbstractRef),
+            do="Make it outside and pass it, for example where a custom derivative keeps it for the backward pass.",
+        )
     program, consts = trace.finish([*results, *(values[jaxpr.invars[i]].value for i in written)])
     trace.close()
     return Discharged(ClosedJaxpr(constants_as_inputs(program)), consts, written)
@@ -94,7 +108,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
     try:
         for equation in jaxpr.equations:
             operands = [a.val if type(a) is Literal else values[a] for a in equation.operands]
-            knows_references = _knows_references(equation)
+            knows_references = _knows_references(equation, operands)
             if keep and not knows_references:
                 atoms = [
                     a if type(a) is Literal else trace.atom(x)
@@ -118,8 +132,8 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
         context.scope, context.source, context.lineage = outer
 
 
-def _knows_references(equation: Any) -> bool:
-    if any(type(a.aval) is AbstractRef for a in (*equation.operands, *equation.results)):
+def _knows_references(equation: Any, operands: Sequence[Any]) -> bool:
+    if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
         return True
     if equation.primitive.remember_types:
         return False

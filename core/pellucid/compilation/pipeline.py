@@ -110,7 +110,10 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
     options = _module_options(jaxpr, const_shardings, kept, request)
-    shardy = ShardyAttributes(request.placement.device_list) if request.is_partitioned else None
+    placement = request.placement
+    shardy = (
+        ShardyAttributes(placement.device_list, placement.size) if request.is_partitioned else None
+    )
     module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
     return LoweredProgram(
         request, jaxpr, consts, kept, module, in_avals, options.aliases, const_shardings

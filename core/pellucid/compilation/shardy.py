@@ -24,7 +24,9 @@ from pellucid.xla.shardings import DeviceList, HloSharding
 class ShardyAttributes:
     """Writes the shardings of one module as Shardy attributes, and declares the meshes that they name."""
 
-    def __init__(self, devices: DeviceList | None) -> None:
+    def __init__(self, devices: DeviceList | None, size: int) -> None:
+        self._size = size
+        """How many devices the program runs on."""
         self._devices = devices
         """Those the program runs on, in order; None where they are not known."""
         self._symbols: dict[MeshDescription, str] = {}
@@ -59,6 +61,12 @@ class ShardyAttributes:
         """`#sdy.sharding_per_value<[…]>` for values of types `avals`."""
         texts = ", ".join(map(self._text, shardings, avals))
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
+
+    def everywhere(self, aval: Any) -> ir.Attribute:
+        """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""
+        symbol = self._symbol(MeshDescription((("devices", self._size),)))
+        dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
+        return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
 
     def on_first_device(self, n_results: int) -> ir.Attribute:
         """The attribute of an operation that the program's first device does for all, as calls of the host are."""

@@ -87,7 +87,7 @@ class Call(Primitive[Any]):
         return bind(self, *consts, *operands, params=params.on(program)), out_dims
 
     def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
-        body = discharged(params.jaxpr.jaxpr)
+        body = discharged(params.jaxpr.jaxpr, operands)
         found = bind(self, *body.consts, *held(operands), params=params.on(body.program))
         return body.settle(operands, found)
 

@@ -159,7 +159,7 @@ class Cond(Primitive[CondParams]):
     # References -----------------------------------------------------------------------------------
 
     def discharge(self, operands: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
-        bodies = [discharged(b.jaxpr) for b in params.branches]
+        bodies = [discharged(b.jaxpr, operands[1:]) for b in params.branches]
         written = sorted({i for body in bodies for i in body.written})
         branches, consts = with_common_consts(
             [_giving_written(b, written) for b in bodies], [b.consts for b in bodies]

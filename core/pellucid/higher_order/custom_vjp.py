@@ -17,6 +17,7 @@ from pellucid.base.tree import (
     structure_differences,
     tree_flatten,
 )
+from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order.custom_jvp import (
     CustomCall,
     CustomFunction,
@@ -78,7 +79,10 @@ class CustomVjpCall(NamedTuple):
     debug: Callable[[], DebugInfo]
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Results, and tangents that only reverse mode can compute."""
+        """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
+        tangents = [
+            Zero(t.aval) if is_reference(x) else t for x, t in zip(primals, tangents, strict=True)
+        ]
         perturbed = tuple([type(t) is not Zero for t in tangents])
         forward = self.forward(primals, perturbed)
         avals = tuple([type_of(x) for x in forward.results])
@@ -272,6 +276,7 @@ class CustomLin(Primitive[CustomLinParams]):
 
     name = "custom_lin"
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
         return params.out_avals
@@ -340,6 +345,9 @@ class CustomLin(Primitive[CustomLinParams]):
             out_avals=tuple(results),
         )
         return bind(self, *operands, params=batched), places
+
+    def discharge(self, operands: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
+        raise self.not_forward(params)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: CustomLinParams) -> Sequence[Any]:
         raise self.not_forward(params)
@@ -528,7 +536,12 @@ class _Run:
         results, tree = result_leaves(pair[0], "custom_vjp", custom.fun)
         check_same_result(rule, tree, [type_of(x) for x in results], self.out_tree, self.out_avals)
         self.out_tree = tree
-        residuals, residual_tree = result_leaves(pair[1], "custom_vjp", custom.fwd)  # type: ignore[arg-type]
+        residuals, residual_tree = result_leaves(
+            pair[1],
+            "custom_vjp",
+            custom.fwd,  # type: ignore[arg-type]
+            may_be_references=True,
+        )
         return Forward(results, residuals, (tree, residual_tree))
 
     def backward(self, form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
+from pellucid.ir.effects import StateEffect
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
 from pellucid.ir.rules import Zero
@@ -49,7 +50,7 @@ class Remat(Call):
         self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematParams
     ) -> Any:
         nonzero = tuple([type(t) is not Zero for t in tangents])
-        if any(map(is_reference, primals)):
+        if any(isinstance(effect, StateEffect) for effect in params.jaxpr.effects):
             raise EffectsError(
                 "checkpoint can't be differentiated where it uses references from outside: it would run twice.",
                 got=", ".join(type_of(x).text() for x in primals if is_reference(x)),

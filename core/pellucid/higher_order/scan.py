@@ -196,7 +196,7 @@ class Scan(Primitive[ScanParams]):
 
     def discharge(self, operands: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
         # References that the body writes are carried; those that it reads stay constants.
-        body = discharged(params.jaxpr.jaxpr)
+        body = discharged(params.jaxpr.jaxpr, operands)
         n_more, n_consts, n_carry = len(body.consts), params.num_consts, params.num_carry
         written = list(body.written)
         fixed = [i for i in range(n_consts) if i not in written]

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import EffectsError, MissingRule
-from pellucid.compilation.discharge import discharged, held, is_reference
+from pellucid.compilation.discharge import discharged, held
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.effects import Effects
+from pellucid.ir.effects import Effects, StateEffect
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
@@ -74,7 +74,7 @@ class While(Primitive[WhileParams]):
     def linearize(
         self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
     ) -> Any:
-        if any(map(is_reference, primals)):
+        if any(isinstance(effect, StateEffect) for effect in self.effects((), params)):
             raise EffectsError(
                 "reverse mode can't go through a `while_loop` that uses references: it would run twice.",
                 do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
@@ -136,7 +136,8 @@ class While(Primitive[WhileParams]):
     def discharge(self, operands: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
         # References that the body writes are carried, in front; the condition reads them from there.
         n, m = params.cond_nconsts, params.body_nconsts
-        condition, body = discharged(params.cond_jaxpr.jaxpr), discharged(params.body_jaxpr.jaxpr)
+        condition = discharged(params.cond_jaxpr.jaxpr, (*operands[:n], *operands[n + m :]))
+        body = discharged(params.body_jaxpr.jaxpr, operands[n:])
         if condition.written:
             raise EffectsError(
                 "the condition of a while_loop can't write to a reference.",

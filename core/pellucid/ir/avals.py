@@ -215,6 +215,10 @@ class AbstractRef(AbstractValue):
     def size(self) -> int:
         return self.inner_aval.size
 
+    def with_dim(self, dim: int, size: int, axes: Any = None) -> AbstractRef:
+        """Type of a cell that holds an array with a new dimension of `size` at `dim`."""
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes))
+
     @property
     def nbytes(self) -> int:
         """Bytes of the array that the cell holds."""
@@ -239,6 +243,14 @@ class AbstractRef(AbstractValue):
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to arrays of another type."""
         return abstract_ref(self.inner_aval.update(**changes))
+
+    def with_dim(self, dim: int, size: int, axes: Any = None) -> AbstractRef:
+        """The type of references to arrays with a new dimension, as `ShapedArray.with_dim` gives them."""
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes))
+
+    def without_dim(self, dim: int) -> AbstractRef:
+        """The type of references to arrays without the dimension `dim`."""
+        return abstract_ref(self.inner_aval.without_dim(dim))
 
     def strip_weak_type(self) -> AbstractRef:
         """This type: what a reference holds is never weak."""

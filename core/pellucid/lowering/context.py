@@ -279,6 +279,13 @@ class LoweringContext:
             return {}
         return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
 
+    def everywhere(self, x: ir.Value, aval: Any) -> ir.Value:
+        """`x` of type `aval`, which every device must hold in full; `x` itself in a program of one device."""
+        if self.sharding_attributes is None:
+            return x
+        attribute = self.sharding_attributes.everywhere(aval)
+        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""
         sharding = getattr(aval, "sharding", None)

@@ -31,7 +31,8 @@ def host_call(
     """Values of `function(*operands)`, which gets NumPy arrays and returns them in a tuple.
 
     The types are those of the equation at hand. With an ordered `effect`, the call comes after the last one with
-    that effect. `function` must check what it returns: the runtime copies bytes, whatever they are.
+    that effect. Over several devices it is called once, with whole operands. `function` must check what it
+    returns: the runtime copies bytes, whatever they are.
     """
     target = _TARGETS.get(ctx.platform)
     if target is None:
@@ -53,12 +54,13 @@ def host_call(
             "backend_config": ir.DictAttr.get({"index": _unsigned(index)}),
             "operand_layouts": _layouts(ctx, tokens, ctx.avals_in),
             "result_layouts": _layouts(ctx, tokens, ctx.avals_out),
+            **ctx.on_first_device(tokens + len(ctx.avals_out)),
         },
     )
     results = list(operation.results)
     if effect is not None:
         ctx.tokens[effect] = results[0]
-    return results[tokens:]
+    return [ctx.everywhere(x, a) for x, a in zip(results[tokens:], ctx.avals_out, strict=True)]
 
 
 def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:

@@ -123,8 +123,9 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
     for entry in index.entries:
         if type(entry) is Window:
             lowest, length, step = entry
-            kinds.append((None if lowest else 0, length, step))
-            if lowest:
+            is_known_edge = type(lowest) is int and lowest == 0
+            kinds.append((0 if is_known_edge else None, length, step))
+            if not is_known_edge:
                 operands.append(lowest)
         else:
             kinds.append(type(entry))

@@ -108,22 +108,20 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     stated = broadcast_prefix(
         out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
     )
-    return structure.unflatten(
-        [_resharded("reshard", x, s) for x, s in zip(leaves, stated, strict=True)]
-    )
+    return structure.unflatten([_resharded(x, s) for x, s in zip(leaves, stated, strict=True)])
 
 
-def _resharded(caller: str, x: Any, stated: Any) -> Any:
-    sharding = stated_sharding(caller, stated)
+def _resharded(x: Any, stated: Any) -> Any:
+    sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
-            f"{caller} takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
+            "reshard takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
         )
     mesh, spec = sharding.mesh, sharding.spec
     for axis in spec.axis_names | spec.unreduced | spec.reduced:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
             raise PartitionSpecError(
-                f"{caller}: a spec names Explicit mesh axes only; {axis!r} is {mesh.axis_type_by_name[axis]!r}.",
+                f"reshard: a spec names Explicit mesh axes only; {axis!r} is {mesh.axis_type_by_name[axis]!r}.",
                 got=[f"{spec!r}", f"{mesh}"],
                 do="Use `with_sharding_constraint` for axes over which the compiler decides.",
             )

@@ -13,6 +13,7 @@ from pellucid.primitives.broadcasting import broadcast_shapes, broadcast_to
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
+from pellucid.primitives.dslice import Slice
 from pellucid.primitives.gather import gather, scatter_add
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
@@ -30,27 +31,39 @@ _INT32 = np.dtype(np.int32)
 
 
 class Window(NamedTuple):
-    """`size` positions along one axis, from `start` in steps of `stride`."""
+    """`size` positions along one axis, from `start` in steps of `stride`.
 
-    start: int
+    The start is None where an operand, a scalar, says it.
+    """
+
+    start: int | None
     size: int
     stride: int = 1
+
+    @property
+    def span(self) -> int:
+        """How many positions lie between the first and the last, both included."""
+        return (self.size - 1) * self.stride + 1 if self.size else 0
 
     def covers(self, dim: int) -> bool:
         """Whether this is the whole axis, of length `dim`."""
         return self == (0, dim, 1)
 
-    def text(self, dim: int) -> str:
-        """As Python writes it."""
+    def text(self, dim: int, operand: str = "") -> str:
+        """As Python writes it; `operand` is the name of the start where that is an operand."""
         if self.covers(dim):
             return ":"
+        step = "" if self.stride == 1 else f":{self.stride}"
+        if self.start is None:
+            return f"{operand}:{operand}+{self.span}{step}"
         stop = self.start + self.size * self.stride
-        shown = f"{self.start or ''}:{'' if stop >= dim else stop}"
-        return shown if self.stride == 1 else f"{shown}:{self.stride}"
+        return f"{self.start or ''}:{'' if stop >= dim else stop}{step}"
 
 
 class RefIndex(NamedTuple):
     """For each axis of `shape` a window, or None where an operand, a scalar or an array of integers, says where.
+
+    Operands are in the order of the axes, starts of windows among them.
 
     The operands' common shape is part of the result's shape; it begins at axis `position`.
     """
@@ -82,7 +95,12 @@ class RefIndex(NamedTuple):
             return "..."
         names = iter(operands)
         pairs = zip(self.entries, self.shape, strict=True)
-        return ",".join([next(names) if e is None else e.text(d) for e, d in pairs])
+        return ",".join(
+            [
+                next(names) if e is None else e.text(d, next(names) if e.start is None else "")
+                for e, d in pairs
+            ]
+        )
 
 
 def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, list[Any]]:
@@ -106,6 +124,11 @@ def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, list[Any]]:
     for axis, (entry, dim) in enumerate(zip(given, shape, strict=True)):
         if isinstance(entry, slice):
             entries.append(_window(caller, entry, dim))
+            continue
+        if isinstance(entry, Slice):
+            entries.append(_moving_window(caller, entry, dim))
+            if entry.is_dynamic_start:
+                operands.append(entry.start)
             continue
         operand = _position(caller, entry, dim)
         if type_of(operand).shape:
@@ -148,6 +171,15 @@ def _window(caller: str, entry: slice, dim: int) -> Window:
     return Window(start, max(0, -(-(stop - start) // step)), step)
 
 
+def _moving_window(caller: str, entry: Slice, dim: int) -> Window:
+    window = Window(None if entry.is_dynamic_start else entry.start, entry.size, entry.stride)
+    if window.span > dim or not -dim <= (window.start or 0) <= dim - window.span:
+        raise ArgumentValueError(
+            f"{caller}: the slice is out of bounds.", got=f"{entry!r} for an axis of size {dim}"
+        )
+    return window if window.start is None else window._replace(start=window.start % max(dim, 1))
+
+
 def _position(caller: str, entry: Any, dim: int) -> Any:
     """An integer scalar or array, as the operand it becomes."""
     if (
@@ -183,7 +215,40 @@ def _position(caller: str, entry: Any, dim: int) -> Any:
 
 def _starts(index: RefIndex, operands: Sequence[Any]) -> list[Any]:
     given = iter(operands)
-    return [next(given) if e is None else np.int32(e.start) for e in index.entries]
+    return [
+        next(given) if e is None or e.start is None else np.int32(e.start) for e in index.entries
+    ]
+
+
+class _Settled(NamedTuple):
+    """A part of an array in which an index has no windows with unknown starts, and where that part is."""
+
+    part: Any
+    index: RefIndex
+    operands: list[Any]
+    starts: list[Any]
+
+
+def _settled(array: Any, index: RefIndex, operands: Sequence[Any]) -> _Settled:
+    """The part of `array` to which windows with unknown starts are cut."""
+    starts: list[Any] = []
+    rest: list[Any] = []
+    shape: list[int] = []
+    entries: list[Window | None] = []
+    given = iter(operands)
+    for entry, dim in zip(index.entries, index.shape, strict=True):
+        is_moving = entry is not None and entry.start is None
+        starts.append(next(given) if is_moving else np.int32(0))
+        shape.append(entry.span if entry is not None and is_moving else dim)
+        entries.append(entry._replace(start=0) if entry is not None and is_moving else entry)
+        if entry is None:
+            rest.append(next(given))
+    part = dynamic_slice(array, starts, shape)
+    return _Settled(part, RefIndex(tuple(shape), tuple(entries), index.position), rest, starts)
+
+
+def _has_moving_windows(index: RefIndex) -> bool:
+    return any(e is not None and e.start is None for e in index.entries)
 
 
 def _sizes(index: RefIndex) -> Shape:
@@ -204,6 +269,8 @@ def read(array: Any, index: RefIndex, operands: Sequence[Any]) -> Any:
     shape = index.result_shape([type_of(x).shape for x in operands])
     if operands and _is_block(index, operands):
         return reshape(dynamic_slice(array, _starts(index, operands), _sizes(index)), shape)
+    if _has_moving_windows(index):
+        array, index, operands, _ = _settled(array, index, operands)
     array, index = _sliced(array, index), _whole_windows(index)
     if not operands:
         return array
@@ -221,14 +288,21 @@ def written(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> A
     if _is_block(index, operands):
         block = reshape(new, _sizes(index))
         return dynamic_update_slice(array, block, _starts(index, operands))
-    return _updated(array, index, operands, new, scatter)
+    return _combined(array, index, operands, new, scatter)
 
 
 def added(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> Any:
     """`array` with `new` added at `index`, several times where positions are repeated."""
     if _is_block(index, operands):
         return written(array, index, operands, add(read(array, index, operands), new))
-    return _updated(array, index, operands, new, scatter_add)
+    return _combined(array, index, operands, new, scatter_add)
+
+
+def _combined(array: Any, index: RefIndex, operands: Sequence[Any], new: Any, combine: Any) -> Any:
+    if not _has_moving_windows(index):
+        return _updated(array, index, operands, new, combine)
+    part, inner, rest, starts = _settled(array, index, operands)
+    return dynamic_update_slice(array, _updated(part, inner, rest, new, combine), starts)
 
 
 def _sliced(array: Any, index: RefIndex) -> Any:
@@ -238,8 +312,10 @@ def _sliced(array: Any, index: RefIndex) -> Any:
     ]
     if all(w.covers(d) for w, d in zip(windows, index.shape, strict=True)):
         return array
-    starts = [w.start for w in windows]
-    stops = [min(w.start + w.size * w.stride, d) for w, d in zip(windows, index.shape, strict=True)]
+    starts: list[Any] = [w.start for w in windows]
+    stops = [
+        min(s + w.size * w.stride, d) for s, w, d in zip(starts, windows, index.shape, strict=True)
+    ]
     return static_slice(array, starts, stops, [w.stride for w in windows])
 
 
@@ -305,7 +381,9 @@ def _updated(array: Any, index: RefIndex, operands: Sequence[Any], new: Any, com
     part = _sliced(array, RefIndex(index.shape, along, 0))
     part = _updated(part, inner, operands, new, combine)
     if stride == 1:
-        return dynamic_update_slice(array, part, [np.int32(w.start) for w in along])
+        return dynamic_update_slice(
+            array, part, [np.int32(start if i == axis else 0) for i in range(len(along))]
+        )
     positions = add(mul(iota(_INT32, size), np.int32(stride)), np.int32(start))
     back = RefIndex(index.shape, _replaced(along, axis, None), axis)
     numbers = ScatterDimensionNumbers(_offset_axes(back, [positions]), (axis,), (axis,))

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import EffectsError
+from pellucid.base.errors import BatchingRuleError, EffectsError
 from pellucid.compilation.discharge import Cell
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
@@ -503,22 +503,30 @@ def batched_index(
     """(the index of a batch of parts, its operands, where the batch axis of the parts is)."""
     avals: list[Any] = [type_of(x) for x in operands]
     entries, shape = list(index.entries), list(index.shape)
+    are_starts = [e is not None for e in entries if e is None or e.start is None]
+    if any(is_start and d is not None for is_start, d in zip(are_starts, dims, strict=True)):
+        raise BatchingRuleError(
+            "vmap of `ref[ds(start, size)]` needs a start that is the same for the whole batch.",
+            do="Use an array of indices: `ref[start + jnp.arange(size)]`.",
+        )
     if dim is not None:
         shape.insert(dim, axis.size)
-    are_scalars = not any(a.shape for a in avals)
-    if dim is not None and are_scalars:
+    if dim is not None and not any(a.shape for a in avals):
         out = sum(e is not None for e in entries[:dim])
         entries.insert(dim, Window(0, axis.size))
         return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
-    rank = max(a.ndim - (d is not None) for a, d in zip(avals, dims, strict=True))
-    vectors = []
-    for x, aval, d in zip(operands, avals, dims, strict=True):
+    ranks = [a.ndim - (d is not None) for a, d in zip(avals, dims, strict=True)]
+    rank = max(ranks)
+    given: list[Any] = []
+    for x, aval, d, is_start in zip(operands, avals, dims, are_starts, strict=True):
+        if is_start:
+            given.append(x)
+            continue
         front = move_axis(x, d, 0) if d is not None else reshape(x, (1, *aval.shape))
         size, *own = type_of(front).shape
-        vectors.append(reshape(front, (size, *[1] * (rank - len(own)), *own)))
+        given.append(reshape(front, (size, *[1] * (rank - len(own)), *own)))
     if dim is not None:
-        position = sum(e is None for e in entries[:dim])
+        before = sum(e is None or e.start is None for e in entries[:dim])
         entries.insert(dim, None)
-        elements = iota(type_of(vectors[0]).dtype if vectors else "int32", axis.size)
-        vectors.insert(position, reshape(elements, (axis.size, *[1] * rank)))
-    return RefIndex(tuple(shape), tuple(entries), index.position), vectors, index.position
+        given.insert(before, reshape(iota("int32", axis.size), (axis.size, *[1] * rank)))
+    return RefIndex(tuple(shape), tuple(entries), index.position), given, index.position

@@ -127,9 +127,16 @@ def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[An
 
 
 def result_leaves(
-    tree_result: Any, caller: str, function: Callable[..., Any]
+    tree_result: Any,
+    caller: str,
+    function: Callable[..., Any],
+    *,
+    may_be_references: bool = False,
 ) -> tuple[list[Any], Any]:
-    """Leaves and structure of a function's result; raises ArgumentTypeError for leaves that are no arrays."""
+    """Leaves and structure of a function's result.
+
+    Raises: ArgumentTypeError for leaves that are no arrays; EffectsError for references, unless `may_be_references`.
+    """
     pairs, tree = flatten_with_path(tree_result)
     for path, x in pairs:
         if not is_array_like(x):
@@ -139,7 +146,8 @@ def result_leaves(
                 do="Return it as auxiliary data (has_aux=True), or don't return it.",
             )
     leaves = [x for _, x in pairs]
-    check_results_are_values(f"{caller}: `{name_of(function)}`", leaves)
+    if not may_be_references:
+        check_results_are_values(f"{caller}: `{name_of(function)}`", leaves)
     return leaves, tree
 
 

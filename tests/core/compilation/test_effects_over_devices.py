@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
+import pellucid.debug
 from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.ir.primitive import NO_PARAMS, Primitive
@@ -94,3 +95,23 @@ def test_python_is_called_once_for_all_devices_and_in_order() -> None:
         np.testing.assert_array_equal(jitted(pl.device_put(x, place)), x * 2)
     pl.effects_barrier()
     np.testing.assert_array_equal(noted, [x, x + 1] * 3)
+
+
+def test_callbacks_get_whole_values_once(capsys: pytest.CaptureFixture[str]) -> None:
+    mesh = Mesh(np.array(pl.devices()[:8]).reshape(4, 2), ("x", "y"))
+    x = pl.device_put(np.arange(8, dtype=np.float32), NamedSharding(mesh, P("x")))
+    calls: list[Any] = []
+
+    def host(value: Any) -> np.ndarray:
+        calls.append(np.array(value))
+        return np.asarray(value) * 2
+
+    def program(x: Any) -> Any:
+        pl.debug.print("sum {}", x.sum())
+        pl.debug.print("first {}", x[0], ordered=True)
+        return pl.pure_callback(host, pl.ShapeDtypeStruct((8,), np.float32), x) + x
+
+    np.testing.assert_array_equal(pl.jit(program)(x), np.arange(8) * 3)
+    pl.effects_barrier()
+    assert sorted(capsys.readouterr().out.split("\n")) == ["", "first 0.0", "sum 28.0"]
+    np.testing.assert_array_equal(calls, [np.arange(8)])

@@ -210,3 +210,19 @@ def test_why_a_program_was_compiled_again_names_the_argument(mesh):
     f(pl.device_put(X, pl.devices()[1]), X)
     [reason] = misses.recent[-1].reasons
     assert (reason.kind, reason.new) == ("device", "on cpu:1")
+
+
+def test_arrays_like_others_are_laid_out_alike(mesh):
+    x = put(mesh, "x")
+    for like in (
+        jnp.zeros_like(x),
+        jnp.full_like(x, 2.5),
+        pl.lax.full_like(x, 1),
+        jnp.ones_like(x, dtype=int),
+    ):
+        assert like.sharding == x.sharding
+    assert jnp.zeros_like(x, shape=(3,)).sharding.num_devices == 1
+    np.testing.assert_array_equal(jnp.full_like(x, 2.5), np.full_like(X, 2.5))
+    zeros = pl.jit(lambda: jnp.zeros((8, 4), device=x.sharding))()
+    assert zeros.sharding == x.sharding
+    assert jnp.ones((8, 2), device=x.sharding).sharding == x.sharding

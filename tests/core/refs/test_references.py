@@ -349,3 +349,96 @@ def test_parts_are_those_of_numpy(index, how):
         old = pl.jit(with_traced)(ref, traced)
     np.testing.assert_array_equal(old, x[index])
     np.testing.assert_array_equal(ref[...], expected)
+
+
+def test_moving_windows_within_batches_and_loops():
+    m = np.arange(12, dtype=np.float32).reshape(3, 4)
+    ref = pl.new_ref(m)
+    found = pl.vmap(lambda r: r[pl.ds(1, 2)])(ref)
+    assert found.tolist() == m[:, 1:3].tolist()
+    moved = pl.jit(pl.vmap(lambda r, i: r[pl.ds(i, 2)], in_axes=(1, None)))(ref, 1)
+    assert moved.tolist() == m[1:3].T.tolist()
+    with pytest.raises(ValueError, match="same for the whole batch"):
+        pl.vmap(lambda i: ref[pl.ds(i, 2)])(np.arange(2))
+
+    def fill(i, _):
+        ref[pl.ds(i, 1), pl.ds(i, 2)] = np.zeros((1, 2), np.float32)
+        return i + 1, None
+
+    lax.scan(fill, 0, length=3)
+    assert (ref[...] == 0).tolist() == [
+        [True, True, False, False],
+        [False, True, True, False],
+        [False, False, True, True],
+    ]
+
+
+def test_windows_say_what_is_wrong_with_them():
+    ref = pl.new_ref(X)
+    with pytest.raises(ValueError, match="out of bounds"):
+        ref[pl.ds(3, 2)]
+    with pytest.raises(TypeError, match="known when the function is traced"):
+        pl.jit(lambda n: ref[pl.ds(0, n)])(2)
+    with pytest.raises(TypeError, match="scalar integer start"):
+        pl.ds(1.5, 2)
+    with pytest.raises(ValueError, match="at least 0"):
+        pl.ds(0, -1)
+    assert pl.ds(None) == slice(None)
+    assert repr(pl.ds(1, 2)) == "Slice(start=1, size=2, stride=1)"
+
+
+# Through the backward pass ----------------------------------------------------------------------------------
+
+
+@pl.custom_vjp
+def stash(ref, x):
+    return x
+
+
+def write_back(ref, ct):
+    ref[...] = ct
+    return None, ct
+
+
+stash.defvjp(lambda ref, x: (x, ref), write_back)
+
+
+def test_cotangents_are_kept_in_branches():
+    ref = pl.new_ref(np.float32(0))
+    f = lambda x: lax.cond(x > 0, lambda v: stash(ref, v * 3) * 2, lambda v: v, x)
+    assert float(pl.grad(f)(1.0)) == float(pl.jit(pl.grad(f))(1.0)) == 6
+    assert float(ref[...]) == 2
+
+
+def test_references_inside_and_outside_of_one_derivative():
+    outside = pl.new_ref(np.float32(0))
+
+    def f(x):
+        inside = pl.new_ref(x)
+
+        def step(i, _):
+            inside[...] = stash(outside, inside[...] * x)
+            return i + 1, None
+
+        lax.scan(step, 0, length=2)
+        return inside[...] * x
+
+    for grad in (pl.grad(f), pl.jit(pl.grad(f))):
+        assert float(grad(3.0)) == 4 * 27
+        assert float(outside[...]) == 9
+
+
+def test_forward_mode_does_not_know_what_is_only_written_backwards():
+    ref = pl.new_ref(np.float32(0))
+    with pytest.raises(TypeError, match="forward-mode"):
+        pl.jvp(lambda x: stash(ref, x), (1.0,), (1.0,))
+
+
+def test_references_made_in_a_part_stay_there():
+    @pl.jit
+    def part(x):
+        return stash(pl.new_ref(0.0), x)
+
+    assert float(pl.grad(lambda x: stash(pl.new_ref(0.0), x))(1.0)) == 1
+    with pytest.raises(EffectsError, match="made in a part of a program"):
+        pl.grad(part)(1.0)
