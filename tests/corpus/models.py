@@ -282,7 +282,9 @@ def cross_entropy(jax, logits, labels):
         chosen = shifted[jnp.arange(labels.shape[0]), labels]
         return jnp.mean(normal - chosen)
 
-    return jax.value_and_grad(loss)(logits, labels), jax.hessian(loss)(logits[:2, :3], labels[:2] % 3)
+    return jax.value_and_grad(loss)(logits, labels), jax.hessian(loss)(
+        logits[:2, :3], labels[:2] % 3
+    )
 
 
 def message_passing(jax, nodes, edges, w):
