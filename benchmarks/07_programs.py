@@ -57,8 +57,8 @@ def measure(library: str) -> dict[str, list[int | None]]:
         alive = lambda jaxpr: dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0]
     else:
         import pellucid as lib
-        from pellucid.ir.rewriting import remove_dead_equations
         from pellucid.introspect import saved_residuals
+        from pellucid.ir.rewriting import remove_dead_equations
 
         alive = lambda jaxpr: remove_dead_equations(jaxpr)[0]
 

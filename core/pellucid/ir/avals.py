@@ -215,10 +215,6 @@ class AbstractRef(AbstractValue):
     def size(self) -> int:
         return self.inner_aval.size
 
-    def with_dim(self, dim: int, size: int, axes: Any = None) -> AbstractRef:
-        """Type of a cell that holds an array with a new dimension of `size` at `dim`."""
-        return abstract_ref(self.inner_aval.with_dim(dim, size, axes))
-
     @property
     def nbytes(self) -> int:
         """Bytes of the array that the cell holds."""

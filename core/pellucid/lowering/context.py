@@ -41,6 +41,8 @@ class LoweringContext:
         self.keep_alive: list[Any] = []
         """Objects that must live as long as the executable."""
         self.sharding_attributes: Any = None
+        self.manual: Any = None
+        """The manual region being lowered (`lowering.collectives`), if there is one."""
         self.module_lowering: Any = None
         """The owner of functions and locations (`lowering.module`)."""
         self._types: dict[Any, ir.Type] = {}
@@ -99,7 +101,7 @@ class LoweringContext:
 
     def int_matrix(self, values: Any) -> ir.Attribute:
         """`dense<...> : tensor<...xi64>`, for padding and replica groups."""
-        return ir.DenseIntElementsAttr.get(np.asarray(values, dtype=_I64))
+        return ir.DenseIntElementsAttr.get(np.ascontiguousarray(values, dtype=_I64))
 
     def integer(self, value: int, width: int = 64) -> ir.Attribute:
         """`value : iN`."""

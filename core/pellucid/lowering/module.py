@@ -189,9 +189,10 @@ class ModuleLowering:
     def symbol(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:
         """The name of the function that `jaxpr` is lowered to, made when first asked for."""
         ctx = self.ctx
-        symbol = self.functions.get((jaxpr, key))
+        key = (jaxpr, key, ctx.manual)
+        symbol = self.functions.get(key)
         if symbol is None:
-            symbol = self.functions[jaxpr, key] = self.unique_name(name)
+            symbol = self.functions[key] = self.unique_name(name)
             location, prefix, self.prefix = ctx.location, self.prefix, ""
             avals_in, avals_out = ctx.avals_in, ctx.avals_out
             with ir.InsertionPoint(self.module.body):
