@@ -225,6 +225,6 @@ def shown_params(equation: Equation) -> list[tuple[str, str]]:
 
 
 def _holds_program(value: Any) -> bool:
-    if type(value) in (tuple, list):
+    if isinstance(value, (tuple, list)):
         return any(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)
     return isinstance(value, (Jaxpr, ClosedJaxpr))
