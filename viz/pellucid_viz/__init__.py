@@ -8,7 +8,7 @@ from typing import Any
 
 _NAMES = ("compiled", "diff", "ladder", "lens", "memory", "misses", "program", "sharding")
 
-__all__ = ["Figure", *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["Figure", *_NAMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

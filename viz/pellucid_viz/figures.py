@@ -6,6 +6,7 @@ the arguments `(x,)`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -109,7 +110,7 @@ def sharding(x: Any, shape: Sequence[int] | None = None) -> Figure:
       devices 2: [4:6, 0:2]
       devices 3: [6:8, 0:2]
     """
-    if is_function(x):
+    if inspect.isroutine(x) or hasattr(x, "jitted"):
         raise UnsupportedError(
             "sharding shows arrays, shardings and meshes; it can't show a function's intermediates yet.",
             do="Pass an array, for example the function's result.",

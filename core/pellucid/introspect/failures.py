@@ -38,8 +38,18 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
         where=where,
         do=do,
         frames=list(_frames(raised.__traceback__)),
-        traceback="".join(traceback.format_exception(raised)),
+        traceback="".join(
+            traceback.format_exception(type(raised), raised, _from_user(raised.__traceback__))
+        ),
     )
+
+
+def _from_user(held: TracebackType | None) -> TracebackType | None:
+    """The traceback without the shell's frames that lead to the user's first."""
+    first = held
+    while first is not None and not source.is_user_file(first.tb_frame.f_code.co_filename):
+        first = first.tb_next
+    return first or held
 
 
 def _frames(held: TracebackType | None) -> Iterator[schema.ErrorFrameRecord]:

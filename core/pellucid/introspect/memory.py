@@ -15,7 +15,7 @@ from pellucid.base.tree import keystr
 from pellucid.introspect import schema
 from pellucid.runtime import platforms
 from pellucid.runtime.memory import DeviceMemory, LiveArray, described_live_arrays, memory_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ArrayImpl, shards_of
 from pellucid.xla.pytree import flatten_with_path
 
 _HOLDERS = ("last_value", "last_exc", "last_traceback")
@@ -46,9 +46,17 @@ def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
 def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
     """Each piece of memory once, by an array that is `held`: looking at shards makes further arrays of it."""
     found: dict[Any, LiveArray] = {}
+    parts = {
+        shard.unsafe_buffer_pointer()
+        for each in live
+        if len(each.device_bytes) > 1
+        for shard in shards_of(each.array)
+    }
     for each in live:
         is_whole = len(each.device_bytes) == 1 and each.array.is_fully_addressable
         key = each.array.unsafe_buffer_pointer() if is_whole and each.n_bytes else id(each.array)
+        if is_whole and key in parts:
+            continue
         if key not in found or id(each.array) in held:
             found[key] = each
     return list(found.values())
