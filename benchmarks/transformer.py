@@ -51,6 +51,8 @@ def attention(jnp: Any, p: Any, x: Any) -> Any:
 
     q, k, v = heads(p["q"]), heads(p["k"]), heads(p["v"])
     scores = q @ k.transpose(0, 1, 3, 2) / 4.0
+    positions = jnp.arange(LENGTH)
+    scores = jnp.where(positions[:, None] >= positions, scores, -1e9)
     scores = scores - jnp.max(scores, axis=-1, keepdims=True)
     weights = jnp.exp(scores)
     weights = weights / jnp.sum(weights, axis=-1, keepdims=True)
@@ -60,8 +62,12 @@ def attention(jnp: Any, p: Any, x: Any) -> Any:
 
 def layer(jnp: Any, p: Any, x: Any) -> Any:
     x = x + attention(jnp, p["attention"], normalize(jnp, p["norm1"], x))
-    hidden = jnp.maximum(normalize(jnp, p["norm2"], x) @ p["mlp"]["up"], 0)
+    hidden = gelu(jnp, normalize(jnp, p["norm2"], x) @ p["mlp"]["up"])
     return x + hidden @ p["mlp"]["down"]
+
+
+def gelu(jnp: Any, x: Any) -> Any:
+    return 0.5 * x * (1.0 + jnp.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
 
 
 def forward(jax: Any, p: Any, ids: Any, *, jit_layers: bool = False) -> Any:

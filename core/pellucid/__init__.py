@@ -24,6 +24,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "pellucid.base.dtypes": ("float0",),
     "pellucid.base.events": ("Observer", "observe"),
+    "pellucid.callbacks.pure": ("pure_callback",),
     "pellucid.higher_order.custom_jvp": ("custom_jvp",),
     "pellucid.higher_order.custom_vjp": ("closure_convert", "custom_gradient", "custom_vjp"),
     "pellucid.higher_order.forward_backward": ("fwd_and_bwd",),
@@ -32,7 +33,15 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.higher_order.remat": ("checkpoint", "remat"),
     "pellucid.higher_order.remat_policies": ("checkpoint_policies",),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
+    "pellucid.primitives.dslice": ("ds",),
     "pellucid.primitives.placement": ("device_put",),
+    "pellucid.primitives.reshard": ("reshard",),
+    "pellucid.runtime.assembly": (
+        "make_array_from_callback", "make_array_from_process_local_data",
+        "make_array_from_single_device_arrays",
+    ),
+    "pellucid.refs.access": ("empty_ref", "free_ref", "freeze", "new_ref"),
+    "pellucid.refs.reference": ("Ref",),
     "pellucid.runtime.memory": ("live_arrays",),
     "pellucid.runtime.platforms": (
         "default_backend", "device_count", "devices", "local_device_count", "local_devices",
@@ -41,6 +50,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.runtime.tokens": ("effects_barrier",),
     "pellucid.runtime.transfer": ("block_until_ready", "copy_to_host_async", "device_get"),
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
+    "pellucid.sharding.topology": ("make_mesh",),
     "pellucid.tracing.context": ("named_scope",),
     "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
     "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
@@ -55,9 +65,9 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "dlpack", "dtypes",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
     "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "monitoring",
-    "numpy", "ops", "sharding", "stages", "tree", "tree_util", "typing",
+    "numpy", "ops", "ref", "sharding", "stages", "tree", "tree_util", "typing",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
 

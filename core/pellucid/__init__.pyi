@@ -3,6 +3,7 @@ from pellucid import (
     core as core,
     custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,
+    debug as debug,
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
@@ -14,6 +15,7 @@ from pellucid import (
     monitoring as monitoring,
     numpy as numpy,
     ops as ops,
+    ref as ref,
     sharding as sharding,
     stages as stages,
     tree as tree,
@@ -48,6 +50,7 @@ from pellucid.base.config import (
 )
 from pellucid.base.dtypes import float0 as float0
 from pellucid.base.events import Observer as Observer, observe as observe
+from pellucid.callbacks.pure import pure_callback as pure_callback
 from pellucid.higher_order.custom_jvp import custom_jvp as custom_jvp
 from pellucid.higher_order.custom_vjp import (
     closure_convert as closure_convert,
@@ -62,7 +65,21 @@ from pellucid.higher_order.stages import (
     make_jaxpr as make_jaxpr,
     typeof as typeof,
 )
+from pellucid.primitives.dslice import ds as ds
 from pellucid.primitives.placement import device_put as device_put
+from pellucid.primitives.reshard import reshard as reshard
+from pellucid.refs.access import (
+    empty_ref as empty_ref,
+    free_ref as free_ref,
+    freeze as freeze,
+    new_ref as new_ref,
+)
+from pellucid.refs.reference import Ref as Ref
+from pellucid.runtime.assembly import (
+    make_array_from_callback as make_array_from_callback,
+    make_array_from_process_local_data as make_array_from_process_local_data,
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
 from pellucid.runtime.memory import live_arrays as live_arrays
 from pellucid.runtime.platforms import (
     default_backend as default_backend,
@@ -85,6 +102,7 @@ from pellucid.sharding import (
     PartitionSpec as P,  # noqa: F401
     set_mesh as set_mesh,
 )
+from pellucid.sharding.topology import make_mesh as make_mesh
 from pellucid.tracing.context import named_scope as named_scope
 from pellucid.transforms.gradient import (
     grad as grad,

@@ -14,6 +14,8 @@ from pellucid.higher_order.custom_vjp import (
     custom_vjp_call_p,
     custom_vjp_primal_tree_values,
 )
+from pellucid.higher_order.linear_call import linear_call
+from pellucid.higher_order.remat_opt import remat_opt_p
 
 __all__ = [
     "CustomVJPPrimal",
@@ -25,5 +27,7 @@ __all__ = [
     "custom_vjp",
     "custom_vjp_call_p",
     "custom_vjp_primal_tree_values",
+    "linear_call",
+    "remat_opt_p",
     "zero_from_primal",
 ]

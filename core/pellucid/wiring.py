@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from pellucid import sharding as _sharding
 from pellucid.base.dtypes import set_scalar_conversion
 from pellucid.compilation.eager import EvalTrace
+from pellucid.compilation.relayout import relaid
 from pellucid.ir import jaxpr as _jaxpr, printing as _printing
+from pellucid.primitives import reshard as _reshard
 from pellucid.runtime import (
     interchange as _interchange,  # noqa: F401  (methods of arrays)
     platforms,
+    transfer as _transfer,
 )
 from pellucid.sharding.topology import default_devices
 from pellucid.tracing.context import Context
@@ -75,6 +79,13 @@ def _scalar(x: Any, dtype: np.dtype) -> Any:
 
 # `jnp.float32(3)` makes an array.
 set_scalar_conversion(_scalar)
+
+# Large arrays are laid out anew by a compiled program.
+_transfer.late.relaid = relaid
+
+# The operations among the names of `sharding`, a low layer.
+for _operation in (_reshard.auto_axes, _reshard.explicit_axes, _reshard.reshard):
+    setattr(_sharding, _operation.__name__, _operation)
 
 # `make_mesh` without devices takes them all.
 default_devices.find = platforms.devices

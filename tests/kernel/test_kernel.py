@@ -84,3 +84,30 @@ def test_kernel_has_the_devices_that_the_user_asked_for() -> None:
 def test_empty_lines_at_the_top_of_a_cell_count(client: BlockingKernelClient) -> None:
     code = "\n\n\nimport sys\nsys._getframe().f_lineno"
     assert run(client, code)["result"] == "5"
+
+
+def test_what_compiled_code_prints_is_shown(client: BlockingKernelClient) -> None:
+    outputs = run(
+        client,
+        "import pellucid as pl, pellucid.numpy as jnp\n"
+        "def f(x):\n"
+        "    y = x @ x\n"
+        "    pl.debug.print('mean {}', y.mean(), ordered=True)\n"
+        "    return pl.vmap(lambda v: pl.debug.print('row {}', v[0]))(y[:2])\n"
+        "pl.jit(f)(jnp.ones((300, 300)))\n"
+        "pl.effects_barrier()\n",
+    )
+    assert sorted(outputs["stdout"].splitlines()) == ["mean 300.0", "row 300.0", "row 300.0"]
+
+
+def test_a_failure_in_python_that_a_program_calls_leaves_the_kernel_alive(
+    client: BlockingKernelClient,
+) -> None:
+    code = (
+        "import pellucid as pl, numpy as np\n"
+        "def fail(x):\n"
+        "    raise KeyError('no')\n"
+        "pl.jit(lambda x: pl.pure_callback(fail, pl.ShapeDtypeStruct((), np.float32), x))(1.0)\n"
+    )
+    assert run(client, code)["error"] == "CallbackError"
+    assert run(client, "1 + 1")["result"] == "2"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import pellucid.wiring  # noqa: F401  (the text of programs, and operators of arrays)
+import pellucid
+import pellucid.wiring
 from tests.laws.evaluation import Task, evaluate
 from tests.laws.sample import Sample
 
@@ -37,6 +38,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen[key] = seen.get(key, 0) + 1
             if seen[key] > ROWS_BY_DEFAULT:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _free_programs() -> Iterator[None]:
+    """Free the programs of each law at its end: a process has only so many memory maps for compiled code."""
+    yield
+    pellucid.clear_caches()
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ lax()  # loads every module of primitives
 
 WITHOUT: dict[str, str] = {
     "add_any": "made only by differentiation, whose laws use it",
+    "reshard": "rows name no devices; tests/core/primitives/test_sharding_constraint.py checks its rules",
     "select_and_gather_add": "made only by differentiation of windowed extrema, whose laws use it",
     "select_and_scatter_add": "made only by differentiation of windowed extrema, whose laws use it",
+    "sharding_constraint": "rows name no devices; the law of sharding puts it on all operands of all rows",
 }
 """Primitives that need no row, with the reason."""
 

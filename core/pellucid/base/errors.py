@@ -168,6 +168,13 @@ class ExecutionError(XlaError):
     """A compiled program failed while it ran."""
 
 
+class CallbackError(ExecutionError, ValueError):
+    """A Python function that a program called raised an exception, or returned what doesn't fit.
+
+    The exception is its cause.
+    """
+
+
 class OutOfMemoryError(ExecutionError, MemoryError):
     """A device had not enough memory."""
 

@@ -7,11 +7,14 @@ from typing import Any
 
 from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentValueError
+from pellucid.compilation.discharge import ValueProgram, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
-from pellucid.compilation.placement import Where, where
+from pellucid.compilation.placement import Where, placements_of, where
+from pellucid.ir.avals import AbstractRef
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.staging import check_alive, stage
@@ -30,6 +33,9 @@ class EvalTrace(Trace):
     is_eager = True
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        if primitive.run is not None:
+            from_tracers(operands)
+            return primitive.run(operands, params)
         return compiled_primitive(primitive, params)(*operands)
 
     def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
@@ -41,8 +47,6 @@ class EvalTrace(Trace):
 @functools.lru_cache(maxsize=8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
-    if primitive.run is not None:
-        return functools.partial(_run, primitive, params)
 
     def apply(*operands: Any) -> Any:
         try:
@@ -64,19 +68,15 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
 def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:
     from_tracers(operands)
     avals = tuple([type_of(x) for x in operands])
-    executable = _executable(
-        primitive, params, avals, where(operands, primitive.name), trace_context()
-    )
+    if any(type(aval) is AbstractRef for aval in avals):
+        return _applied_to_references(primitive, params, operands), None
+    place = where(operands, primitive.name, placements_of(primitive, params))
+    executable = _executable(primitive, params, avals, place, trace_context())
     results = executable(operands)
     if is_checking():
         check_results(primitive.name, results)
         return results, None
     return results, executable.fast_path(flatten(results)[1], operands)
-
-
-def _run(primitive: Primitive[Any], params: Any, *operands: Any) -> Any:
-    from_tracers(operands)
-    return primitive.run(operands, params)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -85,15 +85,60 @@ def _executable(
 ) -> Executable:
     jaxpr, consts = stage(lambda *xs: bind(primitive, *xs, params=params), avals)
     request = Request(
-        primitive.name, place.placement, place.shardings, None, committed=place.committed
-    )
+        primitive.name, place.placement, place.shardings, None,
+        committed=place.committed, mesh=place.mesh,
+    )  # fmt: skip
     return compile_program(ClosedJaxpr(jaxpr, consts), request)
+
+
+def _applied_to_references(
+    primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]
+) -> list[Any]:
+    # A loop's condition and body may use the same reference: it is one operand of the program on values.
+    positions: dict[int, int] = {}
+    distinct = []
+    for x in operands:
+        if id(x) not in positions:
+            positions[id(x)] = len(distinct)
+            distinct.append(x)
+    places = tuple([positions[id(x)] for x in operands])
+    avals = tuple([type_of(x) for x in distinct])
+    program = _on_values(primitive, params, avals, places, trace_context())
+    given = program.operands(distinct)
+    place = where(given, primitive.name, placements_of(primitive, params))
+    executable = _executable_on_values(program, primitive.name, place)
+    return program.settle(distinct, executable(given))
+
+
+@functools.lru_cache(maxsize=512)
+def _on_values(
+    primitive: Primitive[Any],
+    params: Any,
+    avals: tuple[Any, ...],
+    places: tuple[int, ...],
+    context: Any,
+) -> ValueProgram:
+    jaxpr, consts = stage(
+        lambda *xs: bind(primitive, *[xs[i] for i in places], params=params), avals
+    )
+    return on_values(constants_as_inputs(jaxpr), consts)  # type: ignore[return-value]
+
+
+@functools.lru_cache(maxsize=512)
+def _executable_on_values(program: ValueProgram, name: str, place: Where) -> Executable:
+    donated = tuple([i in program.written for i in range(len(place.shardings))])
+    request = Request(
+        name, place.placement, place.shardings, None, donated=donated, committed=place.committed
+    )
+    return compile_program(program.closed, request)
 
 
 @clearing
 def _forget() -> None:
     compiled_primitive.cache_clear()
     _executable.cache_clear()
+    _on_values.cache_clear()
+    _executable_on_values.cache_clear()
     CallCache.clear_all()
 
 

@@ -15,14 +15,21 @@ from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
+from pellucid.compilation.discharge import without_references
 from pellucid.compilation.interruption import interruptible
-from pellucid.compilation.placement import Placement
+from pellucid.compilation.placement import Placement, canonical, replicated_over
+from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
+from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
-from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.sharding.errors import AbstractPlacementError
+from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_options
 
 
@@ -36,19 +43,27 @@ class Request(NamedTuple):
     name: str
     placement: Placement
     argument_shardings: tuple[Any, ...]
-    """For each argument, a sharding over the placement's devices."""
+    """For each argument, a sharding over the placement's devices, or None where the compiler decides."""
     result_shardings: tuple[Any, ...] | None
-    """For each result a sharding, or None where the compiler decides; None on a single device."""
+    """For each result a sharding, or None where the compiler decides; None if it decides over all."""
     donated: tuple[bool, ...] = ()
     keep_unused: bool = False
     committed: bool = False
     compiler_options: tuple[tuple[str, Any], ...] = ()
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
-    shardy: Any = None
-    """Turns shardings into Shardy attributes; None on a single device."""
-    infer_result_shardings: Callable[[Any], Sequence[Any]] | None = None
-    """From the loaded executable to the shardings the compiler chose."""
+    mesh: Mesh | AbstractMesh | None = None
+    """The mesh whose axes name the placements that the compiler chooses."""
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the program speaks of meshes, or runs on several devices."""
+        return self.mesh is not None or self.placement.size > 1
+
+    @property
+    def replicated(self) -> Any:
+        """The placement of a value that each device holds in full."""
+        return replicated_over(self.placement, self.mesh)
 
 
 class LoweredProgram(NamedTuple):
@@ -62,6 +77,7 @@ class LoweredProgram(NamedTuple):
     module: LoweredModule
     in_avals: tuple[Any, ...]
     aliases: tuple[int | None, ...]
+    const_shardings: tuple[Any, ...] = ()
 
 
 def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -84,25 +100,39 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     """From a program to a StableHLO module, in this order."""
     in_avals = program.in_avals
-    jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, program.jaxpr)
-    consts = [*program.consts, *more_consts]
+    request = request._replace(result_shardings=_result_shardings(program.out_avals, request))
+    jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
+    jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
+    consts = [*first_consts, *program.consts, *more_consts]
     jaxpr, consts, kept = run_pass(
         "remove dead equations", _without_dead_code, jaxpr, consts, request
     )
     jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
-    module_options = _module_options(jaxpr, len(consts), kept, request)
-    module = run_pass("lower to StableHLO", lower_module, jaxpr, module_options, request.shardy)
-    aliases = module_options.aliases
-    return LoweredProgram(request, jaxpr, consts, kept, module, in_avals, aliases)
+    const_shardings = tuple(_const_sharding(c, request) for c in consts)
+    options = _module_options(jaxpr, const_shardings, kept, request)
+    placement = request.placement
+    shardy = (
+        ShardyAttributes(placement.device_list, placement.size) if request.is_partitioned else None
+    )
+    module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
+    return LoweredProgram(
+        request, jaxpr, consts, kept, module, in_avals, options.aliases, const_shardings
+    )
 
 
 def compile_lowered(lowered: LoweredProgram) -> Executable:
     """From a StableHLO module to a loaded executable."""
     request, module = lowered.request, lowered.module
     placement = request.placement
+    if placement.abstract_mesh is not None:
+        raise AbstractPlacementError(
+            f"`{request.name}` can't be compiled: the devices that it runs on are not known.",
+            got=f"its arguments are placed over {placement.abstract_mesh}",
+            do="Lower it with shardings over a Mesh of devices, or under `set_mesh(mesh)`, to compile it.",
+        )
     start = time.perf_counter()
     overrides = xla_options.overrides(request.compiler_options, placement.platform, module.calls)
-    options = compile_options(placement.devices, len(placement.devices), overrides)
+    options = compile_options(placement.devices, overrides, is_partitioned=request.is_partitioned)
 
     def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:
         key = disk_cache.key_of(lowered, options)
@@ -138,34 +168,65 @@ def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
 
 def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
     request, jaxpr = lowered.request, lowered.jaxpr
-    n_consts = len(lowered.consts)
-    one_device = len(request.placement.devices) == 1
-    const_sharding = replicated_sharding(request)
-    if request.result_shardings is None or any(s is None for s in request.result_shardings):
-        if one_device or request.infer_result_shardings is None:
-            chosen: Sequence[Any] = [const_sharding] * len(jaxpr.outvars)
-        else:
-            chosen = request.infer_result_shardings(loaded)
-        asked = request.result_shardings or [None] * len(jaxpr.outvars)
-        results = [c if a is None else a for a, c in zip(asked, chosen, strict=True)]
-    else:
-        results = list(request.result_shardings)
+    arguments, results = _placements(lowered, loaded)
     return Executable(
         request.name,
         loaded,
         in_avals=lowered.in_avals,
-        out_avals=jaxpr.out_avals,
-        in_shardings=[*[const_sharding] * n_consts, *request.argument_shardings],
+        out_avals=[
+            aval_at(aval, sharding) for aval, sharding in zip(jaxpr.out_avals, results, strict=True)
+        ],
+        in_shardings=[*lowered.const_shardings, *arguments],
         out_shardings=results,
         kept=lowered.kept,
         consts=lowered.consts,
-        committed=request.committed or not one_device,
+        committed=request.committed or request.placement.size > 1,
         effects=lowered.module.ordered_effects,
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
         is_small=_is_small(jaxpr),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )
+
+
+def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[list[Any], list[Any]]:
+    """Where the executable takes its arguments, constants left out, and gives its results."""
+    request, whole = lowered.request, lowered.request.replicated
+    arguments = list(request.argument_shardings)
+    if None in arguments:
+        kept = [i for i, k in enumerate(lowered.kept) if k]
+        first = len(lowered.module.ordered_effects) + len(lowered.consts)
+        messages = (loaded.get_parameter_shardings() or ())[first:]
+        avals = [lowered.in_avals[i] for i in kept]
+        found = dict(zip(kept, _chosen(request, messages, [None] * len(kept), avals), strict=True))
+        arguments = [found.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
+    avals = lowered.jaxpr.out_avals
+    results = list(request.result_shardings or [None] * len(avals))
+    if None in results:
+        found = _chosen_for_results(lowered, loaded)
+        results = [c if r is None else r for r, c in zip(results, found, strict=True)]
+    return arguments, results
+
+
+def _chosen_for_results(lowered: LoweredProgram, loaded: Any) -> list[Any]:
+    request, avals = lowered.request, lowered.jaxpr.out_avals
+    in_device_memory = all(getattr(a, "memory_space", None) is None for a in avals)
+    if not request.is_partitioned and in_device_memory:
+        return [request.replicated] * len(avals)
+    first = len(lowered.module.ordered_effects)
+    messages = (loaded.get_output_shardings() or ())[first:]
+    return _chosen(request, messages, loaded.get_output_memory_kinds()[0][first:], avals)
+
+
+def _chosen(
+    request: Request, messages: Sequence[Any], kinds: Sequence[str | None], avals: Sequence[Any]
+) -> list[Any]:
+    """The placements of values of types `avals` that the compiler chose, which `messages` tell."""
+    if request.is_partitioned and messages:
+        devices: Any = request.placement.device_list
+        return chosen_shardings(messages, kinds, avals, devices, request.mesh)  # type: ignore[arg-type]
+    whole = request.replicated
+    return [whole if kind is None else whole.with_memory_kind(kind) for kind in kinds]
 
 
 _SMALL_BYTES = 1 << 20
@@ -184,17 +245,34 @@ def _is_small(jaxpr: Jaxpr) -> bool:
     return total < _SMALL_BYTES
 
 
-def replicated_sharding(request: Request) -> Any:
-    """The sharding of constants: everywhere in full."""
-    if request.shardy is not None:
-        return request.shardy.replicated()
-    return (
-        request.argument_shardings[0] if request.argument_shardings else _single(request.placement)
+def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...] | None:
+    """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
+    stated, mesh = request.result_shardings, request.mesh
+    if mesh is None or not mesh.are_all_axes_explicit:
+        return stated
+    stated = stated or (None,) * len(avals)
+    return tuple(
+        [
+            _sharding_of_type(aval, mesh) if sharding is None else sharding
+            for aval, sharding in zip(avals, stated, strict=True)
+        ]
     )
 
 
-def _single(placement: Placement) -> Any:
-    return make_single_device_sharding(placement.devices[0])
+def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
+    shown = getattr(aval, "sharding", None)
+    spec = PartitionSpec() if shown is None else shown.spec
+    space = getattr(aval, "memory_space", None)
+    return canonical(NamedSharding(mesh, spec, None if space is None else space.memory_kind))
+
+
+def _const_sharding(const: Any, request: Request) -> Any:
+    """Where a constant must be: a value laid out over the program's devices stays so, others are everywhere."""
+    if type(const) is ArrayImpl and request.placement.size > 1:
+        sharding = const._sharding
+        if sharding._internal_device_list == request.placement.device_list:
+            return canonical(sharding)
+    return request.replicated
 
 
 def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -218,19 +296,19 @@ def _without_dead_code(
 
 
 def _module_options(
-    jaxpr: Jaxpr, n_consts: int, kept: list[bool], request: Request
+    jaxpr: Jaxpr, const_shardings: Sequence[Any], kept: list[bool], request: Request
 ) -> ModuleOptions:
     keep = [i for i, k in enumerate(kept) if k]
+    n_consts = len(const_shardings)
     donated = (*[False] * n_consts, *(bool(request.donated) and request.donated[i] for i in keep))
-    shardings = tuple(request.argument_shardings[i] for i in keep)
-    const_sharding = None if request.shardy is None else request.shardy.replicated()
+    arguments = tuple(request.argument_shardings[i] for i in keep)
     return ModuleOptions(
         name=request.name,
         platform=request.placement.platform,
-        n_partitions=len(request.placement.devices),
+        n_partitions=request.placement.size,
         donated=donated,
         aliases=_aliases(jaxpr, donated, request),
-        argument_shardings=(*[const_sharding] * n_consts, *shardings),
+        argument_shardings=(*const_shardings, *arguments),
         result_shardings=request.result_shardings or (),
         result_names=request.result_names,
     )
@@ -241,7 +319,7 @@ def _aliases(jaxpr: Jaxpr, donated: Sequence[bool], request: Request) -> tuple[i
 
     With several devices the partitioner decides layouts, so only XLA can match them.
     """
-    if not any(donated) or len(request.placement.devices) > 1:
+    if not any(donated) or request.placement.size > 1:
         return ()
     free: dict[Any, list[int]] = {}
     for i, aval in enumerate(jaxpr.out_avals):

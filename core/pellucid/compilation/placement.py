@@ -1,58 +1,338 @@
-"""Where a program runs, found from its arguments."""
+"""Where a program runs, found from its arguments, from what it names itself, and from the current mesh."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import DeviceError
+from pellucid.ir.jaxpr import Jaxpr, subjaxprs
+from pellucid.ir.primitive import Primitive
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
-from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.sharding import mesh_context
+from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.single_device import (
+    GSPMDSharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
+from pellucid.sharding.stated import placement_text
+from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.shardings import Device, DeviceList
 
 
 class Placement(NamedTuple):
-    """Where a program runs: its devices in order, and their client."""
+    """Where a program runs: its devices in order, and their client; or only an abstract mesh."""
 
     client: Any
     devices: tuple[Any, ...]
+    abstract_mesh: AbstractMesh | None = None
+    """The mesh of a program that is lowered without devices, which can't be compiled."""
 
     @property
     def platform(self) -> str:
-        return platform_of(self.client)
+        if self.abstract_mesh is None:
+            return platform_of(self.client)
+        device = self.abstract_mesh.abstract_device
+        return platforms.default_platform() if device is None else device.platform
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return len(self.devices) if self.abstract_mesh is None else self.abstract_mesh.size
+
+    @property
+    def device_list(self) -> DeviceList | None:
+        """The devices as C++ wants them; None where they are not known."""
+        return _device_list(self.devices) if self.devices else None
+
+
+_device_list = functools.lru_cache(maxsize=256)(DeviceList)
 
 
 class Where(NamedTuple):
-    """Where the arguments of one call say a program runs."""
+    """Where the arguments of one call, and its program, say that it runs."""
 
     placement: Placement
     committed: bool
     shardings: tuple[Any, ...]
-    """For each argument, where it must be."""
+    """For each argument, where it must be; None where the compiler may choose."""
+    mesh: Mesh | AbstractMesh | None = None
+    """The mesh whose axes name placements, if there is one."""
 
 
-def where(operands: Sequence[Any], name: str, device: Any = None) -> Where:
-    """Where a program on `operands` runs: where committed arrays lie, else on the default device.
+def replicated_over(placement: Placement, mesh: Mesh | AbstractMesh | None) -> Any:
+    """Each device of `placement` in full, named by `mesh` if there is one."""
+    if mesh is not None:
+        return NamedSharding(mesh, PartitionSpec())
+    if len(placement.devices) == 1:
+        return make_single_device_sharding(placement.devices[0])
+    return GSPMDSharding.get_replicated(placement.devices)
 
-    Raises DeviceError for arrays committed to different devices.
+
+def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
+    """Meshes, shardings and devices that equations of `jaxpr` name, also those of inner programs; remembered."""
+    found = jaxpr.memo.get("placements")
+    if found is None:
+        distinct: dict[Any, None] = {}
+        for equation in jaxpr.equations:
+            if equation.primitive.may_be_placed:
+                distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
+        found = jaxpr.memo["placements"] = tuple(distinct)
+    return found
+
+
+def placements_of(primitive: Primitive[Any], params: Any) -> Sequence[Any]:
+    """Meshes, shardings and devices that one operation names, also within the programs among its params."""
+    found = primitive.placed(params)
+    for inner in subjaxprs(params):
+        found = (*found, *placements_in(inner))
+    return found
+
+
+Names = Callable[[], Sequence[str]]
+"""Gives a name for each argument, when a message wants them."""
+
+
+def _by_position() -> Sequence[str]:
+    return ()
+
+
+def where(
+    operands: Sequence[Any],
+    name: str,
+    named: Sequence[Any] = (),
+    *,
+    device: Any = None,
+    asked: Sequence[Any] | None = None,
+    closed_over: Sequence[Any] = (),
+    names: Names = _by_position,
+) -> Where:
+    """Where a program on `operands` runs.
+
+    That is where committed arrays lie, and on the devices of what the program names (`named`: meshes,
+    shardings, devices), of the placements `asked` for its arguments, and of the mesh of `set_mesh`, which must
+    all agree; else on the first single device that the program names, as `device_put(x, device)` does, which gives
+    way to all others; else on the default device. `closed_over` are arrays that count where they have several devices.
+
+    Raises: DeviceError where devices differ, or an array is committed to another placement than asked.
     """
-    committed: Any = device
-    first: Any = None
+    current = mesh_context.concrete.value
+    if current is None and device is None and not named and asked is None and not closed_over:
+        only = _one_device(operands)
+        if only is not None:
+            return only
+    wishes = [place for place in named if isinstance(place, Device)]
+    placed = [place for place in named if not isinstance(place, Device)]
+    claims = list(_claims(operands, placed, device, asked, closed_over, current))
+    if not claims and wishes:
+        claims = [_claim(wishes[0], _NAMED)]
+    concrete = [c for c in claims if c.devices is not None]
+    abstract = [c for c in claims if c.devices is None]
+    if any(claim.devices != concrete[0].devices for claim in concrete):
+        raise _different_devices(name, names(), concrete)
+    meshes = [c.mesh for c in concrete or abstract if c.mesh is not None]
+    # One of Explicit axes is named first: types of results speak of it.
+    mesh = next((m for m in meshes if m.explicit_axes), meshes[0] if meshes else None)
+    if abstract and not concrete:
+        placement = Placement(None, (), mesh)
+    else:
+        placement = _placement_on(concrete[0].devices if concrete else None)
+    for claim in abstract:
+        if claim.mesh.size != placement.size:
+            raise _different_sizes(name, claim.mesh, placement.size)
+    devices = placement.device_list
+    shardings = tuple(
+        _argument_sharding(
+            i, x, None if asked is None else asked[i], placement, devices, name, names
+        )
+        for i, x in enumerate(operands)
+    )
+    return Where(placement, bool(claims), shardings, mesh)
+
+
+def _placement_on(devices: DeviceList | None) -> Placement:
+    chosen = (platforms.default_device(),) if devices is None else tuple(devices)
+    return Placement(chosen[0].client, chosen)
+
+
+def _one_device(operands: Sequence[Any]) -> Where | None:
+    """The answer of `where` for arguments that all are on one device, in its own memory; else None."""
+    committed: Any = None
     for x in operands:
-        if type(x) is ArrayImpl and x._committed:
-            devices = x._sharding._internal_device_list
-            if committed is None:
-                committed, first = devices[0], x
-            elif devices[0] is not committed:
-                raise DeviceError(
-                    f"`{name}` got arrays that are committed to different devices.",
-                    got=[f"{y.aval.text()} on {', '.join(map(str, y.devices()))}"
-                         for y in (first, x) if y is not None],
-                    do="Move them to one place with `device_put`.",
-                )  # fmt: skip
-    chosen = committed if committed is not None else platforms.default_device()
-    sharding = make_single_device_sharding(chosen)
-    return Where(
-        Placement(chosen.client, (chosen,)), committed is not None, (sharding,) * len(operands)
+        if type(x) is ArrayImpl:
+            sharding = x._sharding
+            if type(sharding) is not SingleDeviceSharding or sharding._memory_kind not in (
+                None,
+                "device",
+            ):
+                return None
+            if x._committed:
+                if committed is not None and committed is not sharding._device:
+                    return None
+                committed = sharding._device
+        elif getattr(x, "sharding", None) is not None:
+            return None
+    device = committed if committed is not None else platforms.default_device()
+    shardings = (make_single_device_sharding(device),) * len(operands)
+    return Where(Placement(device.client, (device,)), committed is not None, shardings)
+
+
+# Claims ---------------------------------------------------------------------------------------------
+
+
+class _Claim(NamedTuple):
+    """Somebody's word on where the program runs: its devices, or, by an abstract mesh, only their number."""
+
+    devices: DeviceList | None
+    mesh: Any
+    who: str
+    """What a message says of who it is."""
+    place: Any
+    argument: int = -1
+    """Its index, if it is an argument that says it."""
+    aval: Any = None
+    """The type of the array that says it, if one does."""
+
+    def text(self, names: Sequence[str]) -> str:
+        """Who says it, in a message."""
+        if self.argument >= 0:
+            return f"{_argument_text(names, self.argument)}: {self.aval.text()}"
+        if self.aval is not None:
+            return f"{self.who}: {self.aval.text()}"
+        return f"{self.who}: {placement_text(self.place)}" if self.who == _NAMED else self.who
+
+
+_NAMED = "named in the program"
+
+
+def _claims(
+    operands: Sequence[Any],
+    named: Sequence[Any],
+    device: Any,
+    asked: Sequence[Any] | None,
+    closed_over: Sequence[Any],
+    current: Mesh | None,
+) -> Iterator[_Claim]:
+    for i, x in enumerate(operands):
+        if type(x) is ArrayImpl:
+            if x._committed:
+                yield _claim(x._sharding, "", i, x.aval)
+        elif isinstance(sharding := getattr(x, "sharding", None), _PLACED):
+            yield _claim(sharding, "", i, x.aval)
+    for sharding in asked or ():
+        if sharding is not None:
+            yield _claim(sharding, "in_shardings")
+    if device is not None:
+        yield _claim(device, "jit's `device`")
+    for x in closed_over:
+        if type(x) is ArrayImpl and x._committed and x._sharding.num_devices > 1:
+            yield _claim(x._sharding, "closed over", aval=x.aval)
+    for place in named:
+        yield _claim(place, _NAMED)
+    if current is not None:
+        yield _claim(current, "the mesh of `set_mesh`")
+
+
+def _claim(place: Any, who: str, argument: int = -1, aval: Any = None) -> _Claim:
+    if isinstance(place, Device):
+        return _Claim(_device_list((place,)), None, who, place, argument, aval)
+    mesh = place if isinstance(place, (Mesh, AbstractMesh)) else getattr(place, "mesh", None)
+    return _Claim(place._internal_device_list, mesh, who, place, argument, aval)
+
+
+_PLACED = (NamedSharding, GSPMDSharding, SingleDeviceSharding)
+
+
+def _argument_sharding(
+    i: int,
+    x: Any,
+    asked: Any,
+    placement: Placement,
+    devices: DeviceList | None,
+    name: str,
+    names: Names,
+) -> Any:
+    """Where an argument must be; None where the compiler may choose."""
+    own = getattr(x, "sharding", None) if type(x) is not ArrayImpl else x._sharding
+    is_committed = own is not None and getattr(x, "_committed", True)
+    if asked is not None:
+        if is_committed and not asked.is_equivalent_to(own, type_of(x).ndim):
+            raise DeviceError(
+                f"`{name}` got an array that is placed otherwise than its `in_shardings` say.",
+                got=[f"{_argument_text(names(), i)}: {type_of(x).text()} is placed as {placement_text(own)}",
+                     f"in_shardings: {placement_text(asked)}"],
+                do="Put it there first, `device_put(x, sharding)`, or leave its in_shardings out (None).",
+            )  # fmt: skip
+        return canonical(asked)
+    if own is not None and own._internal_device_list == devices:
+        return canonical(own)
+    if placement.size == 1 and placement.devices:
+        return make_single_device_sharding(placement.devices[0])
+    return None
+
+
+def _argument_text(names: Sequence[str], i: int) -> str:
+    return names[i] if i < len(names) else f"argument {i}"
+
+
+def canonical(sharding: Any) -> Any:
+    """One sharding for all that differ only in how they are written: without entries that say nothing."""
+    if type(sharding) is not NamedSharding:
+        return sharding
+    spec = sharding.spec
+    if not spec.partitions or spec.partitions[-1] is not None:
+        return sharding
+    entries = list(spec.partitions)
+    while entries and entries[-1] is None:
+        entries.pop()
+    return sharding.with_spec(spec.update(partitions=entries))
+
+
+# Messages -------------------------------------------------------------------------------------------
+
+
+def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]) -> DeviceError:
+    """The error for claims of which some differ; it shows what says the same only once."""
+    devices: list[Any] = [claim.devices for claim in claims]
+    texts = [claim.text(names) for claim in claims]
+    shown = list(
+        dict.fromkeys(f"{t} on {devices_text(d)}" for t, d in zip(texts, devices, strict=True))
+    )
+    do = "Move them to one place with `device_put`."
+    if any(len(d) > 1 for d in devices):
+        do = (
+            "Put all arrays on the devices of one mesh: `device_put(x, NamedSharding(mesh, spec))`."
+        )
+    if len({frozenset(d) for d in devices}) == 1:
+        do = "The order of devices differs: use one mesh for all placements of a program."
+    return DeviceError(
+        f"`{name}` got arrays that are committed to different devices."
+        if all(claim.argument >= 0 for claim in claims)
+        else f"`{name}` can't run on several sets of devices at once.",
+        got=[*shown[:3], *([f"and {len(shown) - 3} more"] if len(shown) > 3 else [])],
+        do=do,
+    )
+
+
+def devices_text(devices: DeviceList | Sequence[Any]) -> str:
+    """A few devices by name, for messages."""
+    ids = ", ".join(str(d.id) for d in list(devices)[:8]) + (", …" if len(devices) > 8 else "")
+    return (
+        str(devices[0])
+        if len(devices) == 1
+        else f"{len(devices)} {devices[0].platform} devices ({ids})"
+    )
+
+
+def _different_sizes(name: str, mesh: AbstractMesh, size: int) -> DeviceError:
+    return DeviceError(
+        f"`{name}` names a mesh of another number of devices than it runs on.",
+        got=[f"{mesh} of {mesh.size} devices", f"the program runs on {size}"],
+        do="Use one mesh, or an AbstractMesh of its shape, for all placements of a program.",
     )

@@ -13,6 +13,7 @@ from pellucid.base import dtypes
 from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.tree import keystr, structure_differences
+from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.tracing.context import context
@@ -101,6 +102,17 @@ def _traced(function: Any, in_tree: Any, avals: Sequence[Any], caller: str, call
     return Body(program, consts, trees[0])
 
 
+def check_batched_effects(caller: str, effects: Effects) -> None:
+    """Raise EffectsError for side effects that can't happen where `vmap` runs what an element doesn't choose."""
+    forbidden = [e for e in effects if not e.batched_control_flow_allowed]
+    if forbidden:
+        raise EffectsError(
+            f"vmap of a {caller} with side effects needs a condition that is the same for the whole batch.",
+            got=", ".join(map(repr, forbidden)),
+            do="Use `lax.map` instead of `vmap`, or move the effects out of the branch or loop.",
+        )
+
+
 def differing_types(avals: Sequence[Any], others: Sequence[Any]) -> list[int]:
     """Positions at which types differ; weak types don't count."""
     return [
@@ -151,7 +163,7 @@ def check_carry(
 
 def _advice(taken: Any, returned: Any) -> str:
     if getattr(taken, "shape", None) == getattr(returned, "shape", None):
-        return f"Convert it: begin with a {returned.dtype} initial value, or return `.astype({str(taken.dtype)!r})`."
+        return f"Convert it: begin with an initial value of dtype {returned.dtype}, or return `.astype({str(taken.dtype)!r})`."
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 
@@ -163,13 +175,13 @@ def strengthened(
         convert_element_type(x, out.dtype)
         if getattr(aval, "weak_type", False)
         and aval.shape == out.shape
-        and _widens(aval.dtype, out.dtype)
+        and widens(aval.dtype, out.dtype)
         else x
         for x, aval, out in zip(values, avals, out_avals, strict=True)
     ]
 
 
-def _widens(weak: Any, dtype: Any) -> bool:
+def widens(weak: Any, dtype: Any) -> bool:
     """Whether a Python number of dtype `weak` becomes `dtype` where it meets such an array."""
     if weak == dtype or not dtypes.issubdtype(dtype, np.number):
         return False

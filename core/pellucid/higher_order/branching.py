@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, structure_differences
+from pellucid.compilation.discharge import check_distinct
 from pellucid.higher_order.bodies import Body, differing_types, traced, types_of
 from pellucid.higher_order.cond import (
     CondParams,
@@ -139,6 +140,11 @@ def _branch(
     check_branches(caller, functions, names, bodies)
     programs, consts = with_common_consts([b.program for b in bodies], [b.consts for b in bodies])
     given = [*consts, *leaves]
+    check_distinct(
+        caller,
+        (*("used from outside" for _ in consts), *("an operand" for _ in leaves)),
+        given,
+    )
     programs, forwarded = _without_forwarded(programs)
     found = iter(bind(cond_p, index, *given, params=CondParams(programs, platforms)))
     return bodies[0].out_tree.unflatten([next(found) if i is None else given[i] for i in forwarded])

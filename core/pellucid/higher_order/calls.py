@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.compilation.discharge import discharged, held
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
@@ -25,6 +27,7 @@ class Call(Primitive[Any]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
 
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return params.jaxpr.out_avals
@@ -56,7 +59,7 @@ class Call(Primitive[Any]):
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
         found: Sequence[Any] = ()
-        if any(parts.nonzero_out):
+        if any(parts.nonzero_out) or parts.linear.effects:
             given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
             operands = (*parts.residuals(primals, results), *given)
             found = trace.stage_linear(self, operands, params.on(parts.linear))
@@ -66,10 +69,10 @@ class Call(Primitive[Any]):
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
     ) -> Sequence[Any]:
         linear = [type(x) is LinearOperand for x in operands]
-        nonzero = [type(ct) is not Zero for ct in cotangents]
-        program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, nonzero, False)
+        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
+        program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
         given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
-        given += [ct for ct, nz in zip(cotangents, nonzero, strict=True) if nz]
+        given += [ct for ct in cotangents if type(ct) is not Zero]
         results = iter(bind(self, *consts, *given, params=params.on(program)))
         masked = iter(mask)
         return [
@@ -83,17 +86,28 @@ class Call(Primitive[Any]):
         program, consts, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
         return bind(self, *consts, *operands, params=params.on(program)), out_dims
 
+    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        body = discharged(params.jaxpr.jaxpr, operands)
+        found = bind(self, *body.consts, *held(operands), params=params.on(body.program))
+        return body.settle(operands, found)
+
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
         return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
-        jaxpr = equation.params.jaxpr.jaxpr
+        program: ClosedJaxpr = equation.params.jaxpr
+        jaxpr = program.jaxpr
         key = ("dead code", tuple(used))
         found = jaxpr.memo.get(key)
         if found is None:
             pruned, used_inputs = remove_dead_equations(jaxpr, used)
-            found = jaxpr.memo[key] = (ClosedJaxpr(pruned), used_inputs)
-        program, used_inputs = found
+            unchanged = pruned.equations == jaxpr.equations and all(used) and all(used_inputs)
+            found = (None if unchanged else ClosedJaxpr(pruned), used_inputs)
+            jaxpr.memo[key] = found
+        pruned_program, used_inputs = found
+        if pruned_program is None:
+            return used_inputs, equation
+        program = pruned_program
         if not program.jaxpr.equations and not program.effects and not any(used):
             return used_inputs, None
         operands = [x for x, u in zip(equation.operands, used_inputs, strict=True) if u]

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import EffectsError, MissingRule
+from pellucid.base.errors import MissingRule
+from pellucid.compilation.discharge import Discharged, discharged, held
+from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from pellucid.ir.primitive import Primitive
@@ -46,12 +48,10 @@ class Cond(Primitive[CondParams]):
 
     name = "cond"
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
-        return [
-            first if all(getattr(a, "weak_type", False) for a in others) else _strong(first)
-            for first, *others in zip(*(b.out_avals for b in params.branches), strict=True)
-        ]
+        return params.branches[0].out_avals
 
     def _typed(self, avals: tuple[Any, ...], params: CondParams) -> Any:
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
@@ -95,7 +95,7 @@ class Cond(Primitive[CondParams]):
         )
         n = len(parts.mask)
         out: Sequence[Any] = ()
-        if any(parts.mask):
+        if any(parts.mask) or any(b.effects for b in parts.linear):
             known = {"input": primals[1:], "result": results, "constant": parts.constants}
             residuals = [known[slot.kind][slot.index] for slot in parts.slots]
             live = [t for t in tangents[1:] if type(t) is not Zero]
@@ -107,9 +107,9 @@ class Cond(Primitive[CondParams]):
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CondParams
     ) -> Sequence[Any]:
         linear = [type(x) is LinearOperand for x in operands[1:]]
-        nonzero = [type(ct) is not Zero for ct in cotangents]
+        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
         derived, mask = _agreeing(
-            params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, nonzero, want)
+            params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, avals, want)
         )
         branches, consts = with_common_consts(
             [d.program for d in derived], [d.consts for d in derived]
@@ -156,6 +156,26 @@ class Cond(Primitive[CondParams]):
         )
         return results, [0 if m else None for m in mask]
 
+    # References -----------------------------------------------------------------------------------
+
+    def discharge(self, operands: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
+        bodies = [discharged(b.jaxpr, operands[1:]) for b in params.branches]
+        written = sorted({i for body in bodies for i in body.written})
+        branches, consts = with_common_consts(
+            [_giving_written(b, written) for b in bodies], [b.consts for b in bodies]
+        )
+        found = bind(
+            self,
+            operands[0],
+            *consts,
+            *held(operands[1:]),
+            params=params._replace(branches=branches),
+        )
+        n = len(found) - len(written)
+        for i, value in zip(written, found[n:], strict=True):
+            operands[1 + i].value = value
+        return found[:n]
+
     # Running --------------------------------------------------------------------------------------
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: CondParams) -> Sequence[Any]:
@@ -193,16 +213,21 @@ class Cond(Primitive[CondParams]):
 cond_p = Cond()
 
 
-def _strong(aval: Any) -> Any:
-    return aval.strip_weak_type() if hasattr(aval, "strip_weak_type") else aval
-
-
 def platform_branch(platform: str, platforms: Platforms) -> int:
     """The number of the branch for `platform`."""
     for i, names in enumerate(platforms):
         if names is None or platform in names:
             return i
     raise MissingRule(f"no branch is for the platform {platform!r}.", got=repr(platforms))
+
+
+def _giving_written(body: Discharged, written: Sequence[int]) -> ClosedJaxpr:
+    """A branch that gives what references at `written` hold, also those that only other branches write."""
+    jaxpr = body.program.jaxpr
+    n, n_more = len(jaxpr.outvars) - len(body.written), len(body.consts)
+    finals = dict(zip(body.written, jaxpr.outvars[n:], strict=True))
+    outvars = [finals.get(i, jaxpr.invars[n_more + i]) for i in written]
+    return ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars[:n], *outvars]))
 
 
 # Making branches agree ----------------------------------------------------------------------------------
@@ -393,12 +418,7 @@ def _all_branches(
 
     Where an element doesn't choose a branch, no derivative flows through its operands: NaNs of that branch would.
     """
-    effects = cond_p.effects((), params)
-    if effects:
-        raise EffectsError(
-            "vmap of a cond with side effects needs an index that is the same for the whole batch.",
-            got=", ".join(map(repr, effects)),
-        )
+    check_batched_effects("cond", cond_p.effects((), params))
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]

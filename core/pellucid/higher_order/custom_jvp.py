@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
-from pellucid.base.tree import shown_path, tree_map
+from pellucid.base.tree import shown_path, structure_differences, tree_map
+from pellucid.compilation.discharge import inline_on_cells
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
@@ -23,7 +24,7 @@ from pellucid.tracing.function import indices, name_of, names, resolve_arguments
 from pellucid.tracing.replay import replay
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
+from pellucid.transforms.arguments import check_callable, checked_leaves, described, result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_flat, brought_to
 from pellucid.transforms.zeros import add_tangents, instantiate, zeros
@@ -114,7 +115,7 @@ class ResultPlaces:
 
 def unbatched(aval: Any, dim: BatchDim) -> Any:
     """Type of one element of a batch of type `aval`."""
-    return aval if dim is None else aval.update(shape=(*aval.shape[:dim], *aval.shape[dim + 1 :]))
+    return aval if dim is None else aval.without_dim(dim)
 
 
 # The primitive ------------------------------------------------------------------------------------------
@@ -135,6 +136,7 @@ class CustomCall(Primitive[Any]):
     """A staged call of a function with its own derivative; `params.call_jaxpr` is the function."""
 
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return params.call_jaxpr.out_avals
@@ -153,6 +155,10 @@ class CustomCall(Primitive[Any]):
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
     ) -> tuple[Any, Any]:
         return self.call_of(params).rule(primals, tangents)
+
+    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        # Only compilation comes after this, so the derivative is no longer wanted.
+        return inline_on_cells(params.call_jaxpr.jaxpr, operands)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
         return ctx.inline(params.call_jaxpr.jaxpr, (), operands)
@@ -471,11 +477,11 @@ class _Run:
         seen = [as_rule_sees(t, custom.symbolic_zeros) for t in tangents]
         given = tuple(self.in_tree.unflatten(primals)), tuple(self.in_tree.unflatten(seen))
         pair = custom.jvp(*self.others, *given)  # type: ignore[misc]
-        rule = f"the derivative rule `{name_of(custom.jvp)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
+        rule = f"the jvp rule `{name_of(custom.jvp)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise DerivativeRuleError(
                 f"{rule} must return a pair (result, tangent).",
-                got=f"it returned {type(pair).__name__}",
+                got=f"it returned {described(pair)}",
             )
         results, tree = result_leaves(pair[0], "custom_jvp", custom.fun)
         avals = [type_of(x) for x in results]
@@ -513,8 +519,8 @@ def checked_tangents(rule: str, tangent: Any, tree: Any, avals: Sequence[Any]) -
     pairs, tangent_tree = flatten_with_path(tangent, lambda path, x: isinstance(x, SymbolicZero))
     if tangent_tree != tree:
         raise DerivativeRuleError(
-            f"{rule} returned a tangent that doesn't have the structure of the result.",
-            got=[f"result: {tree}", f"tangent: {tangent_tree}"],
+            f"{rule} returned a tangent of another structure than the result.",
+            got=[d.text("tangent") for d in structure_differences(tree, tangent_tree)[:3]],
         )
     checked: list[Any] = []
     for (path, t), aval in zip(pairs, avals, strict=True):
@@ -522,7 +528,7 @@ def checked_tangents(rule: str, tangent: Any, tree: Any, avals: Sequence[Any]) -
         found = type_of(t)
         if found.shape != expected.shape or found.dtype != expected.dtype:  # type: ignore[attr-defined]
             raise DerivativeRuleError(
-                f"{rule} returned a tangent that doesn't have the type of the result.",
+                f"{rule} returned a tangent of another type than the result.",
                 got=f"{shown_path('tangent', path)}: got {found.text()}, expected {expected.text()}",
             )
         is_zero = isinstance(t, SymbolicZero) or expected.dtype == dtypes.float0

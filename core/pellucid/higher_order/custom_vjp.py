@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
-from pellucid.base.tree import register_pytree_node, shown_path, tree_flatten
+from pellucid.base.tree import (
+    register_pytree_node,
+    shown_path,
+    structure_differences,
+    tree_flatten,
+)
+from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order.custom_jvp import (
     CustomCall,
     CustomFunction,
@@ -23,6 +29,7 @@ from pellucid.higher_order.custom_jvp import (
     debug_of,
     refuse_closed_over,
 )
+from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -32,7 +39,13 @@ from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, with_aux
+from pellucid.transforms.arguments import (
+    check_callable,
+    checked_leaves,
+    described,
+    result_leaves,
+    with_aux,
+)
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.vmap import batch_flat, brought_to
 from pellucid.transforms.zeros import spread
@@ -66,7 +79,10 @@ class CustomVjpCall(NamedTuple):
     debug: Callable[[], DebugInfo]
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Results, and tangents that only reverse mode can compute."""
+        """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
+        tangents = [
+            Zero(t.aval) if is_reference(x) else t for x, t in zip(primals, tangents, strict=True)
+        ]
         perturbed = tuple([type(t) is not Zero for t in tangents])
         forward = self.forward(primals, perturbed)
         avals = tuple([type_of(x) for x in forward.results])
@@ -144,8 +160,7 @@ class CustomVjpCall(NamedTuple):
 def _batched_zero(zero: Zero, axis: BatchAxis, dim: BatchDim) -> Zero:
     if dim is None:
         return zero
-    shape = zero.aval.shape  # type: ignore[attr-defined]
-    return Zero(zero.aval.update(shape=(*shape[:dim], axis.size, *shape[dim:])))  # type: ignore[attr-defined]
+    return Zero(zero.aval.with_dim(dim, axis.size, axis.spmd_name))  # type: ignore[attr-defined]
 
 
 def _as_operand(axis: BatchAxis, cotangent: Any, found: BatchDim, dim: BatchDim) -> Any:
@@ -261,6 +276,7 @@ class CustomLin(Primitive[CustomLinParams]):
 
     name = "custom_lin"
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
         return params.out_avals
@@ -295,7 +311,7 @@ class CustomLin(Primitive[CustomLinParams]):
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = params.num_res
         places = [0] * len(params.out_avals)
-        results = [a.update(shape=(axis.size, *a.shape)) for a in params.out_avals]
+        results = [a.with_dim(0, axis.size, axis.spmd_name) for a in params.out_avals]
 
         def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             live = [ct for ct in cotangents if type(ct) is not Zero]
@@ -329,6 +345,9 @@ class CustomLin(Primitive[CustomLinParams]):
             out_avals=tuple(results),
         )
         return bind(self, *operands, params=batched), places
+
+    def discharge(self, operands: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
+        raise self.not_forward(params)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: CustomLinParams) -> Sequence[Any]:
         raise self.not_forward(params)
@@ -486,22 +505,43 @@ class _Run:
         return results
 
     def forward(self, operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """Results and residuals of the user's forward function, with `optimize_remat` by one equation."""
+        if not self.custom.optimize_remat:
+            return self.forward_at_once(operands, perturbed)
+        forms: list[tuple[int, Any]] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            found = self.forward_at_once(leaves, perturbed)
+            forms.append((len(found.results), found.form))
+            return [*found.results, *found.residuals]
+
+        values = optimized(flat, self.function, operands, self.custom.signature.name)
+        [(n, form)] = forms
+        return Forward(values[:n], values[n:], form)
+
+    def forward_at_once(self, operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """Results and residuals of the user's forward function."""
         custom = self.custom
         leaves = operands
         if custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, p) for x, p in zip(operands, perturbed, strict=True)]
         args = custom.signature.joined(self.in_tree.unflatten(leaves), self.others)
         pair = custom.fwd(*args)  # type: ignore[misc]
-        rule = f"the forward function `{name_of(custom.fwd)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
+        rule = f"the fwd rule `{name_of(custom.fwd)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise DerivativeRuleError(
                 f"{rule} must return a pair (result, residuals).",
-                got=f"it returned {type(pair).__name__}",
+                got=f"it returned {described(pair)}",
             )
         results, tree = result_leaves(pair[0], "custom_vjp", custom.fun)
         check_same_result(rule, tree, [type_of(x) for x in results], self.out_tree, self.out_avals)
         self.out_tree = tree
-        residuals, residual_tree = result_leaves(pair[1], "custom_vjp", custom.fwd)  # type: ignore[arg-type]
+        residuals, residual_tree = result_leaves(
+            pair[1],
+            "custom_vjp",
+            custom.fwd,  # type: ignore[arg-type]
+            may_be_references=True,
+        )
         return Forward(results, residuals, (tree, residual_tree))
 
     def backward(self, form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -516,13 +556,13 @@ class _Run:
     def checked(self, found: Any) -> list[Any]:
         """Leaves of what the backward function returned; None stands for zeros."""
         custom, in_tree = self.custom, self.in_tree
-        rule = f"the backward function `{name_of(custom.bwd)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
+        rule = f"the bwd rule `{name_of(custom.bwd)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
         children = in_tree.children()
         found = tuple(found) if isinstance(found, list) else found
         if not isinstance(found, tuple) or len(found) != len(children):
-            shown = f"tuple of {len(found)}" if isinstance(found, tuple) else type(found).__name__
+            shown = f"tuple of {len(found)}" if isinstance(found, tuple) else described(found)
             raise DerivativeRuleError(
-                f"{rule} must return a tuple of cotangents, one for each differentiated argument.",
+                f"{rule} must return a tuple, one cotangent for each argument.",
                 got=f"got {shown}, expected tuple of {len(children)}",
                 do="Use None for arguments whose cotangent is zero; a single cotangent is written `(ct,)`.",
             )
@@ -543,7 +583,7 @@ class _Run:
             if got.shape != expected.shape or got.dtype != expected.dtype:  # type: ignore[attr-defined]
                 path = flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0][i][0]
                 raise DerivativeRuleError(
-                    f"{rule} returned a cotangent that doesn't have the type of its argument.",
+                    f"{rule} returned a cotangent of another type than its argument.",
                     got=f"{shown_path('cotangents', path)}: got {got.text()}, expected {expected.text()}",
                 )
             checked.append(ct)
@@ -562,8 +602,11 @@ class _Run:
             x is not None for x, p in zip(leaves, parts, strict=True) if flatten(p)[1].num_nodes > 1
         ):
             raise DerivativeRuleError(
-                f"{rule} returned a cotangent that doesn't have the structure of its argument.",
-                got=f"cotangents[{position}]: got {tree}, expected {child}",
+                f"{rule} returned a cotangent of another structure than its argument.",
+                got=[
+                    d.text(f"cotangents[{position}]")
+                    for d in structure_differences(child, tree, leaves=leaves)[:3]
+                ],
             )
         return [
             x for x, p in zip(leaves, parts, strict=True) for _ in range(flatten(p)[1].num_leaves)
@@ -657,8 +700,10 @@ def closure_convert(
         given, tree = flatten(tuple(args))
         if tree != in_tree:
             raise DerivativeRuleError(
-                "a closure-converted function got arguments that don't have the structure of the example's.",
-                got=[f"got {tree}", f"expected {in_tree}"],
+                "a closure-converted function got arguments of another structure than the example's.",
+                got=[
+                    d.text("args") for d in structure_differences(in_tree, tree, leaves=given)[:3]
+                ],
             )
         captured = [next(values) if h else c for c, h in zip(consts, hoisted, strict=True)]
         return trees[0].unflatten(calling(program.jaxpr)(*captured, *given))

@@ -6,20 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import BatchingRuleError
-from pellucid.base.tree import TreeError, broadcast_prefix_to
+from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
 from pellucid.higher_order.bodies import traced, types_of
-from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
+from pellucid.higher_order.calls import Call
 from pellucid.higher_order.custom_jvp import Signature
 from pellucid.higher_order.loops import map as sequential_map
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rewriting import rearranged
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
+from pellucid.transforms.arguments import check_callable, checked_leaves, described, result_leaves
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
-from pellucid.transforms.vmap import brought_to
-from pellucid.transforms.zeros import instantiate, spread
+from pellucid.transforms.linearize import linearize_flat
+from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
+from pellucid.transforms.vmap import batched_aval, brought_to
+from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.pytree import flatten
 
 FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
@@ -41,13 +44,9 @@ class CustomVmapParams(NamedTuple):
         """The program that is called."""
         return self.call
 
-    def on(self, program: ClosedJaxpr) -> ClosedCallParams:
-        """Params of a plain call of a program derived from this one."""
-        return ClosedCallParams(program)
-
 
 class CustomVmapCall(Call):
-    """A call with its own batching rule. Reverse mode calls the derived programs plainly."""
+    """A call with its own batching rule, from which the rules of its derivatives are made."""
 
     name = "custom_vmap_call"
 
@@ -80,7 +79,7 @@ class CustomVmapCall(Call):
         nonzero = [type(t) is not Zero for t in tangents]
         program, consts, mask = jvp_jaxpr(params.call.jaxpr, nonzero, False)
         live = [t for t in tangents if type(t) is not Zero]
-        rule = _differentiated(params.rule, nonzero[params.num_consts :], mask)
+        rule = _differentiated(params.rule, nonzero, params.num_consts, mask)
         n_consts = len(consts) + params.num_consts
         results = bind(
             self, *consts, *primals, *live,
@@ -96,10 +95,53 @@ class CustomVmapCall(Call):
         tangents: tuple[Any, ...],
         params: CustomVmapParams,
     ) -> Any:
-        return closed_call_p.linearize(trace, primals, tangents, ClosedCallParams(params.call))
+        # The tangents are a call of their own, with their own batching rule, that takes the primals again.
+        nonzero = [type(t) is not Zero for t in tangents]
+        results = bind(self, *primals, params=params)
+        program, consts, mask = jvp_jaxpr(params.call.jaxpr, nonzero, False)
+        if not any(mask):
+            return results, spread([], mask, params.call.out_avals)
+        n = len(mask)
+        tangents_only = rearranged(
+            program, range(len(program.in_avals)), range(n, len(program.out_avals))
+        )
+        both = _differentiated(params.rule, nonzero, params.num_consts, mask)
+
+        def rule(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> Any:
+            found, flags = both(size, batched, operands)
+            return found[n:], flags[n:]
+
+        live = [t for t in tangents if type(t) is not Zero]
+        n_consts = len(consts) + params.num_consts
+        linear = params._replace(call=tangents_only, num_consts=n_consts, rule=rule)
+        out = trace.stage_linear(self, (*consts, *primals, *live), linear)
+        return results, spread(out, mask, params.call.out_avals)
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CustomVmapParams
+    ) -> Sequence[Any]:
+        linear = [type(x) is LinearOperand for x in operands]
+        wanted = [x.aval if type(x) is LinearOperand else None for x in operands]
+        avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
+        program, consts, _ = transpose_jaxpr(params.call.jaxpr, linear, avals, True)
+        n_consts = len(consts) + params.num_consts
+        rule = _transposed(params.rule, wanted[params.num_consts :], [a is not None for a in avals])
+        given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
+        given += [ct for ct in cotangents if type(ct) is not Zero]
+        found = iter(
+            bind(
+                self, *consts, *given,
+                params=params._replace(call=program, num_consts=n_consts, rule=rule),
+            )
+        )  # fmt: skip
+        return [next(found) if is_linear else None for is_linear in linear]
 
     def called(self, params: CustomVmapParams) -> Any:
         return None
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        remaining = equation if any(used) or equation.effects else None
+        return [remaining is not None] * len(equation.operands), remaining
 
     def printed_params(self, equation: Equation) -> dict[str, Any]:
         params = equation.params
@@ -114,11 +156,17 @@ class CustomVmapCall(Call):
 custom_vmap_call_p = CustomVmapCall()
 
 
-def _differentiated(rule: FlatRule, nonzero: Sequence[bool], mask: Sequence[bool]) -> FlatRule:
+def _differentiated(
+    rule: FlatRule, nonzero: Sequence[bool], n_consts: int, mask: Sequence[bool]
+) -> FlatRule:
     """The rule of the function of values and tangents: the derivative of the rule.
 
-    A value and its tangent are batched together.
+    A value and its tangent are batched together. `nonzero` is for all operands, the first `n_consts` of which the
+    rule doesn't get.
     """
+    if any(nonzero[:n_consts]):
+        return _refuse_captured
+    nonzero = nonzero[n_consts:]
 
     def of_both(
         size: int, batched: Sequence[bool], operands: Sequence[Any]
@@ -148,6 +196,52 @@ def _differentiated(rule: FlatRule, nonzero: Sequence[bool], mask: Sequence[bool
         return [*results, *live], [*found, *(b for b, m in zip(found, mask, strict=True) if m)]
 
     return of_both
+
+
+def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) -> FlatRule:
+    """The rule of the transposed function: the transpose of the rule, with every operand batched.
+
+    `linear` has the types of the operands in which the function is linear, and None for the others.
+    """
+
+    def of_cotangents(
+        size: int, batched: Sequence[bool], operands: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        axis = BatchAxis(size)
+        given = iter(
+            [
+                x if b else brought_to(axis, x, None, 0)
+                for x, b in zip(operands, batched, strict=True)
+            ]
+        )
+        fixed = [next(given) if aval is None else None for aval in linear]
+        cotangents = list(given)
+
+        def run(*tangents: Any) -> Any:
+            values = iter(tangents)
+            full = [next(values) if x is None else x for x in fixed]
+            results, flags = rule(size, [True] * len(full), full)
+            placed = [
+                x if b else brought_to(axis, x, None, 0)
+                for x, b in zip(results, flags, strict=True)
+            ]
+            return [x for x, nz in zip(placed, nonzero, strict=True) if nz], ()
+
+        at_zero = [zeros(batched_aval(aval, axis, 0)) for aval in linear if aval is not None]
+        _, program, _ = linearize_flat(run, at_zero, [True] * len(at_zero))
+        live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
+        wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # pyright: ignore[reportArgumentType]
+        found = backward_pass(program.jaxpr, program.residuals, wanted, live)
+        return [instantiate(ct) for ct in found], [True] * len(found)
+
+    return of_cotangents
+
+
+def _refuse_captured(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> Any:
+    raise BatchingRuleError(
+        "a function with its own batching rule captures a value by which it is differentiated.",
+        do="Pass the value as an argument: the rule only speaks of arguments.",
+    )
 
 
 class custom_vmap:
@@ -212,12 +306,12 @@ def _flat_rule(
         pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise BatchingRuleError(f"{what} must return a pair (result, whether it is batched).",
-                                    got=f"it returned {type(pair).__name__}")  # fmt: skip
+                                    got=f"it returned {described(pair)}")  # fmt: skip
         results, tree = result_leaves(pair[0], "custom_vmap", rule)
         if tree != out_tree:
             raise BatchingRuleError(
-                f"{what} returned a result of another structure than the function.",
-                got=[f"rule: {tree}", f"function: {out_tree}"],
+                f"{what} returned another structure than the function.",
+                got=[d.text("result") for d in structure_differences(out_tree, tree)[:3]],
             )
         try:
             flags = broadcast_prefix_to(pair[1], out_tree)
@@ -230,8 +324,8 @@ def _flat_rule(
             shape = type_of(x).shape  # type: ignore[attr-defined]
             if is_batched and (not shape or shape[0] != size):
                 raise BatchingRuleError(
-                    f"{what} says that a result is batched whose first axis is not the batch.",
-                    got=f"{type_of(x).text()}, the batch has length {size}",
+                    f"{what} calls a result batched that isn't.",
+                    got=f"{type_of(x).text()}; its first axis should be the batch, of length {size}",
                 )
         return results, [bool(b) for b in flags]
 

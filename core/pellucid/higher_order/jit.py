@@ -45,6 +45,9 @@ class Jit(Call):
             shown["inline"] = True
         if params.keep_unused:
             shown["keep_unused"] = True
+        for name in ("in_shardings", "out_shardings"):
+            if getattr(params, name) is not None:
+                shown[name] = getattr(params, name)
         return shown
 
 

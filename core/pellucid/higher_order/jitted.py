@@ -17,13 +17,22 @@ from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentTypeError, IntegerRangeError
 from pellucid.base.events import CacheLooked, on, publish
 from pellucid.base.source import capture
+from pellucid.compilation.discharge import check_distinct, check_results_are_values, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
-from pellucid.compilation.placement import Where, where
+from pellucid.compilation.placement import Where, placements_in, where
 from pellucid.higher_order import misses, stages
 from pellucid.higher_order.jit import JitParams, jit_p
-from pellucid.higher_order.misses import Key, Miss, MissReason, reasons_for
+from pellucid.higher_order.jit_shardings import (
+    Stated,
+    for_arguments,
+    for_results,
+    stated,
+    typed_by,
+    with_constraints,
+)
+from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
@@ -50,8 +59,11 @@ class Program:
         "call",
         "consts",
         "executables",
+        "in_shardings",
         "lock",
         "miss",
+        "nested",
+        "on_values",
         "out_tree",
         "params",
         "__weakref__",
@@ -66,13 +78,81 @@ class Program:
         self.lock = threading.RLock()
         """Held while an executable is compiled: threads that need the same one wait for it."""
         self.miss: Miss | None = None
+        placements = params.in_shardings
+        self.in_shardings = None if placements is None else placements[len(consts) :]
+        self.nested: JitParams | None = None
+        self.on_values = on_values(params.jaxpr.jaxpr, consts)
+        """The program on values, where this one takes references."""
+
+    def params_of_call(self) -> JitParams:
+        """The params of a call from another program: there, placements are constraints inside."""
+        params = self.params
+        if params.in_shardings is None and params.out_shardings is None:
+            return params
+        if self.nested is None:
+            avals = [*map(type_of, self.consts), *self.call.avals]
+            program = with_constraints(
+                params.jaxpr.jaxpr, avals, params.in_shardings, params.out_shardings
+            )
+            self.nested = params._replace(jaxpr=program)
+        return self.nested
 
     @property
     def closed(self) -> ClosedJaxpr:
-        """The program with what it closes over as constants."""
+        """The program that is compiled, with what it closes over as constants."""
+        if self.on_values is not None:
+            return self.on_values.closed
         jaxpr, n = self.params.jaxpr.jaxpr, len(self.consts)
         opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
         return ClosedJaxpr(opened, self.consts)
+
+    @property
+    def donated(self) -> tuple[bool, ...]:
+        """For each argument of the compiled program, whether its memory may hold results."""
+        n = len(self.consts)
+        donated = self.params.donated_invars[n:]
+        if self.on_values is None:
+            return donated
+        n_inputs = len(self.on_values.closed.in_avals)
+        given = (*[False] * self.first, *(donated or [False] * (n_inputs - self.first)))
+        return tuple([d or i in self.on_values.written for i, d in enumerate(given)])
+
+    @property
+    def closed_over(self) -> Sequence[Any]:
+        """The constants of the compiled program."""
+        return self.consts if self.on_values is None else self.on_values.closed.consts
+
+    @property
+    def first(self) -> int:
+        """How many inputs of the compiled program come in front of the arguments: references closed over."""
+        if self.on_values is None:
+            return 0
+        return (
+            len(self.on_values.closed.in_avals) - len(self.params.jaxpr.in_avals) + len(self.consts)
+        )
+
+    @property
+    def argument_shardings(self) -> tuple[Any, ...] | None:
+        """For each input of the compiled program, where it is asked to be; None if nothing is asked."""
+        return None if self.in_shardings is None else (*[None] * self.first, *self.in_shardings)
+
+    @property
+    def result_shardings(self) -> tuple[Any, ...] | None:
+        """For each result of the compiled program, where it is asked to be; None if nothing is asked."""
+        asked = self.params.out_shardings
+        if asked is None or self.on_values is None:
+            return asked
+        return (*asked, *[None] * len(self.on_values.written))
+
+    def operands(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """What the compiled program takes for a call with `leaves`."""
+        return leaves if self.on_values is None else self.on_values.operands(leaves)
+
+    def run(self, executable: Executable, leaves: Sequence[Any]) -> list[Any]:
+        """Results of the compiled program; the references that it writes hold their new values."""
+        if self.on_values is None:
+            return executable(leaves)
+        return self.on_values.settle(leaves, executable(self.on_values.operands(leaves)))
 
 
 _SHARED_PROGRAMS = 128
@@ -129,9 +209,13 @@ class Jitted:
         keep_unused: bool = False,
         device: Any = None,
         compiler_options: tuple[tuple[str, Any], ...] = (),
+        in_shardings: Stated | None = None,
+        out_shardings: Stated | None = None,
         share: bool = True,
     ) -> None:
         self.spec = spec
+        self.in_shardings = in_shardings
+        self.out_shardings = out_shardings
         self.inline = inline
         self.keep_unused = keep_unused
         self.device = device
@@ -148,7 +232,7 @@ class Jitted:
         spec = self.spec
         return (
             spec.static_nums, spec.static_names, spec.donated_nums, spec.donated_names, self.inline,
-            self.keep_unused, self.device, self.compiler_options,
+            self.keep_unused, self.device, self.compiler_options, self.in_shardings, self.out_shardings,
         )  # fmt: skip
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
@@ -163,15 +247,21 @@ class Jitted:
 
     def _results(self, call: Call) -> Any:
         program = self.program(call)
+        if program.on_values is not None:
+            names = ["used from outside"] * len(program.consts)
+            names += self.spec.debug_info(call).argument_names
+            check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
         if not context.trace.is_eager or any(isinstance(x, Tracer) for x in call.leaves):
             return program.out_tree.unflatten(self.staged(program, call.leaves)), None
         executable = self.executable(program, call.leaves)
         try:
-            results = executable(call.leaves)
+            results = program.run(executable, call.leaves)
         except IntegerRangeError as error:
             raise self._at_argument(error, call) from None
         if is_checking():
             check_results(self.spec.name, results, program.closed, call.leaves)
+            return program.out_tree.unflatten(results), None
+        if program.on_values is not None:
             return program.out_tree.unflatten(results), None
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path
@@ -190,9 +280,10 @@ class Jitted:
 
     def staged(self, program: Program, leaves: Sequence[Any]) -> list[Any]:
         """Results of a call under a trace."""
-        if program.params.inline:
-            return replay(program.params.jaxpr.jaxpr, (), *program.consts, *leaves)
-        return bind(jit_p, *program.consts, *leaves, params=program.params)
+        params = program.params_of_call()
+        if params.inline:
+            return replay(params.jaxpr.jaxpr, (), *program.consts, *leaves)
+        return bind(jit_p, *program.consts, *leaves, params=params)
 
     def clear_cache(self) -> None:
         """Forget this function's programs and executables."""
@@ -255,37 +346,59 @@ class Jitted:
 
         def flat(*leaves: Any) -> list[Any]:
             results, tree = flatten(spec.run(call, leaves))
+            check_results_are_values(f"`{spec.name}`", results)
             trees.append(tree)
             return results
 
-        jaxpr, consts = stage(flat, call.avals, spec.debug_info(call))
+        debug = spec.debug_info(call)
+        arguments = for_arguments(self.in_shardings, spec.name, call, lambda: debug.argument_names)
+        jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
+        results = for_results(self.out_shardings, spec.name, trees[0], jaxpr.out_avals)
         jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
         donated = spec.donated(call)
         params = JitParams(
             spec.name, ClosedJaxpr(jaxpr), (*[False] * len(consts), *donated) if donated else (),
-            self.inline, self.keep_unused, compiler_options=self.compiler_options,
+            self.inline, self.keep_unused,
+            None if arguments is None else (*[None] * len(consts), *arguments), results,
+            self.compiler_options,
         )  # fmt: skip
         return Program(params, consts, trees[0], call)
 
     # Executables ------------------------------------------------------------------------------
 
+    def place(self, program: Program, leaves: Sequence[Any]) -> Where:
+        """Where `program` runs on `leaves`."""
+        named = placements_in(program.params.jaxpr.jaxpr)
+        if program.params.out_shardings is not None:
+            named = (*filter(None, program.params.out_shardings), *named)
+        return where(
+            program.operands(leaves), self.spec.name, named, device=self.device,
+            asked=program.argument_shardings, closed_over=program.closed_over,
+            names=lambda: self.argument_names(program),
+        )  # fmt: skip
+
+    def argument_names(self, program: Program) -> tuple[str, ...]:
+        """A name for each input of the compiled program."""
+        names = self.spec.debug_info(program.call).argument_names
+        return (*["a reference from outside"] * program.first, *names)
+
     def request(self, program: Program, place: Where) -> Request:
         """What decides the executable of `program` at `place`."""
         return Request(
-            self.spec.name, place.placement, place.shardings, None,
-            donated=program.params.donated_invars[len(program.consts) :],
+            self.spec.name, place.placement, place.shardings, program.result_shardings,
+            donated=program.donated,
             keep_unused=self.keep_unused, committed=place.committed,
-            compiler_options=self.compiler_options,
+            compiler_options=self.compiler_options, mesh=place.mesh,
         )  # fmt: skip
 
     def lower(self, program: Program, leaves: Sequence[Any]) -> LoweredProgram:
         """The StableHLO module for arguments that lie where `leaves` do."""
-        place = where(leaves, self.spec.name, self.device)
+        place = self.place(program, leaves)
         return lower_program(program.closed, self.request(program, place))
 
     def executable(self, program: Program, leaves: Sequence[Any]) -> Executable:
         """The executable of `program` where `leaves` lie, compiled unless it is known."""
-        place = where(leaves, self.spec.name, self.device)
+        place = self.place(program, leaves)
         found = program.executables.get(place)
         if found is not None:
             return found
@@ -306,14 +419,11 @@ class Jitted:
         if program.miss is not None and not program.miss.compile_seconds:
             program.miss.compile_seconds = seconds
             return
-        devices = ", ".join(map(str, place.placement.devices))
-        reason = MissReason(
-            "device", "arguments", "elsewhere", f"on {devices}", "Keep arguments in one place."
-        )
+        names = self.spec.debug_info(program.call).argument_names
         misses.recent.append(
             Miss(
                 self.spec.name,
-                (reason,),
+                reasons_for_place(place, program.executables, names),
                 capture(),
                 compile_seconds=seconds,
                 entry_count=len(self.programs),
@@ -355,7 +465,11 @@ def jit(
 
     A kind is the structure, shapes, dtypes and places of the arrays, and the values of static arguments.
     Donated arguments give their memory to the results and can't be used afterwards. A function defined again
-    with the same content finds its old programs. `.trace`, `.lower` and `.eval_shape` stop on the way.
+    with the same content finds its old programs.
+
+    `in_shardings` place the positional arguments, `out_shardings` the results: a sharding, a PartitionSpec over
+    the current mesh, None where nothing is said, or a tree of these that is a prefix. Arguments that the user
+    has not put anywhere are brought there. `.trace`, `.lower` and `.eval_shape` stop on the way.
 
     >>> jit(lambda x: x + x)(np.arange(3))
     Array([0, 2, 4], dtype=int32)
@@ -369,10 +483,6 @@ def jit(
         )  # fmt: skip
     if not callable(fun):
         raise ArgumentTypeError("jit takes a function.", got=f"got {type(fun).__name__}")
-    if in_shardings is not None or out_shardings is not None:
-        raise NotImplementedError(
-            "jit's in_shardings and out_shardings come with the many-devices work."
-        )
     static_nums, static_names = resolve_arguments(fun, static_argnums, static_argnames, "static")
     donated_nums, donated_names = resolve_arguments(fun, donate_argnums, donate_argnames, "donate")
     overlap = set(static_nums) & set(donated_nums)
@@ -387,6 +497,8 @@ def jit(
         keep_unused=keep_unused,
         device=device,
         compiler_options=frozen(compiler_options),
+        in_shardings=stated(in_shardings),
+        out_shardings=stated(out_shardings),
     )
     return callable_of(jitted, fun)
 

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, tree_map
+from pellucid.compilation.discharge import check_carry_is_values
 from pellucid.higher_order.bodies import check_carry, stand_in, strengthened, traced, types_of
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
@@ -62,6 +63,7 @@ def scan(
     xs_leaves, xs_tree = flatten(xs)
     leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs), {})
     init_leaves, xs_leaves = leaves[: len(init_leaves)], leaves[len(init_leaves) :]
+    check_carry_is_values("scan", leaves)
     xs_avals = types_of(xs_leaves)
     length = _scan_length(xs, xs_avals, length)
     unroll = _unroll(unroll, length)
@@ -89,20 +91,51 @@ def _scan(
             body = traced(f, in_tree, [*types_of(leaves), *x_avals], "scan", call)
             carry_tree, ys_tree = _pair(body.out_tree, f)
     n = carry_tree.num_leaves
-    check_carry("scan", f, init_tree, types_of(leaves), carry_tree, body.out_avals[:n])
+    _check_carry(
+        "scan",
+        call is _counted_step,
+        f,
+        (init_tree, types_of(leaves)),
+        (carry_tree, body.out_avals[:n]),
+    )
     params = ScanParams(body.program, length, n, len(body.consts), reverse, unroll)
     results = bind(scan_p, *body.consts, *leaves, *xs_leaves, params=params)
     return carry_tree.unflatten(results[:n]), ys_tree.unflatten(results[n:])
+
+
+def _check_carry(
+    caller: str,
+    is_counted: bool,
+    f: Callable[..., Any],
+    taken: tuple[Any, Any],
+    returned: tuple[Any, Any],
+) -> None:
+    """Raise unless a loop's body gives a carry of the (structure, types) that it takes.
+
+    In the carry of `fori_loop`, what the user gave comes last, behind counters.
+    """
+    if is_counted:
+        caller = "fori_loop"
+        n = taken[0].children()[-1].num_leaves
+        n_returned = returned[0].children()[-1].num_leaves
+        taken = taken[0].children()[-1], taken[1][len(taken[1]) - n :]
+        returned = returned[0].children()[-1], returned[1][len(returned[1]) - n_returned :]
+    check_carry(caller, f, *taken, *returned)
 
 
 def _pair(tree: Any, f: Callable[..., Any]) -> tuple[Any, Any]:
     children = tree.children()
     if tree.node_data() is None or tree.node_data()[0] not in (tuple, list) or len(children) != 2:
         raise ArgumentTypeError(
-            f"scan: `{name_of(f)}` must return a pair (carry, y).", got=f"it returned {tree}",
+            f"scan: `{name_of(f)}` must return a pair (carry, y).", got=f"it returned {_shown(tree)}",
             do="Return (carry, None) if there is nothing to stack.",
         )  # fmt: skip
     return children[0], children[1]
+
+
+def _shown(tree: Any) -> str:
+    node = tree.node_data()
+    return "one value" if node is None else f"{node[0].__name__} with {len(tree.children())} items"
 
 
 def _scan_length(xs: Any, avals: list[Any], length: Any) -> int:
@@ -184,6 +217,7 @@ def while_loop(
     check_callable(body_fun, "while_loop")
     leaves, tree = flatten(init_val)
     leaves = checked_leaves(leaves, "while_loop", _WHILE_LOOP, (init_val,), {})
+    check_carry_is_values("while_loop", leaves)
     if config.disable_jit.value:
         value = init_val
         while bool(cond_fun(value)):
@@ -204,7 +238,14 @@ def _while(
         if any(a is not b for a, b in zip(stronger, leaves, strict=True)):
             leaves = stronger
             body = traced(body_fun, in_tree, types_of(leaves), "while_loop", turn)
-    check_carry("while_loop", body_fun, tree, types_of(leaves), body.out_tree, body.out_avals)
+    is_counted = turn is _counted_turn
+    _check_carry(
+        "while_loop",
+        is_counted,
+        body_fun,
+        (tree, types_of(leaves)),
+        (body.out_tree, body.out_avals),
+    )
     condition = traced(cond_fun, in_tree, types_of(leaves), "while_loop", test)
     check_predicate("while_loop", cond_fun, condition.out_tree, condition.out_avals)
     params = WhileParams(body.program, len(body.consts), condition.program, len(condition.consts))
@@ -259,6 +300,7 @@ def fori_loop(
     start, end = _as_counter(lower, dtype), _as_counter(upper, dtype)
     leaves, tree = flatten(init_val)
     leaves = checked_leaves(leaves, "fori_loop", _FORI_LOOP, (init_val,), {})
+    check_carry_is_values("fori_loop", leaves)
     counters = flatten(0)[1]
     if low is not None and high is not None:
         length = max(int(high) - int(low), 0)

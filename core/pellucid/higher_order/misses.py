@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 from pellucid.base.events import logger as logger  # noqa: PLC0414
 from pellucid.base.source import describe
 from pellucid.base.tree import structure_differences
+from pellucid.compilation.placement import Where, devices_text
+from pellucid.sharding.stated import placement_text
 from pellucid.xla.flags import trace_context_names
 
 
@@ -157,6 +159,36 @@ def _argument_reason(path: str, old: Any, new: Any) -> MissReason:
     else:
         kind, advice = "sharding", "Keep its sharding the same between calls."
     return MissReason(kind, path, _typed(old), _typed(new), advice)
+
+
+def reasons_for_place(
+    place: Where, known: Iterable[Where], paths: Sequence[str]
+) -> tuple[MissReason, ...]:
+    """Why a program that was traced before is compiled for `place`, by the most similar of the `known` places."""
+    on_its_devices = [w for w in known if w.placement == place.placement and w != place]
+    if not on_its_devices:
+        where = devices_text(place.placement.devices)
+        advice = "Keep arguments in one place."
+        return (MissReason("device", "arguments", "elsewhere", f"on {where}", advice),)
+
+    def differing(other: Where) -> list[tuple[str, Any, Any]]:
+        pairs = zip(paths, other.shardings, place.shardings, strict=False)
+        return [(path, a, b) for path, a, b in pairs if a != b]
+
+    return tuple(
+        MissReason(
+            "sharding",
+            path,
+            _placed(old),
+            _placed(new),
+            "Keep its sharding the same between calls.",
+        )
+        for path, old, new in min(map(differing, on_its_devices), key=len)[:4]
+    )
+
+
+def _placed(sharding: Any) -> str:
+    return "not placed" if sharding is None else placement_text(sharding)
 
 
 def explanation(miss: Miss) -> str:

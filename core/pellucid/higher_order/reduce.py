@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, MissingRule, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.higher_order.bodies import differing_types, stand_in, types_of
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -25,6 +25,7 @@ from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.monoids import monoid_of
 from pellucid.primitives.movement import reshape, transpose
+from pellucid.primitives.padding import pad, slice
 from pellucid.primitives.reduction import (
     reduce_and,
     reduce_max,
@@ -345,11 +346,9 @@ class ReduceWindow(Primitive[ReduceWindowParams]):
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceWindowParams
     ) -> Any:
-        raise MissingRule(
-            "a reduction over windows by a function of your own has no derivative.",
-            got=f"reduce_window by `{params.jaxpr.jaxpr.debug.name if params.jaxpr.jaxpr.debug else '?'}`",
-            do="Use add, max or min, or give the function its own derivative (custom_jvp).",
-        )
+        results = bind(self, *primals, params=params)
+        _, out, _ = jvp_flat(lambda *xs: (_beside(params, xs), ()), primals, tangents)
+        return results, out
 
     def batch(
         self,
@@ -360,10 +359,7 @@ class ReduceWindow(Primitive[ReduceWindowParams]):
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
-            raise MissingRule(
-                "vmap of reduce_window needs initial values that are the same for the whole batch.",
-                do="Combine them with the result instead.",
-            )
+            return batch_flat(lambda *xs: _beside(params, xs), axis, operands, dims)
         given = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
         batched = params.with_window(batched_window(params.window, 0))
         return bind(self, *given, *operands[n:], params=batched), [0] * n
@@ -381,6 +377,34 @@ class ReduceWindow(Primitive[ReduceWindowParams]):
 
 
 reduce_window_p = ReduceWindow()
+
+
+def _beside(params: ReduceWindowParams, values: Sequence[Any]) -> list[Any]:
+    """The reduction written with the elements of each window beside each other, along a new leading axis."""
+    n = len(values) // 2
+    windows = [
+        _windows(x, start, params.window) for x, start in zip(values[:n], values[n:], strict=True)
+    ]
+    return _halved(params.jaxpr, [*windows, *values[n:]], (0,))
+
+
+def _windows(operand: Any, initial: Any, window: WindowParams) -> Any:
+    """The elements of the windows of `operand`: one axis for those of one window, then one for each of its axes."""
+    aval: Any = type_of(operand)
+    counts = window_shape(aval.shape, window, "reduce_window")
+    holes = [dilation - 1 for dilation in window.base_dilation]
+    padded = pad(
+        operand, initial, [(*p, hole) for p, hole in zip(window.padding, holes, strict=True)]
+    )
+    strides = window.window_strides
+    elements = []
+    for position in np.ndindex(*window.window_dimensions):
+        start = [p * d for p, d in zip(position, window.window_dilation, strict=True)]
+        limit = [
+            s + (c - 1) * stride + 1 for s, c, stride in zip(start, counts, strides, strict=True)
+        ]
+        elements.append(slice(padded, start, limit, strides))
+    return concatenate([reshape(x, (1, *counts)) for x in elements], 0)
 
 
 def reduce_window(

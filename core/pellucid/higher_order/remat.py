@@ -6,10 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ConcretizationError, RemovedError
+from pellucid.base.errors import ConcretizationError, EffectsError, RemovedError
+from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
+from pellucid.ir.effects import StateEffect
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
 from pellucid.ir.rules import Zero
@@ -48,6 +50,12 @@ class Remat(Call):
         self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematParams
     ) -> Any:
         nonzero = tuple([type(t) is not Zero for t in tangents])
+        if any(isinstance(effect, StateEffect) for effect in params.jaxpr.effects):
+            raise EffectsError(
+                "checkpoint can't be differentiated where it uses references from outside: it would run twice.",
+                got=", ".join(type_of(x).text() for x in primals if is_reference(x)),
+                do="Pass what the references hold, and return what they shall hold.",
+            )
         parts = split_remat(params, nonzero)
         operands = (*parts.consts, *primals)
         if context.trace.is_eager:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.compilation.discharge import discharged, held
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
@@ -43,12 +44,12 @@ class ScanParams(NamedTuple):
 
 def stacked(aval: Any, length: int) -> Any:
     """Type of `length` values of type `aval` along a new leading axis."""
-    return aval.update(shape=(length, *aval.shape))
+    return aval.with_dim(0, length)
 
 
 def unstacked(aval: Any) -> Any:
     """Type of one element along the leading axis."""
-    return aval.update(shape=aval.shape[1:])
+    return aval.without_dim(0)
 
 
 class Scan(Primitive[ScanParams]):
@@ -56,6 +57,7 @@ class Scan(Primitive[ScanParams]):
 
     name = "scan"
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
         out, n = params.jaxpr.out_avals, params.num_carry
@@ -104,7 +106,7 @@ class Scan(Primitive[ScanParams]):
         )  # fmt: skip
         n = len(parts.mask)
         out: Sequence[Any] = ()
-        if any(parts.mask):
+        if any(parts.mask) or parts.linear.effects:
             known = {
                 "const": constants,
                 "hoisted": hoisted,
@@ -189,6 +191,28 @@ class Scan(Primitive[ScanParams]):
             params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),
         )  # fmt: skip
         return results, [*out_dims[:n], *(None if d is None else 1 for d in out_dims[n:])]
+
+    # References -----------------------------------------------------------------------------------
+
+    def discharge(self, operands: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
+        # References that the body writes are carried; those that it reads stay constants.
+        body = discharged(params.jaxpr.jaxpr, operands)
+        n_more, n_consts, n_carry = len(body.consts), params.num_consts, params.num_carry
+        written = list(body.written)
+        fixed = [i for i in range(n_consts) if i not in written]
+        n_inputs, n_results = len(operands), len(body.program.out_avals) - len(written)
+        order = [*fixed, *written, *range(n_consts, n_inputs)]
+        inputs = [*range(n_more), *(n_more + i for i in order)]
+        finals = range(n_results, n_results + len(written))
+        program = rearranged(body.program, inputs, [*finals, *range(n_results)])
+        values = held(operands)
+        found = bind(
+            self, *body.consts, *(values[i] for i in order),
+            params=params._replace(
+                jaxpr=program, num_consts=n_more + len(fixed), num_carry=len(written) + n_carry
+            ),
+        )  # fmt: skip
+        return body.settle(operands, [*found[len(written) :], *found[: len(written)]])
 
     # Running --------------------------------------------------------------------------------------
 
@@ -522,7 +546,11 @@ def _transposed_body(
     carry_mask, ys_mask = nonzero[:n_carry], nonzero[n_carry:]
     while True:
         want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
-        derived = transpose_jaxpr(jaxpr, linear, [*carry_mask, *ys_mask], want)
+        avals = [
+            a.tangent() if nz else None
+            for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True)
+        ]
+        derived = transpose_jaxpr(jaxpr, linear, avals, want)
         found = derived.mask[n_consts : n_consts + n_carry]
         if found == carry_mask:
             break

@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
+from pellucid.sharding.stated import placement_text, stated_sharding
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
 from pellucid.xla.pytree import flatten
@@ -50,6 +53,9 @@ class ShapeDtypeStruct:
         self.aval: ShapedArray = shaped_array(
             tuple(operator.index(s) for s in shape), chosen, weak_type
         )
+        sharding = stated_sharding("ShapeDtypeStruct", sharding)
+        if sharding is not None:
+            self.aval = aval_at(self.aval, sharding)
         self.sharding = sharding
 
     @property
@@ -281,7 +287,34 @@ class Compiled(Stage):
                 ],
                 do="Lower and compile it again for these arguments, or call the jitted function itself.",
             )
-        return self.out_tree.unflatten(self._executable(call.leaves))
+        self._check_placements(call)
+        return self.out_tree.unflatten(self._program.run(self._executable, call.leaves))
+
+    def _check_placements(self, call: Any) -> None:
+        """Raise DeviceError for arrays that the user put elsewhere than this program takes them."""
+        wrong = [
+            (i, x._sharding, sharding)
+            for i, (x, sharding) in enumerate(
+                zip(
+                    self._program.operands(call.leaves),
+                    self._executable.argument_shardings,
+                    strict=True,
+                )
+            )
+            if type(x) is ArrayImpl
+            and x._committed
+            and not x._sharding.is_equivalent_to(sharding, x.ndim)
+        ]
+        if wrong:
+            names = self._jitted.argument_names(self._program)
+            raise DeviceError(
+                f"`{self.fun_name}` was compiled for arguments that are placed otherwise.",
+                got=[
+                    f"{names[i]}: compiled for {placement_text(asked)}, got {placement_text(own)}"
+                    for i, own, asked in wrong[:3]
+                ],
+                do="Put them there with `device_put`, or call the jitted function itself.",
+            )
 
     call = __call__
 

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import EffectsError, MissingRule
+from pellucid.compilation.discharge import discharged, held
+from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.effects import Effects
+from pellucid.ir.effects import Effects, StateEffect
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
@@ -48,6 +50,7 @@ class While(Primitive[WhileParams]):
 
     name = "while"
     remember_types = False
+    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
         return params.body_jaxpr.out_avals
@@ -71,6 +74,11 @@ class While(Primitive[WhileParams]):
     def linearize(
         self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
     ) -> Any:
+        if any(isinstance(effect, StateEffect) for effect in self.effects((), params)):
+            raise EffectsError(
+                "reverse mode can't go through a `while_loop` that uses references: it would run twice.",
+                do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
+            )
         results = bind(self, *primals, params=params)
         loop = _DifferentiatedLoop(params, tangents)
         out: Sequence[Any] = ()
@@ -122,6 +130,57 @@ class While(Primitive[WhileParams]):
         new = WhileParams(body.program, len(body_consts), condition.program, len(cond_consts))
         results = bind(self, *cond_consts, *body_consts, *carry, params=new)
         return results, [0 if b else None for b in carry_batched]
+
+    # References -----------------------------------------------------------------------------------
+
+    def discharge(self, operands: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
+        # References that the body writes are carried, in front; the condition reads them from there.
+        n, m = params.cond_nconsts, params.body_nconsts
+        condition = discharged(params.cond_jaxpr.jaxpr, (*operands[:n], *operands[n + m :]))
+        body = discharged(params.body_jaxpr.jaxpr, operands[n:])
+        if condition.written:
+            raise EffectsError(
+                "the condition of a while_loop can't write to a reference.",
+                got=", ".join(params.cond_jaxpr.in_avals[i].text() for i in condition.written),
+                do="Write to it in the body.",
+            )
+        written = [operands[n + i] for i in body.written]
+        carried = {id(cell): i for i, cell in enumerate(written)}
+        fixed = [i for i in range(n + m) if id(operands[i]) not in carried]
+        n_fixed, n_written = len(fixed), len(written)
+
+        def given(first: int, stop: int, values: Sequence[Any]) -> list[Any]:
+            """What operands `first` to `stop` are in a step that has `values`: those fixed, then the carry."""
+            held_now = dict(zip(fixed, values, strict=False))
+            return [
+                held_now[i] if i in held_now else values[n_fixed + carried[id(operands[i])]]
+                for i in range(first, stop)
+            ]
+
+        def test(*values: Any) -> list[Any]:
+            rest = values[n_fixed + n_written :]
+            inputs = (*condition.consts, *given(0, n, values), *rest)
+            return replay(condition.program.jaxpr, (), *inputs)
+
+        def step(*values: Any) -> list[Any]:
+            rest = values[n_fixed + n_written :]
+            inputs = (*body.consts, *given(n, n + m, values), *rest)
+            found = replay(body.program.jaxpr, (), *inputs)
+            n_results = len(found) - n_written
+            return [*found[n_results:], *found[:n_results]]
+
+        values = held(operands)
+        carry = [*(cell.value for cell in written), *values[n + m :]]
+        avals = [type_of(x) for x in (*(values[i] for i in fixed), *carry)]
+        new_condition, cond_consts = stage_open(test, avals, params.cond_jaxpr.jaxpr.debug)
+        new_body, body_consts = stage_open(step, avals, params.body_jaxpr.jaxpr.debug)
+        cond_consts = [*cond_consts, *(values[i] for i in fixed)]
+        body_consts = [*body_consts, *(values[i] for i in fixed)]
+        new = WhileParams(new_body, len(body_consts), new_condition, len(cond_consts))
+        found = bind(self, *cond_consts, *body_consts, *carry, params=new)
+        for cell, value in zip(written, found, strict=False):
+            cell.value = value
+        return found[n_written:]
 
     # Running --------------------------------------------------------------------------------------
 
@@ -227,11 +286,7 @@ def _ending_apart(
     It goes on while one of them does; elements that have ended keep their values. The body takes the constants of
     the condition, then its own.
     """
-    if params.body_jaxpr.effects or params.cond_jaxpr.effects:
-        raise EffectsError(
-            "vmap of a while_loop with side effects needs a condition that is the same for the whole batch.",
-            got=", ".join(map(repr, params.body_jaxpr.effects | params.cond_jaxpr.effects)),
-        )
+    check_batched_effects("while_loop", while_p.effects((), params))
     jaxpr = body.program.jaxpr
     test = remembered(
         jaxpr, ("any goes on", condition.program.jaxpr), lambda: _any_goes_on(condition)

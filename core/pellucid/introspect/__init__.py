@@ -16,9 +16,11 @@ from pellucid.introspect.program import program
 from pellucid.introspect.sharding import sharding
 from pellucid.introspect.stream import stream, stream_to_file
 from pellucid.introspect.values import short_text
+from pellucid.transforms.residuals import saved_residuals
 
 __all__ = [
     "Cell", "clear_failed_frames", "compiled", "delete_array", "diff", "error", "find_cells_with",
-    "function_program", "functions", "ladder", "lens", "memory", "misses", "program", "schema",
-    "set_cpu_device_count", "sharding", "short_text", "stream", "stream_to_file",
+    "function_program", "functions", "ladder", "lens", "memory", "misses", "program",
+    "saved_residuals", "schema", "set_cpu_device_count", "sharding", "short_text", "stream",
+    "stream_to_file",
 ]  # fmt: skip

@@ -110,7 +110,7 @@ def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr
         return linear
     n_residuals = len(linear.invars) - sum(nonzero)
     is_linear = [False] * n_residuals + [True] * sum(nonzero)
-    return transpose_jaxpr(linear, is_linear, [True] * len(linear.outvars), True).program.jaxpr
+    return transpose_jaxpr(linear, is_linear, linear.out_avals, True).program.jaxpr
 
 
 def diff(before: Any, after: Any, *args: Any) -> DiffRecord:

@@ -7,11 +7,12 @@ Avals are interned: equal avals are one object, so they compare and hash by iden
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.sharding.explicit_types import shown_sharding, type_text
 
 Shape = tuple[Any, ...]
 _NOT_VARYING: frozenset[str] = frozenset()
@@ -72,15 +73,10 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     def text(self) -> str:
-        dims = list(map(str, self.shape))
-        if self.sharding is not None:
-            for i, axes in enumerate(self.sharding.spec):
-                if axes is not None:
-                    names = axes if isinstance(axes, tuple) else (axes,)
-                    dims[i] += "@" + ("(" + ",".join(names) + ")" if len(names) > 1 else names[0])  # pyright: ignore[reportGeneralTypeIssues]
         varying = "{V:" + ",".join(sorted(self.varying)) + "}" if self.varying else ""
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
-        return f"{dtypes.short_name(self.dtype)}{space}[{','.join(dims)}]{varying}"
+        spec = None if self.sharding is None else self.sharding.spec
+        return type_text(f"{dtypes.short_name(self.dtype)}{space}", self.shape, spec) + varying
 
     str_short = text
 
@@ -112,6 +108,25 @@ class ShapedArray(AbstractValue):
             "sharding": self.sharding, "memory_space": self.memory_space, "varying": self.varying,
         }  # fmt: skip
         return shaped_array(**(fields | changes))
+
+    def with_dim(self, dim: int, size: int, axes: Any = None) -> ShapedArray:
+        """This type with a new dimension of `size` at `dim`, sharded over the mesh `axes` if types show such."""
+        shape = (*self.shape[:dim], size, *self.shape[dim:])
+        if self.sharding is None:
+            return self.update(shape=shape)
+        mesh, spec = self.sharding.mesh, self.sharding.spec
+        entry = axes if axes is not None and set(axes) <= set(mesh.explicit_axes) else None
+        entries = (*spec.partitions[:dim], entry, *spec.partitions[dim:])
+        return self.update(shape=shape, sharding=shown_sharding(mesh, spec.update(entries)))
+
+    def without_dim(self, dim: int) -> ShapedArray:
+        """This type without the dimension `dim`."""
+        shape = (*self.shape[:dim], *self.shape[dim + 1 :])
+        if self.sharding is None:
+            return self.update(shape=shape)
+        mesh, spec = self.sharding.mesh, self.sharding.spec
+        entries = (*spec.partitions[:dim], *spec.partitions[dim + 1 :])
+        return self.update(shape=shape, sharding=shown_sharding(mesh, spec.update(entries)))
 
     def strip_weak_type(self) -> ShapedArray:
         """This type without weakness."""
@@ -165,6 +180,101 @@ def element_shape(aval: ShapedArray) -> Shape:
     """The axes behind those of `aval` with which a device holds its elements; () for ordinary dtypes."""
     dtype = aval.dtype
     return dtype.element_shape if isinstance(dtype, dtypes.ExtendedDType) else ()
+
+
+class AbstractRef(AbstractValue):
+    """Type of a reference: a cell that holds an array of type `inner_aval`. Made by `abstract_ref` alone."""
+
+    __slots__ = ("inner_aval", "_tangent", "__weakref__")
+
+    inner_aval: ShapedArray
+    methods: ClassVar[dict[str, Any]] = {}
+    """Methods of traced references, by name."""
+
+    def text(self) -> str:
+        return f"Ref{{{self.inner_aval.text()}}}"
+
+    str_short = text
+
+    def __reduce__(self) -> Any:
+        return abstract_ref, (self.inner_aval,)
+
+    @property
+    def shape(self) -> Shape:
+        return self.inner_aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.inner_aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.inner_aval.size
+
+    def with_dim(self, dim: int, size: int, axes: Any = None) -> AbstractRef:
+        """Type of a cell that holds an array with a new dimension of `size` at `dim`."""
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array that the cell holds."""
+        return self.inner_aval.nbytes
+
+    @property
+    def weak_type(self) -> bool:
+        return False
+
+    @property
+    def sharding(self) -> Any:
+        return self.inner_aval.sharding
+
+    @property
+    def memory_space(self) -> Any:
+        return self.inner_aval.memory_space
+
+    @property
+    def varying(self) -> frozenset[str]:
+        return self.inner_aval.varying
+
+    def update(self, **changes: Any) -> AbstractRef:
+        """The type of references to arrays of another type."""
+        return abstract_ref(self.inner_aval.update(**changes))
+
+    def with_dim(self, dim: int, size: int, axes: Any = None) -> AbstractRef:
+        """The type of references to arrays with a new dimension, as `ShapedArray.with_dim` gives them."""
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes))
+
+    def without_dim(self, dim: int) -> AbstractRef:
+        """The type of references to arrays without the dimension `dim`."""
+        return abstract_ref(self.inner_aval.without_dim(dim))
+
+    def strip_weak_type(self) -> AbstractRef:
+        """This type: what a reference holds is never weak."""
+        return self
+
+    def tangent(self) -> AbstractValue:
+        inner = self.inner_aval.tangent()
+        return inner if inner.dtype == dtypes.float0 else abstract_ref(inner)
+
+    to_tangent_aval = tangent
+
+
+_interned_refs: dict[ShapedArray, AbstractRef] = {}
+
+
+def abstract_ref(inner: ShapedArray) -> AbstractRef:
+    """The one type of references to arrays of type `inner`, whose weakness is dropped."""
+    inner = inner.strip_weak_type()
+    aval = _interned_refs.get(inner)
+    if aval is None:
+        aval = object.__new__(AbstractRef)
+        aval.inner_aval = inner
+        aval = _interned_refs.setdefault(inner, aval)
+    return aval
 
 
 class AbstractToken(AbstractValue):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.errors import JaxprTypeError
+from pellucid.ir.effects import StateEffect
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
 
 
@@ -48,7 +49,8 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             raise JaxprTypeError(
                 f"an equation of `{equation.primitive.name}` hides effects.", got=repr(effects)
             )
-        if equation.effects - jaxpr.effects:
+        hidden = equation.effects - jaxpr.effects
+        if any(not isinstance(effect, StateEffect) for effect in hidden):
             raise JaxprTypeError("a program hides effects of its equations.", got=repr(equation))
         for inner in subjaxprs(equation.params):
             check_jaxpr(inner)

@@ -9,13 +9,17 @@ class Effect:
     """Something an equation does besides computing its results.
 
     `ordered` effects of one kind happen in program order (a token is threaded through the program);
-    `control_flow_allowed` and `remat_allowed` say where such an equation may stand.
+    `control_flow_allowed`, `remat_allowed` and `custom_derivatives_allowed` say where such an equation may stand,
+    `batched_control_flow_allowed` whether it may stand where `vmap` runs what an element of the batch doesn't choose.
+    `keeps_equation` says whether it happens though nobody uses the equation's results.
     """
 
     ordered = False
     control_flow_allowed = False
     remat_allowed = False
     custom_derivatives_allowed = False
+    batched_control_flow_allowed = False
+    keeps_equation = True
 
     def __repr__(self) -> str:
         return type(self).__name__
@@ -38,6 +42,66 @@ class NamedAxisEffect(Effect):
     def __repr__(self) -> str:
         return f"NamedAxisEffect({self.name})"
 
+
+class DebugEffect(Effect):
+    """Output for whoever looks; nothing in the program depends on it."""
+
+    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+    batched_control_flow_allowed = True
+
+
+class OrderedDebugEffect(DebugEffect):
+    """Debug output that comes in program order."""
+
+    ordered = True
+
+
+class IOEffect(Effect):
+    """What a Python function does to the world."""
+
+    control_flow_allowed = True
+
+
+class OrderedIOEffect(IOEffect):
+    """What a Python function does to the world, in program order."""
+
+    ordered = True
+
+
+class StateEffect(Effect):
+    """Use of a reference; it ends where the reference does, so a program without references as inputs has none."""
+
+    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+
+
+class ReadEffect(StateEffect):
+    """A reference is read."""
+
+    keeps_equation = False
+
+
+class WriteEffect(StateEffect):
+    """A reference is written."""
+
+
+class AccumEffect(StateEffect):
+    """Something is added to a reference."""
+
+
+class AllocationEffect(StateEffect):
+    """A reference is made."""
+
+    keeps_equation = False
+
+
+read_effect = ReadEffect()
+write_effect = WriteEffect()
+accum_effect = AccumEffect()
+allocation_effect = AllocationEffect()
+debug_effect = DebugEffect()
+ordered_debug_effect = OrderedDebugEffect()
+io_effect = IOEffect()
+ordered_io_effect = OrderedIOEffect()
 
 Effects = frozenset[Effect]
 no_effects: Effects = frozenset()

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.ir.avals import AbstractValue
-from pellucid.ir.effects import Effects, no_effects
+from pellucid.ir.avals import AbstractRef, AbstractValue
+from pellucid.ir.effects import Effects, StateEffect, no_effects
 from pellucid.ir.primitive import Primitive
 
 
@@ -141,6 +141,8 @@ class Jaxpr:
         self.equations = tuple(equations)
         self.outvars = tuple(outvars)
         self.effects = joined_effects(equations) if effects is None else effects
+        if self.effects:
+            self.effects = _seen_outside(self.effects, (*self.constvars, *self.invars))
         self.debug = debug
         self.memo: dict[Any, Any] = {}
         """Programs derived from this one (its derivative, its batched form), by what was asked."""
@@ -253,6 +255,29 @@ def joined_effects(equations: Sequence[Equation]) -> Effects:
         if equation.effects:
             effects = effects | equation.effects
     return effects
+
+
+def _seen_outside(effects: Effects, inputs: Sequence[Var]) -> Effects:
+    """`effects` without those on references that live only within the program."""
+    if any(type(v.aval) is AbstractRef for v in inputs):
+        return effects
+    return frozenset([e for e in effects if not isinstance(e, StateEffect)])
+
+
+def uses_references(jaxpr: Jaxpr) -> bool:
+    """Whether `jaxpr`, or a program in it, makes or uses references."""
+    found = jaxpr.memo.get("uses references")
+    if found is None:
+        found = jaxpr.memo["uses references"] = any(map(_uses_references, jaxpr.equations))
+    return found
+
+
+def _uses_references(equation: Equation) -> bool:
+    if equation.effects and any(isinstance(e, StateEffect) for e in equation.effects):
+        return True
+    if equation.primitive.remember_types:
+        return False
+    return any(map(uses_references, subjaxprs(equation.params)))
 
 
 def subjaxprs(params: Any) -> list[Jaxpr]:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pellucid.base.errors import MissingRule
-from pellucid.ir.avals import AbstractValue, ShapedArray
+from pellucid.base.errors import ArgumentTypeError, MissingRule
+from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.effects import Effects, no_effects
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.sharding.explicit_types import (
+    Operand,
+    checked_out_spec,
+    operand_of,
+    sharding_type_error,
+    shown_sharding,
+)
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.propagation import operands_and_mesh
 
 P = TypeVar("P")
 
@@ -33,10 +44,21 @@ class Primitive(Generic[P]):
     name: str
     remember_types = True
     """Whether the type rule is remembered for (params, avals); off where params hold programs."""
+    may_be_placed = False
+    """Whether equations may name meshes, shardings or devices, themselves or by programs among their params."""
     linear_in: tuple[int, ...] | None = None
     """Operands in which the primitive is jointly linear, where that is all its derivative."""
+    takes_references = False
+    """Whether operands may be references."""
+    always_transformed = False
+    """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
     run: Any = None
     """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = cls.placed is not Primitive.placed or cls.out_sharding is not Primitive.out_sharding
+        cls.may_be_placed = own or not cls.remember_types
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
@@ -60,11 +82,53 @@ class Primitive(Generic[P]):
         """Effects of an equation with these operands."""
         return no_effects
 
+    def out_sharding(self, params: P) -> NamedSharding | None:
+        """The layout over Explicit mesh axes that the user asked for the results, where the params hold one."""
+        return None
+
     def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[AbstractValue], params: P
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: P
     ) -> Sequence[AbstractValue]:
-        """`results` with their shardings; asked only if some operand's type has a sharding."""
-        raise self.missing("explicit_sharding")
+        """`results` with their shardings; asked only if some operand's type has a sharding, or the user gave one."""
+        if not self.remember_types:
+            return results  # they come from a program, with their shardings
+        asked = self.out_sharding(params)
+        if asked is not None:
+            mesh = asked.mesh.abstract_mesh
+            specs = self.specs_as_asked([*map(operand_of, avals)], mesh, results, params, asked)
+        else:
+            operands, mesh = operands_and_mesh(self.name, avals)
+            specs = self.explicit_specs(operands, mesh, results, params)
+        return [
+            r.update(sharding=shown_sharding(mesh, spec))
+            for r, spec in zip(results, specs, strict=True)
+        ]
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: P
+    ) -> Sequence[PartitionSpec]:
+        """How the results are laid out over the Explicit axes of `mesh`, by the layouts of the operands.
+
+        Raises: ShardingTypeError where that is ambiguous, or would move data behind the user's back.
+        """
+        raise sharding_type_error(
+            self.name,
+            "it has no rule for operands that are sharded over Explicit mesh axes.",
+            operands,
+            mesh,
+            "Gather them first with reshard(x, PartitionSpec()), or leave the axes to the compiler: auto_axes.",
+        )
+
+    def specs_as_asked(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: P,
+        asked: NamedSharding,
+    ) -> Sequence[PartitionSpec]:
+        """`explicit_specs` where the user said how the results are to be laid out."""
+        return [checked_out_spec(self.name, asked, r.shape, mesh) for r in results]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P
@@ -91,6 +155,15 @@ class Primitive(Generic[P]):
         """StableHLO values of the results."""
         raise self.missing("lower")
 
+    def placed(self, params: P) -> Sequence[Any]:
+        """Meshes, shardings and devices that an equation names, by which its program says where it runs."""
+        asked = self.out_sharding(params)
+        return () if asked is None else (asked,)
+
+    def discharge(self, operands: tuple[Any, ...], params: P) -> Sequence[Any]:
+        """Results where references are cells (with a `value`): what the equation does to them is done to the cells."""
+        raise self.missing("discharge")
+
     def called(self, params: P) -> Any:
         """The program that this primitive does nothing but call, if it is such a primitive."""
         return None
@@ -103,6 +176,10 @@ class Primitive(Generic[P]):
         """The params that the program's text shows, by name."""
         params = equation.params
         return dict(zip(params._fields, params, strict=True))
+
+    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str | None:
+        """The text of the whole equation, where it has a form of its own; None for the usual one."""
+        return None
 
     def printed_name(self, equation: Any) -> str:
         """The name that the program's text shows."""
@@ -126,8 +203,13 @@ class Primitive(Generic[P]):
     def _typed(
         self, avals: tuple[Any, ...], params: P
     ) -> tuple[tuple[AbstractValue, ...], Effects]:
+        if not self.takes_references and any(type(aval) is AbstractRef for aval in avals):
+            raise self._given_references(avals)
         results: Sequence[AbstractValue] = self.abstract_eval(avals, params)
-        if any(getattr(aval, "sharding", None) is not None for aval in avals):
+        if (
+            any(getattr(aval, "sharding", None) is not None for aval in avals)
+            or self.out_sharding(params) is not None
+        ):
             results = self.explicit_sharding(avals, results, params)
         varying = [aval.varying for aval in avals if type(aval) is ShapedArray and aval.varying]
         if varying:
@@ -139,6 +221,13 @@ class Primitive(Generic[P]):
     ) -> Sequence[AbstractValue]:
         """`results` marked as varying over the manual `axes` over which some operand varies."""
         return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]
+
+    def _given_references(self, avals: tuple[Any, ...]) -> ArgumentTypeError:
+        return ArgumentTypeError(
+            f"`{self.name}` takes arrays, and got a reference.",
+            got=", ".join(aval.text() for aval in avals),
+            do="Read what the reference holds: `ref[...]`.",
+        )
 
     def has_rule(self, rule: str) -> bool:
         """Whether `rule` is defined for this primitive."""

@@ -178,6 +178,10 @@ class _Printer:
             return f"{literal_text(atom)}:{atom.aval.text()}" if self.shapes else literal_text(atom)
         return self.names[atom]  # type: ignore[index]
 
+    def short(self, atom: Atom) -> str:
+        """An operand without its type."""
+        return literal_text(atom) if type(atom) is Literal else self.names[atom]  # type: ignore[index]
+
     @staticmethod
     def tuple(items: Sequence[str]) -> str:
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
@@ -190,6 +194,11 @@ class _Printer:
             if equation.primitive.name == "jit" and inner not in self.shared:
                 self._share_names(equation, inner)
         primitive = equation.primitive
+        own = primitive.printed_equation(
+            equation, results, [self.short(a) for a in equation.operands]
+        )
+        if own is not None:
+            return concat(Mark(equation), own, self.comment(equation), Mark(None))
         shown = primitive.printed_params(equation)
         name = primitive.printed_name(equation)
         params = self.params(shown) if shown else Text("")

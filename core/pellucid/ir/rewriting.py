@@ -23,7 +23,9 @@ def remove_dead_equations(
         used_results = [v in live for v in equation.results]
         if not any(used_results) and not has_lasting_effects(equation):
             continue
-        if all(used_results):
+        if equation.primitive.remember_types and all(
+            used_results
+        ):  # and there are no programs in it
             used_operands, remaining = [True] * len(equation.operands), equation
         else:
             used_operands, remaining = equation.primitive.dead_code(used_results, equation)
@@ -49,7 +51,7 @@ def remove_dead_equations(
 
 def has_lasting_effects(equation: Equation) -> bool:
     """Whether the equation must stay though nobody uses its results."""
-    return any(getattr(effect, "keeps_equation", True) for effect in equation.effects)
+    return any(effect.keeps_equation for effect in equation.effects)
 
 
 def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:

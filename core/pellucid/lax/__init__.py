@@ -262,6 +262,7 @@ from pellucid.primitives.scatter import (
     scatter_sub,
     scatter_sub_p,
 )
+from pellucid.primitives.sharding_constraint import sharding_constraint_p, with_sharding_constraint
 from pellucid.primitives.slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -354,6 +355,8 @@ from pellucid.primitives.windows import (
 )
 
 __all__ = [
+    "with_sharding_constraint",
+    "sharding_constraint_p",
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",
     "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "FftType",
     "GatherDimensionNumbers", "GatherScatterMode", "Precision", "PrecisionLike",

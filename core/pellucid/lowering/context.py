@@ -118,6 +118,10 @@ class LoweringContext:
         """A string attribute."""
         return ir.StringAttr.get(value)
 
+    def dictionary(self, attributes: dict[str, ir.Attribute]) -> ir.Attribute:
+        """A dictionary of attributes."""
+        return ir.DictAttr.get(attributes)
+
     def attribute(self, text: str) -> ir.Attribute:
         """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
         found = self._attributes.get(text)
@@ -160,7 +164,10 @@ class LoweringContext:
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
-        attribute = self._dense(np.asarray(value, dtype=dtype))
+        array = np.asarray(value, dtype=dtype)
+        if array.dtype == dtypes.float0:  # a device holds it as bool, see `physical`
+            array = np.zeros(array.shape, bool)
+        attribute = self._dense(array)
         return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
 
     def _dense(self, array: np.ndarray) -> ir.Attribute:
@@ -252,6 +259,37 @@ class LoweringContext:
         """A new block in `region` with arguments of types `avals`."""
         types = self.types(avals)
         return ir.Block.create_at_start(region, types, [self.location] * len(types))
+
+    def constrain(self, x: ir.Value, sharding: Any, aval: Any, **options: Any) -> ir.Value:
+        """`x` of type `aval`, which must be laid out as `sharding`; `x` itself in a program of one device.
+
+        Options are those of `sharding.shardy.describe`.
+        """
+        if self.sharding_attributes is None:
+            return x
+        attribute = self.sharding_attributes.attribute(sharding, aval, **options)
+        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
+    def on_first_device(self, n_results: int) -> dict[str, ir.Attribute]:
+        """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
+
+        None are needed in a program of one device; an operation without results counts as one.
+        """
+        if self.sharding_attributes is None:
+            return {}
+        return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
+
+    def everywhere(self, x: ir.Value, aval: Any) -> ir.Value:
+        """`x` of type `aval`, which every device must hold in full; `x` itself in a program of one device."""
+        if self.sharding_attributes is None:
+            return x
+        attribute = self.sharding_attributes.everywhere(aval)
+        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
+    def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
+        """`x`, laid out over Explicit mesh axes as its type `aval` says."""
+        sharding = getattr(aval, "sharding", None)
+        return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)
 
     @contextlib.contextmanager
     def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:

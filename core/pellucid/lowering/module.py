@@ -54,7 +54,7 @@ class LoweredModule(NamedTuple):
 def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
     """The module of `jaxpr`, whose constants must be among its arguments.
 
-    `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, ndim)`) turns shardings into Shardy
+    `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
     attributes; None for programs of one device.
     """
     context = new_context()
@@ -136,8 +136,11 @@ class ModuleLowering:
     ) -> None:
         if shardings and shardings[i] is not None and self.ctx.sharding_attributes is not None:
             attributes["sdy.sharding"] = self.ctx.sharding_attributes.attribute(shardings[i], aval)
-        if shardings and getattr(shardings[i], "memory_kind", None) not in (None, "device"):
-            attributes["mhlo.memory_kind"] = self.ctx.string(shardings[i].memory_kind)
+        kind = shardings[i].memory_kind if shardings and shardings[i] is not None else None
+        space = getattr(aval, "memory_space", None)
+        kind = space.memory_kind if kind is None and space is not None else kind
+        if kind not in (None, "device"):
+            attributes["mhlo.memory_kind"] = self.ctx.string(kind)
         if layouts and layouts[i] is not None:
             attributes["mhlo.layout_mode"] = self.ctx.string(layouts[i])
 
@@ -234,6 +237,8 @@ class ModuleLowering:
             ctx.avals_in = tuple([a.aval for a in equation.operands])
             ctx.avals_out = tuple([v.aval for v in equation.results])
             results = equation.primitive.lower(ctx, inputs, equation.params)
+            if ctx.sharding_attributes is not None:
+                results = map(ctx.as_typed, results, ctx.avals_out)
             values.update(zip(equation.results, results, strict=True))
         ctx.location, ctx.avals_in, ctx.avals_out = outer
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]

@@ -24,6 +24,7 @@ from pellucid.numpy.products import *  # noqa: F403
 from pellucid.numpy.reductions import *  # noqa: F403
 from pellucid.numpy.sorting import *  # noqa: F403
 from pellucid.numpy.statistics import *  # noqa: F403
+from pellucid.numpy.vectorized import vectorize as vectorize
 from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
 from pellucid.xla.arrays import Array as ndarray  # noqa: F401, N813
 

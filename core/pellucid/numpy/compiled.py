@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pellucid.higher_order.jitted import Jitted
+from pellucid.numpy.recall import remembering
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, resolve_arguments
@@ -19,10 +20,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def numpy_function(function: F | None = None, *, static: str | Sequence[str] = ()) -> Any:
-    """Compile `function` for eager calls; under a trace it simply runs, and its primitives are traced.
+    """Compile `function` for eager calls; under a trace its primitives are traced.
 
     `static` names the arguments that are not arrays (axes, dtypes, flags); they must be hashable.
-    `.python` is the function itself, for callers that know they are being traced.
+    `.python` is the function as it runs under a trace, for callers that know they are being traced.
     """
     if function is None:
         return functools.partial(numpy_function, static=static)
@@ -30,12 +31,13 @@ def numpy_function(function: F | None = None, *, static: str | Sequence[str] = (
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = FunctionSpec(chosen, chosen.__name__, static_nums, static_names)
     jitted = Jitted(spec, inline=True, share=False)
+    python = remembering(chosen, static_names)
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
         if not context.trace.is_eager or any(
             isinstance(x, Tracer) for x in flatten((args, kwargs))[0]
         ):
-            return chosen(*args, **kwargs), None
+            return python(*args, **kwargs), None
         return jitted.cache_miss(*args, **kwargs)
 
     call = make_call(
@@ -48,7 +50,7 @@ def numpy_function(function: F | None = None, *, static: str | Sequence[str] = (
         shard_argument,
     )
     functools.update_wrapper(call, chosen)
-    call.python = chosen
+    call.python = python
     call.jitted = jitted
     jitted.callable = weakref.ref(call)
     return call

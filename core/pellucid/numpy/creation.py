@@ -18,13 +18,18 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape
+from pellucid.primitives.placement import device_put
+from pellucid.primitives.reshard import reshard as laid_out
 from pellucid.runtime.array import default_sharding
-from pellucid.runtime.transfer import copied, from_host, move, put_host
-from pellucid.sharding import Sharding, make_single_device_sharding
+from pellucid.runtime.transfer import copied, from_host, put_host
+from pellucid.sharding import make_single_device_sharding
+from pellucid.sharding.explicit_types import type_sharding
+from pellucid.sharding.stated import stated_sharding
 from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.shardings import Device
 
 # From Python values ---------------------------------------------------------------------------------
 
@@ -161,8 +166,17 @@ def _leaves(x: Any) -> list[Any]:
 
 
 def _placed(x: Any, place: Any) -> Any:
-    sharding = place if isinstance(place, Sharding) else make_single_device_sharding(place)
-    return move(x, sharding, committed=True)
+    sharding = _sharding_of(place, "array")
+    if type_sharding(sharding, type_of(x).ndim) is not None:
+        return laid_out(x, sharding)
+    return device_put(x, sharding)
+
+
+def _sharding_of(place: Any, name: str) -> Any:
+    """The sharding that `place`, a device or what `stated_sharding` takes, means."""
+    if isinstance(place, Device):
+        return make_single_device_sharding(place)
+    return stated_sharding(f"jnp.{name}", place)
 
 
 def asarray(
@@ -272,8 +286,12 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, name: str) ->
     aval = aval_of(name, a)
     weak_type = dtype is None and aval.weak_type
     sizes = aval.shape if shape is None else canonical_shape(shape, name)
-    result = _full(value, sizes, _dtype(dtype, aval.dtype, name), weak_type)
-    return result if device is None else _placed(result, device)
+    chosen = _dtype(dtype, aval.dtype, name)
+    place = creation.layout_of(a) if device is None and shape is None and not weak_type else device
+    if place is not None and np.ndim(value) == 0:
+        return creation.full(sizes, value, chosen, sharding=_sharding_of(place, name))
+    result = _full(value, sizes, chosen, weak_type)
+    return result if place is None else _placed(result, place)
 
 
 def zeros_like(

@@ -22,6 +22,7 @@ from pellucid.primitives.logical import bitwise_and, eq, select
 from pellucid.primitives.movement import squeeze, transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reduction import reduce_or
+from pellucid.primitives.reshard import auto_axes
 from pellucid.tracing.values import type_of
 
 Shape = tuple[int, ...]
@@ -342,10 +343,6 @@ def einsum(
         raise UnsupportedError(
             "jnp.einsum can't write into `out`: arrays don't change.", do="Use the result."
         )
-    if out_sharding is not None:
-        raise UnsupportedError(
-            "jnp.einsum doesn't place its result.", do="Place it after the call."
-        )
     text, given = _given(subscripts, operands)
     shapes = tuple([aval_of("einsum", x, i).shape for i, x in enumerate(given)])
     notation, plan = _plan(text, shapes, _hashable(optimize))
@@ -356,14 +353,14 @@ def einsum(
             do="Name pairs only.",
         )
     precision = tuple(precision) if isinstance(precision, list) else precision
-    return _einsum(
-        given,
-        notation,
-        plan,
-        precision,
-        preferred_dtype(preferred_element_type, "einsum"),
-        _dot_general,
-    )
+    preferred = preferred_dtype(preferred_element_type, "einsum")
+
+    def contracted(*xs: Any) -> Any:
+        return _einsum(xs, notation, plan, precision, preferred, _dot_general)
+
+    if out_sharding is None:
+        return contracted(*given)
+    return auto_axes(contracted, out_sharding=out_sharding)(*given)
 
 
 def einsum_path(

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
 from pellucid.numpy.creation import asarray
+from pellucid.primitives.dslice import Slice
 from pellucid.primitives.families import kind_of
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import is_array_like, type_of
@@ -83,6 +84,9 @@ def parsed(index: Any, shape: Shape) -> Index:
                 Window(0, shape[axis], 1) if item is _ALL else _window(item, shape[axis])
             )
             axis += 1
+        elif kind is Slice:
+            entries.append(Window(item.start, item.size, item.stride))
+            axis += 1
         elif kind is int:
             entries.append(Scalar(item))
             axis += 1
@@ -111,7 +115,7 @@ def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
     dots = None
     for item in items:
         kind = type(item)
-        if kind is int or kind is slice:
+        if kind is int or kind is slice or kind is Slice:
             taken += 1
         elif item is Ellipsis:
             if dots is not None:

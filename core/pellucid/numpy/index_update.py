@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.higher_order.scatter_apply import scatter_apply
+from pellucid.ir.avals import AbstractRef
 from pellucid.numpy import elementwise
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
@@ -31,6 +32,7 @@ from pellucid.primitives.gather import fill_param, scatter_add
 from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
 from pellucid.primitives.movement import rev, squeeze
 from pellucid.primitives.scatter import scatter, scatter_max, scatter_min, scatter_mul, scatter_sub
+from pellucid.refs.access import set as write_reference
 from pellucid.tracing.context import context
 from pellucid.tracing.values import is_array_like, type_of
 
@@ -155,7 +157,10 @@ def _shaped(values: Any, places: Places, new_axes: list[int]) -> Any:
 
 
 def setitem(x: Any, index: Any, values: Any) -> None:
-    """Refuse `x[index] = values`."""
+    """Write to a traced reference; refuse `x[index] = values` for arrays."""
+    if type(x.aval) is AbstractRef:
+        write_reference(x, index, values)
+        return
     raise ArgumentTypeError(
         f"arrays can't be changed: `x[{index!r:.40}] = ...` is not possible.",
         got=f"got {type_of(x)!r}",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import IndexingError, ShapeError
+from pellucid.ir.avals import AbstractRef
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.index_entries import (
     Entry,
@@ -39,6 +40,7 @@ from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatter
 from pellucid.primitives.movement import reshape, rev, squeeze
 from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.slicing import dynamic_slice, wrapped
+from pellucid.refs.access import get as read_reference
 from pellucid.tracing.context import context
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
@@ -65,6 +67,8 @@ def getitem(x: Any, index: Any) -> Any:
     """`x[index]`, with NumPy's meaning, but for integers out of bounds: they are moved to the nearest bound."""
     if type(index) is int and context.trace.is_eager and type(x) is ArrayImpl and x.ndim:
         return _element(x, index)
+    if type(x.aval) is AbstractRef:
+        return read_reference(x, index)
     return taken(x, index, _PLAIN)
 
 
@@ -119,8 +123,9 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
     for entry in index.entries:
         if type(entry) is Window:
             lowest, length, step = entry
-            kinds.append((None if lowest else 0, length, step))
-            if lowest:
+            is_known_edge = type(lowest) is int and lowest == 0
+            kinds.append((0 if is_known_edge else None, length, step))
+            if not is_known_edge:
                 operands.append(lowest)
         else:
             kinds.append(type(entry))

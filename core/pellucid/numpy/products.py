@@ -19,6 +19,7 @@ from pellucid.primitives.complex_parts import conj
 from pellucid.primitives.contraction import dot_general
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape, squeeze, transpose
 from pellucid.primitives.precision import preferred_dtype
+from pellucid.primitives.reshard import auto_axes
 from pellucid.tracing.values import type_of
 
 Axes = tuple[int, ...]
@@ -252,11 +253,10 @@ def matmul(
     >>> matmul(np.eye(2, dtype=np.float32), np.float32([1, 2]))
     Array([1., 2.], dtype=float32)
     """
-    if out_sharding is not None:
-        raise UnsupportedError(
-            "jnp.matmul doesn't place its result.", do="Use `jnp.dot` or place it after the call."
-        )
-    return _matmul(a, b, *_static("matmul", precision, preferred_element_type))
+    how = _static("matmul", precision, preferred_element_type)
+    if out_sharding is None:
+        return _matmul(a, b, *how)
+    return auto_axes(lambda a, b: _matmul(a, b, *how), out_sharding=out_sharding)(a, b)
 
 
 @numpy_function(static=("axis", "precision", "preferred"))

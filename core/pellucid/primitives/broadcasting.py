@@ -13,6 +13,11 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, transpose
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -47,6 +52,22 @@ class BroadcastInDim(Movement):
                     got=f"operand: {x.text()}",
                 )
         return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: BroadcastInDimParams,
+    ) -> Sequence[PartitionSpec]:
+        return [
+            propagation.broadcast_in_dim(
+                operands[0], params.shape, params.broadcast_dimensions, mesh
+            )
+        ]
+
+    def out_sharding(self, params: BroadcastInDimParams) -> Any:
+        return params.sharding
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: BroadcastInDimParams) -> Any:
         stretched = [
@@ -103,6 +124,7 @@ def broadcast_in_dim(
     """
     shape = tuple([operator.index(s) for s in shape])
     dims = tuple([operator.index(d) for d in broadcast_dimensions])
+    out_sharding = stated_result("broadcast_in_dim", out_sharding)
     aval = type_of(operand)
     if out_sharding is None and shape == aval.shape and dims == tuple(range(len(shape))):
         return operand
@@ -225,6 +247,18 @@ class ReduceSum(Movement):
         shape = reduced_shape(x.shape, params.axes, "reduce_sum")
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ReduceSumParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.reduction(self.name, operands[0], params.axes, mesh, is_sum=True)]
+
+    def out_sharding(self, params: ReduceSumParams) -> Any:
+        return params.out_sharding
+
     def undo(self, cotangent: Any, aval: ShapedArray, params: ReduceSumParams) -> Any:
         kept = tuple([i for i in range(aval.ndim) if i not in params.axes])
         return broadcast_in_dim(cotangent, aval.shape, kept)
@@ -259,7 +293,11 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     axes = tuple([operator.index(a) for a in axes])
     if not axes and out_sharding is None:
         return operand
-    return bind1(reduce_sum_p, operand, params=ReduceSumParams(axes, out_sharding))
+    return bind1(
+        reduce_sum_p,
+        operand,
+        params=ReduceSumParams(axes, stated_result("reduce_sum", out_sharding)),
+    )
 
 
 # Batching of operands that must have one shape ------------------------------------------------------

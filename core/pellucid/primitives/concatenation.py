@@ -18,6 +18,11 @@ from pellucid.primitives.filled import instantiate
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
 from pellucid.primitives.padding import inserted
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.propagation import Linearity
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -107,6 +112,15 @@ class Concatenate(Joining):
         shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ConcatenateParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.concatenate(self.name, operands, params.dimension, mesh)]
+
     def parts(
         self, cotangent: Any, operands: tuple[Any, ...], params: ConcatenateParams
     ) -> Sequence[Any]:
@@ -174,6 +188,16 @@ class Stack(Joining):
             )
         shape = inserted(first.shape, params.axis, len(avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: StackParams,
+    ) -> Sequence[PartitionSpec]:
+        propagation.require_same_layout(self.name, operands, mesh)
+        return [propagation.expand_dims(operands[0], [params.axis])]
 
     def parts(
         self, cotangent: Any, operands: tuple[Any, ...], params: StackParams
@@ -266,6 +290,15 @@ class Split(Parting):
             for size in sizes
         ]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: SplitParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.resized(self.name, operands[0], r.shape, mesh) for r in results]
+
     def join(self, cotangents: list[Any], params: SplitParams) -> Any:
         return concatenate(cotangents, params.axis)
 
@@ -334,6 +367,12 @@ class Unstack(Parting):
         row = shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        propagation.along_dims(self.name, operands[0], [params.axis], mesh, Linearity.JOINT)
+        return [propagation.squeeze(operands[0], [params.axis])] * len(results)
+
     def join(self, cotangents: list[Any], params: UnstackParams) -> Any:
         return stack(cotangents, params.axis)
 
@@ -393,6 +432,16 @@ class Tile(Movement):
             )
         shape = tuple([size * n for size, n in zip(x.shape, params.reps, strict=True)])
         return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: TileParams,
+    ) -> Sequence[PartitionSpec]:
+        repeated = [i for i, n in enumerate(params.reps) if n != 1]
+        return [propagation.along_dims(self.name, operands[0], repeated, mesh, Linearity.JOINT)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: TileParams) -> Any:
         folded = reshape(cotangent, _folded(aval.shape, params.reps))

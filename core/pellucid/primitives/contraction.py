@@ -25,6 +25,12 @@ from pellucid.primitives.precision import (
     preferred_dtype,
     product_dtype,
 )
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand, operand_of
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -104,6 +110,20 @@ def cotangent_preference(preferred: Any, operand_dtype: Any) -> Any:
     )
 
 
+def cotangent_sharding(
+    aval: ShapedArray, order: Sequence[int], *factors: Any
+) -> NamedSharding | None:
+    """How axes `order` of the cotangent of an operand of type `aval` are laid out; None without Explicit mesh axes.
+
+    The operand's type says it, so a product of `factors` whose addends are on several devices is summed as it needs.
+    """
+    shardings = [a.sharding for a in (aval, *map(type_of, factors)) if a.sharding is not None]
+    if not shardings:
+        return None
+    spec = operand_of(aval).spec.to_ct_spec()
+    return NamedSharding(shardings[0].mesh, spec.update([spec.partitions[i] for i in order]))
+
+
 class DotGeneral(Bilinear):
     name = "dot_general"
 
@@ -120,6 +140,30 @@ class DotGeneral(Bilinear):
             )
         ]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: DotGeneralParams,
+    ) -> Sequence[PartitionSpec]:
+        lhs, rhs = operands
+        return [propagation.dot_general(lhs, rhs, *params.dimension_numbers, mesh)]
+
+    def specs_as_asked(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: DotGeneralParams,
+        asked: NamedSharding,
+    ) -> Sequence[PartitionSpec]:
+        lhs, rhs = operands
+        return [propagation.dot_general(lhs, rhs, *params.dimension_numbers, mesh, asked)]
+
+    def out_sharding(self, params: DotGeneralParams) -> Any:
+        return params.out_sharding
+
     def lhs_cotangent(
         self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams
     ) -> Any:
@@ -132,11 +176,12 @@ class DotGeneral(Bilinear):
             (tuple(range(first_rhs_free, first_rhs_free + len(rhs_free))), rhs_free),
             (tuple(range(len(lhs_batch))), rhs_batch),
         )
-        product = self.cotangent_product(cotangent, rhs, dims, params, lhs.aval.dtype)
         contracted = [
             lhs_contract[i] for i in sorted(range(len(rhs_contract)), key=rhs_contract.__getitem__)
         ]
-        return transpose(product, inverse_permutation([*lhs_batch, *lhs_free, *contracted]))
+        order = [*lhs_batch, *lhs_free, *contracted]
+        product = self.cotangent_product(cotangent, rhs, dims, params, lhs.aval, order)
+        return transpose(product, inverse_permutation(order))
 
     def rhs_cotangent(
         self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams
@@ -149,11 +194,12 @@ class DotGeneral(Bilinear):
             (tuple(range(len(lhs_batch), len(lhs_batch) + len(lhs_free))), lhs_free),
             (tuple(range(len(lhs_batch))), lhs_batch),
         )
-        product = self.cotangent_product(cotangent, lhs, dims, params, rhs.aval.dtype)
         contracted = [
             rhs_contract[i] for i in sorted(range(len(lhs_contract)), key=lhs_contract.__getitem__)
         ]
-        return transpose(product, inverse_permutation([*rhs_batch, *rhs_free, *contracted]))
+        order = [*rhs_batch, *rhs_free, *contracted]
+        product = self.cotangent_product(cotangent, lhs, dims, params, rhs.aval, order)
+        return transpose(product, inverse_permutation(order))
 
     def cotangent_product(
         self,
@@ -161,13 +207,14 @@ class DotGeneral(Bilinear):
         other: Any,
         dims: CanonicalDimensions,
         params: DotGeneralParams,
-        dtype: Any,
+        aval: ShapedArray,
+        order: Sequence[int],
     ) -> Any:
-        """Product of the cotangent and the other operand, for an operand of `dtype`."""
-        preferred = cotangent_preference(params.preferred_element_type, dtype)
-        return bind1(
-            self, cotangent, other, params=DotGeneralParams(dims, params.precision, preferred, None)
-        )
+        """Product of the cotangent and the other operand: axes `order` of the cotangent of an operand of type `aval`."""
+        preferred = cotangent_preference(params.preferred_element_type, aval.dtype)
+        sharding = cotangent_sharding(aval, order, cotangent, other)
+        params = DotGeneralParams(dims, params.precision, preferred, sharding)
+        return bind1(self, cotangent, other, params=params)
 
     def batch(
         self,
@@ -372,7 +419,7 @@ def dot_general(
         canonical_dimensions(dimension_numbers, "dot_general"),
         canonical_precision(precision, "dot_general"),
         preferred_dtype(preferred_element_type, "dot_general"),
-        out_sharding,
+        stated_result("dot_general", out_sharding),
     )
     return bind1(dot_general_p, lhs, rhs, params=params)
 

@@ -16,6 +16,10 @@ from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY_OR_KEY, FLOATING, Elementwise, kind_of
 from pellucid.primitives.movement import Movement, move_axis
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -157,6 +161,22 @@ class BitcastConvertType(Primitive[BitcastParams]):
             )
         return [shaped_array(shape, params.new_dtype)]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: BitcastParams,
+    ) -> Sequence[PartitionSpec]:
+        [x] = operands
+        more = len(results[0].shape) - len(x.shape)
+        if more == 1:
+            return [propagation.expand_dims(x, [len(x.shape)])]
+        if more == 0:
+            return [x.spec]
+        propagation.along_dims(self.name, x, [len(x.shape) - 1], mesh)
+        return [propagation.squeeze(x, [len(x.shape) - 1])]
+
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: BitcastParams
     ) -> tuple[Any, Any]:
@@ -231,6 +251,11 @@ class Copy(Movement):
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return avals
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
         return copy(cotangent)

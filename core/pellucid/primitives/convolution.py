@@ -41,6 +41,11 @@ from pellucid.primitives.window_shapes import (
     padtype_to_pads,
     positive_sizes,
 )
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -76,6 +81,20 @@ class ConvGeneralDilated(Bilinear):
         return [
             shaped_array(tuple([shape[i] for i in inverse_permutation(out_spec)]), dtype, weak_type)
         ]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ConvParams,
+    ) -> Sequence[PartitionSpec]:
+        lhs, rhs = operands
+        lhs_dims, _, out_dims = params.dimension_numbers
+        return [propagation.convolution(lhs, rhs, results[0].shape, lhs_dims, out_dims, mesh)]
+
+    def out_sharding(self, params: ConvParams) -> Any:
+        return params.out_sharding
 
     def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: ConvParams) -> Any:
         # Each window's cotangent is spread over the window: a convolution with the reversed kernel, whose
@@ -378,7 +397,7 @@ def conv_general_dilated(
     params = ConvParams(
         strides, explicit_pads(padding, count, caller), spread, dilation, numbers, int(feature_group_count),
         int(batch_group_count), canonical_precision(precision, caller),
-        preferred_dtype(preferred_element_type, caller), out_sharding,
+        preferred_dtype(preferred_element_type, caller), stated_result(caller, out_sharding),
     )  # fmt: skip
     return bind1(conv_general_dilated_p, lhs, rhs, params=params)
 

@@ -15,10 +15,15 @@ from pellucid.ir.primitive import Primitive
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like, kind_of
+from pellucid.primitives.sharding_constraint import constrained
+from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.transfer import from_host, move
+from pellucid.sharding.explicit_types import type_sharding
+from pellucid.sharding.stated import stated_result
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
 
 Shape = tuple[int, ...]
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -58,6 +63,9 @@ class Iota(Primitive[IotaParams]):
             )
         return [shaped_array(params.shape, params.dtype)]
 
+    def out_sharding(self, params: IotaParams) -> Any:
+        return params.sharding
+
     def lower(self, ctx: Any, operands: Sequence[Any], params: IotaParams) -> Sequence[Any]:
         dimension = {"iota_dimension": ctx.integer(params.dimension)}
         return [ctx.op1("stablehlo.iota", ctx.avals_out[0], [], dimension)]
@@ -90,7 +98,9 @@ def broadcasted_iota(
     """
     dtype = dtypes.check_user_dtype(dtype, "iota")
     sizes = checked_shape(shape, "iota")
-    params = IotaParams(dtype, sizes, operator.index(dimension), out_sharding)
+    params = IotaParams(
+        dtype, sizes, operator.index(dimension), stated_result("iota", out_sharding)
+    )
     return bind1(iota_p, params=params)
 
 
@@ -109,6 +119,9 @@ class Empty(Primitive[EmptyParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: EmptyParams) -> Sequence[ShapedArray]:
         return [shaped_array(params.shape, params.dtype)]
 
+    def out_sharding(self, params: EmptyParams) -> Any:
+        return params.out_sharding
+
     def lower(self, ctx: Any, operands: Sequence[Any], params: EmptyParams) -> Sequence[Any]:
         return [ctx.full(ctx.avals_out[0], 0)]  # StableHLO has no array without contents
 
@@ -123,7 +136,12 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     (2, 3)
     """
     dtype = dtypes.check_user_dtype(dtype, "empty")
-    return bind1(empty_p, params=EmptyParams(checked_shape(shape, "empty"), dtype, out_sharding))
+    return bind1(
+        empty_p,
+        params=EmptyParams(
+            checked_shape(shape, "empty"), dtype, stated_result("empty", out_sharding)
+        ),
+    )
 
 
 # Functions ----------------------------------------------------------------------------------------
@@ -168,6 +186,8 @@ def full_like(
     """
     aval: Any = type_of(x)
     sizes = aval.shape if shape is None else checked_shape(shape, "full_like")
+    if shape is None and sharding is None:
+        sharding = layout_of(x)
     if dtype is None and aval.weak_type:
         if type(fill_value) in _PYTHON_SCALARS:
             fill_value = constant_like(x, fill_value)
@@ -177,9 +197,25 @@ def full_like(
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
 
 
-def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
+def layout_of(x: Any) -> Any:
+    """The sharding of arrays like `x`: its own if it has several devices, or what its type shows; else None."""
     if not context.trace.is_eager:
-        return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
+        return type_of(x).sharding
+    if type(x) is ArrayImpl and x._committed and x._sharding.num_devices > 1:
+        return x._sharding
+    return None
+
+
+def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
+    """`scalar` repeated to `sizes` and placed by `sharding`; no device makes more than its part."""
+    if not context.trace.is_eager:
+        if sharding is None or type_sharding(sharding, len(sizes)) is not None:
+            return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
+        return constrained(broadcast_in_dim(scalar, sizes, ()), sharding)
+    if sharding is not None and sharding.num_devices > 1:
+        element = np.asarray(scalar, type_of(scalar).dtype)
+        part = np.broadcast_to(element, sharding.shard_shape(sizes))
+        return make_array_from_callback(sizes, sharding, lambda index: part)
     if not hasattr(scalar, "aval"):
         scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)  # type: ignore[attr-defined]
     filled = broadcast_in_dim(scalar, sizes, ())

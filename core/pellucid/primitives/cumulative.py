@@ -26,6 +26,10 @@ from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.transcendental import exp, log1p
 from pellucid.primitives.windows import WindowParams, window_attributes
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -70,6 +74,15 @@ class Cumulative(Primitive[CumulativeParams]):
                 do="Axes are counted from the front, from 0.",
             )
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: CumulativeParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.along_dims(self.name, operands[0], [params.axis], mesh)]
 
     def batch(
         self,

@@ -13,6 +13,11 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_to, unbroadcast
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.propagation import Linearity
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -71,6 +76,26 @@ def full_as(x: Any, value: Any) -> Any:
 TangentRule = Callable[..., Any]
 
 
+_LINEARITY = {
+    **dict.fromkeys(
+        (
+            "add",
+            "add_any",
+            "sub",
+            "neg",
+            "real",
+            "imag",
+            "convert_element_type",
+            "reduce_precision",
+        ),
+        Linearity.JOINT,
+    ),
+    "mul": Linearity.PRODUCT,
+    "div": Linearity.FIRST,
+}
+"""What an elementwise primitive may do with addends; it decides over types with unreduced mesh axes."""
+
+
 class Elementwise(Primitive[Any]):
     """A primitive that works element by element on operands of one shape.
 
@@ -115,6 +140,14 @@ class Elementwise(Primitive[Any]):
             dtype = self.result(*[a.dtype for a in avals], **self._more(params))
         weak = all(a.weak_type for a in avals)
         return [shaped_array(shape, dtype, weak)]
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        spec = propagation.elementwise(
+            self.name, operands, mesh, _LINEARITY.get(self.name, Linearity.NONE)
+        )
+        return [spec]
 
     def _more(self, params: Any) -> dict[str, Any]:
         return {"params": params} if self.rules_take_params else {}

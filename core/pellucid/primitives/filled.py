@@ -42,7 +42,7 @@ def filled(aval: Any, value: int) -> Any:
         if context.trace.is_eager
         else _host_scalar(scalar, value)
     )
-    return broadcast_in_dim(x, aval.shape, ())
+    return broadcast_in_dim(x, aval.shape, (), out_sharding=aval.sharding)
 
 
 def _host_scalar(aval: Any, value: int) -> Any:

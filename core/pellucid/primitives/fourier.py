@@ -20,6 +20,10 @@ from pellucid.primitives.complex_parts import conj, real_dtype
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.movement import Movement, move_axis
 from pellucid.primitives.padding import pad
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -83,6 +87,17 @@ class Fft(Movement):
         if kind is FftType.IRFFT:
             return [shaped_array((*batch, *lengths), real_dtype(x.dtype))]
         return [shaped_array(x.shape, x.dtype)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: FftParams,
+    ) -> Sequence[PartitionSpec]:
+        [x] = operands
+        dims = range(len(x.shape) - len(params.fft_lengths), len(x.shape))
+        return [propagation.along_dims(self.name, x, dims, mesh, propagation.Linearity.JOINT)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: FftParams) -> Any:
         kind, lengths = params

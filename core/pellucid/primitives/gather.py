@@ -38,6 +38,10 @@ from pellucid.primitives.index_dims import (
 )
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import inserted
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.tracer import Tracer
@@ -102,6 +106,29 @@ class Gather(Primitive[GatherParams]):
         numbers, sizes = params.dimension_numbers, params.slice_sizes
         check_gather(x, indices, numbers, sizes)
         return [shaped_array(gathered_shape(numbers, indices.shape, sizes), x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: GatherParams,
+    ) -> Sequence[PartitionSpec]:
+        x, indices = operands
+        numbers, shape = params.dimension_numbers, results[0].shape
+        batching = zip(
+            numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+        )
+        outer = [dim for dim in range(len(shape)) if dim not in numbers.offset_dims]
+        apart = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+        windows = zip(
+            [dim for dim in range(len(x.shape)) if dim not in apart],
+            numbers.offset_dims,
+            strict=True,
+        )
+        whole = [(dim, out) for dim, out in windows if params.slice_sizes[dim] == x.shape[dim]]
+        together = [(dim, index_dim, outer[index_dim]) for dim, index_dim in batching]
+        return [propagation.gather(x, indices, shape, whole, together, mesh)]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams
@@ -295,6 +322,24 @@ class Scatter(Primitive[ScatterParams]):
         if self.combine is not None:
             self.update_program(x.dtype, params)  # raises for elements that can't be combined
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ScatterParams,
+    ) -> Sequence[PartitionSpec]:
+        x, indices, updates = operands
+        numbers = params.dimension_numbers
+        apart = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+        windows = zip(
+            [dim for dim in range(len(x.shape)) if dim not in apart],
+            numbers.update_window_dims,
+            strict=True,
+        )
+        whole = [(dim, other) for dim, other in windows if updates.shape[other] == x.shape[dim]]
+        return [propagation.scatter(x, indices, updates, whole, mesh)]
 
     def batch(
         self,

@@ -26,6 +26,10 @@ from pellucid.primitives.families import (
 )
 from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.movement import move_axis
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -287,6 +291,11 @@ class SelectN(Primitive[Any]):
                 do="Pass an int32 `which`.",
             )
         return [shaped_array(first.shape, first.dtype, all(a.weak_type for a in cases))]
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.select(self.name, operands[0], operands[1:], mesh)]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any

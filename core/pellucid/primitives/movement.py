@@ -11,6 +11,11 @@ from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -75,6 +80,18 @@ class Reshape(Movement):
             )
         return [shaped_array(params.new_sizes, x.dtype, x.weak_type)]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ReshapeParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.reshape(operands[0], params.new_sizes, mesh)]
+
+    def out_sharding(self, params: ReshapeParams) -> Any:
+        return params.sharding
+
     def undo(self, cotangent: Any, aval: ShapedArray, params: ReshapeParams) -> Any:
         return reshape(cotangent, aval.shape)
 
@@ -116,7 +133,11 @@ def reshape(
         operand = transpose(operand, dimensions)
     elif sizes == aval.shape and out_sharding is None:
         return operand
-    return bind1(reshape_p, operand, params=ReshapeParams(None, sizes, out_sharding))
+    return bind1(
+        reshape_p,
+        operand,
+        params=ReshapeParams(None, sizes, stated_result("reshape", out_sharding)),
+    )
 
 
 # transpose ----------------------------------------------------------------------------------------
@@ -140,6 +161,15 @@ class Transpose(Movement):
             )
         shape = tuple([x.shape[i] for i in params.permutation])
         return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: TransposeParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.transpose(operands[0], params.permutation)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: TransposeParams) -> Any:
         inverse = [0] * len(params.permutation)
@@ -211,6 +241,15 @@ class Squeeze(Movement):
         shape = tuple([s for i, s in enumerate(x.shape) if i not in params.dimensions])
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: SqueezeParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.squeeze(operands[0], params.dimensions)]
+
     def undo(self, cotangent: Any, aval: ShapedArray, params: SqueezeParams) -> Any:
         return reshape(cotangent, aval.shape)
 
@@ -265,6 +304,15 @@ class Rev(Movement):
         for d in params.dimensions:
             canonical_axis(d, x.ndim, "dimension")
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: RevParams,
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: RevParams) -> Any:
         return rev(cotangent, params.dimensions)

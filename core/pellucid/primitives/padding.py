@@ -17,6 +17,10 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import Movement
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -70,6 +74,15 @@ class Slice(Movement):
             ]
         )
         return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: SliceParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
         _limits, starts, strides = params
@@ -185,6 +198,15 @@ class Pad(JointlyLinear):
             )
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: PadParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
+
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: PadParams
     ) -> Sequence[Any]:
@@ -230,13 +252,30 @@ class Pad(JointlyLinear):
         return [select_n(kept, values, padded)], [x_dim]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: PadParams) -> Sequence[Any]:
-        config = params.padding_config
+        config, result = params.padding_config, ctx.avals_out[0]
+        cut = [(max(-low, 0), max(-high, 0)) for low, high, _ in config]
+        if ctx.sharding_attributes is None or not any(map(any, cut)):
+            return [_padded(ctx, operands, config, result)]
+        # XLA's partitioner ends the process over negative padding: what is too much is cut off afterwards.
+        config = tuple([(max(low, 0), max(high, 0), interior) for low, high, interior in config])
+        grown = tuple([n + sum(ends) for n, ends in zip(result.shape, cut, strict=True)])
+        padded = _padded(ctx, operands, config, result.update(shape=grown))
+        limits = [n - high for n, (_, high) in zip(grown, cut, strict=True)]
         attributes = {
-            "edge_padding_low": ctx.ints([low for low, _, _ in config]),
-            "edge_padding_high": ctx.ints([high for _, high, _ in config]),
-            "interior_padding": ctx.ints([interior for _, _, interior in config]),
+            "start_indices": ctx.ints([low for low, _ in cut]),
+            "limit_indices": ctx.ints(limits),
+            "strides": ctx.ints([1] * result.ndim),
         }
-        return [ctx.op1("stablehlo.pad", ctx.avals_out[0], operands, attributes)]
+        return [ctx.op1("stablehlo.slice", result, [padded], attributes)]
+
+
+def _padded(ctx: Any, operands: Sequence[Any], config: Any, result: ShapedArray) -> Any:
+    attributes = {
+        "edge_padding_low": ctx.ints([low for low, _, _ in config]),
+        "edge_padding_high": ctx.ints([high for _, high, _ in config]),
+        "interior_padding": ctx.ints([interior for _, _, interior in config]),
+    }
+    return ctx.op1("stablehlo.pad", result, operands, attributes)
 
 
 pad_p = Pad()

@@ -6,12 +6,13 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError, CompilationError
+from pellucid.base.errors import ArgumentValueError
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.padding import inserted
 from pellucid.runtime import transfer
+from pellucid.runtime.array import aval_at
 from pellucid.runtime.transfer import leaves_to_put, put_leaf, sharding_for
 from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
@@ -20,6 +21,7 @@ from pellucid.sharding.placement import Sharding
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
+from pellucid.xla.shardings import Device
 
 
 class ArrayCopySemantics(enum.Enum):
@@ -67,9 +69,14 @@ class DevicePut(Primitive[DevicePutParams]):
         self, avals: tuple[Any, ...], params: DevicePutParams
     ) -> Sequence[ShapedArray]:
         return [
-            aval if destination is None else aval.update(memory_space=_space(destination))
+            aval if destination is None else _moved(aval, destination)
             for aval, destination in zip(avals, params.devices, strict=True)
         ]
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: DevicePutParams
+    ) -> Sequence[Any]:
+        return results
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DevicePutParams
@@ -108,19 +115,53 @@ class DevicePut(Primitive[DevicePutParams]):
         )
         return bind(self, *operands, params=params._replace(devices=devices, srcs=srcs)), dims
 
+    def placed(self, params: DevicePutParams) -> Sequence[Any]:
+        return [place for place in params.devices if isinstance(place, (Device, Sharding))]
+
     def lower(self, ctx: Any, operands: Sequence[Any], params: DevicePutParams) -> Sequence[Any]:
-        for destination in params.devices:
-            several = isinstance(destination, Sharding) and len(destination.device_set) > 1
-            if several or _kind(destination) not in (None, "device"):
-                raise CompilationError(
-                    f"device_put to {destination} is not supported inside a compiled function.",
-                    do="Put the value there before or after it; to lay it out over a mesh, use "
-                    "`with_sharding_constraint`.",
-                )
-        return operands
+        return [
+            _lowered_put(ctx, x, aval, destination)
+            for x, aval, destination in zip(operands, ctx.avals_in, params.devices, strict=True)
+        ]
+
+
+def _moved(aval: Any, destination: Any) -> Any:
+    """The type of a value of type `aval` at `destination`."""
+    if isinstance(destination, Sharding):
+        return aval_at(aval, destination)
+    return aval.update(memory_space=_space(destination))
+
+
+def _lowered_put(ctx: Any, x: Any, aval: Any, destination: Any) -> Any:
+    """A value of type `aval` at `destination` within a program."""
+    if isinstance(destination, Sharding) and destination.num_devices > 1:
+        x = ctx.constrain(x, destination, aval)
+    if isinstance(destination, Sharding) and _space(destination) is aval.memory_space:
+        return x
+    return _in_memory(ctx, x, aval, _kind(destination))
 
 
 device_put_p = DevicePut()
+
+
+def _in_memory(ctx: Any, x: Any, aval: Any, kind: str | None) -> Any:
+    """`x` in memory of a kind.
+
+    On the CPU all memories are one, so only results of a program can be of a kind; their types say it.
+    """
+    if kind is None or ctx.platform == "cpu":
+        return x
+    placement = ctx.string(kind)
+    return ctx.op1(
+        "stablehlo.custom_call",
+        aval,
+        [x],
+        {
+            "call_target_name": ctx.string("annotate_device_placement"),
+            "has_side_effect": ctx.boolean(True),
+            "mhlo.frontend_attributes": ctx.dictionary({"_xla_buffer_placement": placement}),
+        },
+    )
 
 
 def _kind(destination: Any) -> str | None:
@@ -162,15 +203,16 @@ def device_put(
     leaves, structure, places = leaves_to_put(x, device, src, donate, may_alias)
     if not leaves:
         return x
-    for destination, source, _, _ in places:
-        for place in (destination, source):
-            if not isinstance(place, MemorySpace):
-                sharding_for(place)  # raises for what is no place
-    devices, srcs, *_ = zip(*places, strict=True)
+    devices, srcs = (tuple([_checked_place(place[i]) for place in places]) for i in (0, 1))
     semantics = tuple([_semantics(donate, may_alias) for _, _, donate, may_alias in places])
     return structure.unflatten(
         bind(device_put_p, *leaves, params=DevicePutParams(semantics, devices, srcs))
     )
+
+
+def _checked_place(place: Any) -> Any:
+    """`place` as it stands among the params; raises for what is no place."""
+    return place if isinstance(place, (MemorySpace, Device)) else sharding_for(place)
 
 
 def _semantics(donate: bool, may_alias: bool | None) -> ArrayCopySemantics:

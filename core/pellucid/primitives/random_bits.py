@@ -21,6 +21,10 @@ from pellucid.primitives.families import constant_like, kind_of
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_update_index_in_dim, index_in_dim
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind
 
 Shape = tuple[int, ...]
@@ -47,6 +51,11 @@ class Threefry2x32(Primitive[Any]):
                 got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
             )
         return [shaped_array(shape, _WORD)] * 2
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.elementwise(self.name, operands, mesh)] * len(results)
 
     def batch(
         self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any

@@ -23,6 +23,10 @@ from pellucid.primitives.monoids import MONOIDS, highest, lower_reduction, lowes
 from pellucid.primitives.movement import reshape, squeeze, transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.mlir import ir
@@ -49,6 +53,15 @@ class Reduction(Primitive[ReduceParams]):
                 do=f"It accepts {', '.join(sorted(self.accepts))} elements.",
             )
         return [shaped_array(reduced_shape(x.shape, params.axes, self.name), x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ReduceParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.reduction(self.name, operands[0], params.axes, mesh, is_sum=False)]
 
     def batch(
         self,
@@ -230,6 +243,15 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
                 f"{self.name} of no elements has no value.", got=f"operand: {x.text()}, axis {axis}"
             )
         return [shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), params.index_dtype)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ArgExtremeParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.reduction(self.name, operands[0], params.axes, mesh, is_sum=False)]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ArgExtremeParams

@@ -33,6 +33,10 @@ from pellucid.primitives.logical import (
     select_n,
 )
 from pellucid.primitives.movement import canonical_axis
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
@@ -74,6 +78,17 @@ class Sort(Primitive[SortParams]):
         if any(kind_of(a.dtype) == "key" for a in avals[: params.num_keys]):
             raise DtypeError("sort can't order random keys.", got=got)
         return [shaped_array(a.shape, a.dtype, a.weak_type) for a in avals]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: SortParams,
+    ) -> Sequence[PartitionSpec]:
+        propagation.require_same_layout(self.name, operands, mesh)
+        spec = propagation.along_dims(self.name, operands[0], [params.dimension], mesh)
+        return [spec] * len(results)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams
@@ -186,6 +201,12 @@ def sort_key_val(
 
 class Greatest(Primitive[Any]):
     """A primitive that gives some elements along an axis and their positions."""
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        axis = self.axis_of(params, len(operands[0].shape))
+        return [propagation.along_dims(self.name, operands[0], [axis], mesh)] * len(results)
 
     def axis_of(self, params: Any, ndim: int) -> int:
         """The axis along which elements are compared."""

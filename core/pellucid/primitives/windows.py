@@ -33,6 +33,10 @@ from pellucid.primitives.window_shapes import (
     positive_sizes,
     reduce_window_shape_tuple,
 )
+from pellucid.sharding import propagation
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.mlir import ir
@@ -111,6 +115,15 @@ class ReduceWindow(Primitive[WindowParams]):
                 got=f"operand: {x.text()}",
             )
         return [shaped_array(window_shape(x.shape, params, self.name), x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: WindowParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
 
     def batch(
         self,
@@ -229,6 +242,16 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         shape = window_shape(operand.shape, WindowParams(*params[1:]), self.name)
         return [shaped_array(shape, tangents.dtype, tangents.weak_type)]
 
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: GatherParams,
+    ) -> Sequence[PartitionSpec]:
+        propagation.require_same_layout(self.name, operands, mesh)
+        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
+
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams
     ) -> tuple[Any, Any]:
@@ -326,6 +349,16 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
                 got=[f"source: {source.text()}", f"operand: {operand.text()}"],
             )
         return [shaped_array(operand.shape, source.dtype, source.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ScatterParams,
+    ) -> Sequence[PartitionSpec]:
+        propagation.require_same_layout(self.name, operands, mesh)
+        return [operands[1].spec]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams

@@ -15,7 +15,9 @@ from pellucid.base.source import describe
 from pellucid.runtime import platforms
 from pellucid.runtime.donation import donors_of
 from pellucid.runtime.failures import runtime_error
+from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.memory import space_of_kind
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl
@@ -47,6 +49,15 @@ def method(name: str) -> Callable[[Callable[..., Any]], Any]:
 def default_sharding() -> Any:
     """Where a new array goes if nobody says: one device, uncommitted."""
     return make_single_device_sharding(platforms.default_device())
+
+
+def aval_at(aval: Any, sharding: Any) -> Any:
+    """The type of an array like `aval` that is placed by `sharding`: it shows Explicit mesh axes and host memory."""
+    shown = type_sharding(sharding, aval.ndim)
+    space = space_of_kind(sharding.memory_kind)
+    if aval.sharding is shown and aval.memory_space is space:
+        return aval
+    return aval.update(sharding=shown, memory_space=space)
 
 
 # Type ---------------------------------------------------------------------------------------------
@@ -286,7 +297,8 @@ def _checked(name: str) -> None:
         try:
             return unchecked(array)
         except JaxRuntimeError as error:
-            raise runtime_error(f"Array.{name}", error) from None
+            failure = runtime_error(f"Array.{name}", error)
+            raise failure from failure.__cause__
 
     checked.__name__ = name
     checked.__doc__ = _CHECKED[name]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from pellucid.base import dtypes
 from pellucid.ir.effects import Effect
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
@@ -62,8 +65,11 @@ class Executable:
             shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
         ]
         self.argument_shardings = self.in_shardings[len(consts) :]
+        self.gives_float0 = any(_is_float0(aval) for aval in self.out_avals)
         self.handlers = [
-            result_handler(aval, sharding, committed)
+            _float0_handler(aval)
+            if self.gives_float0 and _is_float0(aval)
+            else result_handler(aval, sharding, committed)
             for aval, sharding in zip(self.out_avals, self.out_shardings, strict=True)
         ]
         kept_shardings = [s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k]
@@ -79,18 +85,19 @@ class Executable:
             results = self.loaded.execute_sharded([*self.consts, *placed])
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
-            raise runtime_error(self.name, error) from None
+            failure = runtime_error(self.name, error)
+            raise failure from failure.__cause__
 
     def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
-        device = self.in_devices[0]
-        incoming = [tokens.ordered(effect, device) for effect in self.effects]
+        devices = self.in_devices
+        incoming = [tokens.ordered(effect, devices) for effect in self.effects]
         results = self.loaded.execute_sharded([*incoming, *arguments], with_tokens=True)
         n = len(self.effects)
-        token_handlers = [tokens.handler(device)] * n
+        token_handlers = [tokens.handler(devices)] * n
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
         for effect, token in zip(self.effects, outgoing, strict=False):
-            tokens.set_ordered(effect, device, token)
-        tokens.add_runtime_token(device, results.consume_token())
+            tokens.set_ordered(effect, token)
+        tokens.add_runtime_token(devices[0], results.consume_token())
         return outgoing[n:]
 
     @property
@@ -101,13 +108,18 @@ class Executable:
     def fast_path(self, out_tree: Any, arguments: Sequence[Any]) -> FastPath | None:
         """What the C++ call path needs to run this program alone on arguments like these.
 
-        None for programs that must come through Python: those with effects or host callbacks, and those
-        large enough to run out of memory, whose errors C++ would raise as a bare ValueError.
+        None for programs that must come through Python: those with effects or host callbacks, those with float0
+        results, which are NumPy arrays, and those large enough to run out of memory, whose errors C++ would raise
+        as a bare ValueError.
         """
-        if self.effects or self.has_side_effects or self.calls_host or self._is_large():
+        if self.effects or self.has_side_effects or self.calls_host or self.gives_float0:
+            return None
+        if self._is_large():
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings)):
+            return None
         return FastPath(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
@@ -124,6 +136,26 @@ class Executable:
         if self._allocated_bytes is None:
             self._allocated_bytes = allocated_bytes(self.loaded)
         return self._allocated_bytes >= _LARGE_BYTES
+
+
+def _is_taken_as_it_is(argument: Any, sharding: Any) -> bool:
+    """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
+    if type(argument) is not arrays.ArrayImpl:
+        return True
+    own = argument._sharding
+    n_devices = len(own._internal_device_list)
+    if n_devices == 1 or n_devices != len(sharding._internal_device_list):
+        return True
+    return own is sharding or own.is_equivalent_to(sharding, argument.ndim)
+
+
+def _is_float0(aval: Any) -> bool:
+    return getattr(aval, "dtype", None) == dtypes.float0
+
+
+def _float0_handler(aval: Any) -> Callable[[Any], np.ndarray]:
+    """Makes a NumPy array of dtype float0 of what a device gives for it, which says nothing."""
+    return lambda shards: np.zeros(aval.shape, dtypes.float0)
 
 
 def _layout_of_argument(argument: Any) -> Any:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pellucid.base.errors import ExecutionError, OutOfMemoryError
+import itertools
+import re
+from collections import OrderedDict
+
+from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError
 from pellucid.runtime.memory import live_arrays_in_words
 
 _CODES = (
@@ -15,9 +19,33 @@ _CODES = (
 )
 
 
+_MARK = re.compile(r"pellucid callback failure #(\d+)")
+_FAILURES_KEPT = 64
+_failures: OrderedDict[int, CallbackError] = OrderedDict()
+"""Failures of Python functions that programs called, until the caller of the program is told."""
+_number = itertools.count(1).__next__
+
+
+def marked(error: CallbackError) -> str:
+    """A text by which `runtime_error` finds `error` again: XLA carries text and no exceptions."""
+    number = _number()
+    _failures[number] = error
+    while len(_failures) > _FAILURES_KEPT:
+        _failures.popitem(last=False)
+    return f"pellucid callback failure #{number}"
+
+
+def _callback_failure(text: str) -> CallbackError | None:
+    mark = _MARK.search(text)
+    return None if mark is None else _failures.pop(int(mark[1]), None)
+
+
 def runtime_error(name: str, error: Exception) -> Exception:
     """The error for what went wrong while running `name`; `error` itself if it isn't XLA's."""
     text = str(error)
+    failure = _callback_failure(text)
+    if failure is not None:
+        return failure
     if "RESOURCE_EXHAUSTED" in text or "Out of memory" in text:
         return OutOfMemoryError(
             f"`{name}` needs more memory than the device has.",

@@ -40,7 +40,8 @@ def fetched(array: Any, *, explicit: bool) -> np.ndarray:
                 with guards.passed("device_to_host", array.aval, "the host", explicit=explicit):
                     cached = _fetch(array)
         except JaxRuntimeError as error:
-            raise runtime_error("Array", error) from None
+            failure = runtime_error("Array", error)
+            raise failure from failure.__cause__
         cached.flags.writeable = False
         array._npy_value = cached
         if on.transfer_finished:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effect
-from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import result_handler
 
@@ -20,24 +22,30 @@ class RuntimeTokens(threading.local):
     """Tokens of this thread: the last one of each ordered effect, and of each device's programs."""
 
     def __init__(self) -> None:
-        self._ordered: dict[tuple[Effect, Any], Any] = {}
+        self._ordered: dict[Effect, Any] = {}
         self._running: dict[Any, Any] = {}
 
-    def ordered(self, effect: Effect, device: Any) -> Any:
-        """The token that the next program with `effect` on `device` must wait for."""
-        token = self._ordered.get((effect, device))
-        if token is None:
-            sharding = make_single_device_sharding(device)
-            token = arrays.put(_TOKEN_TYPE, sharding, [np.zeros(0, np.bool_)], [device], False)
-        return token
+    def ordered(self, effect: Effect, devices: Sequence[Any]) -> Any:
+        """The token that the next program with `effect` on `devices` must wait for.
 
-    def set_ordered(self, effect: Effect, device: Any, token: Any) -> None:
+        A program that ran on other devices is waited for here: no token spans both.
+        """
+        token = self._ordered.get(effect)
+        sharding = _everywhere(tuple(devices))
+        if token is not None and token._sharding == sharding:
+            return token
+        if token is not None:
+            token.block_until_ready()
+        empty = [np.zeros(0, np.bool_) for _ in devices]
+        return arrays.put(_TOKEN_TYPE, sharding, empty, list(devices), False)
+
+    def set_ordered(self, effect: Effect, token: Any) -> None:
         """Note the token that the latest program with `effect` gave."""
-        self._ordered[effect, device] = token
+        self._ordered[effect] = token
 
-    def handler(self, device: Any) -> Any:
-        """Makes an array of a token that a program gives."""
-        return result_handler(_TOKEN_TYPE, make_single_device_sharding(device), False)
+    def handler(self, devices: Sequence[Any]) -> Any:
+        """Makes an array of a token that a program on `devices` gives."""
+        return result_handler(_TOKEN_TYPE, _everywhere(tuple(devices)), False)
 
     def add_runtime_token(self, device: Any, token: Any) -> None:
         """Note that a program with side effects runs on `device`."""
@@ -51,6 +59,14 @@ class RuntimeTokens(threading.local):
             token.block_until_ready()
         for token in ordered.values():
             token.block_until_ready()
+
+
+@functools.lru_cache(maxsize=256)
+def _everywhere(devices: tuple[Any, ...]) -> Any:
+    """Where a token of a program on `devices` is."""
+    if len(devices) == 1:
+        return make_single_device_sharding(devices[0])
+    return GSPMDSharding.get_replicated(devices)
 
 
 tokens = RuntimeTokens()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import config
+from pellucid.base import config, dtypes
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -29,6 +29,7 @@ from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
 from pellucid.runtime import donation, guards, host
 from pellucid.runtime.array import (
+    aval_at,
     check_not_deleted,
     default_sharding,
     is_exported,
@@ -42,6 +43,7 @@ from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
+from pellucid.sharding.stated import stated_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
@@ -74,6 +76,8 @@ def put_host(
     """
     start = time.perf_counter()
     dtype = physical(aval).dtype
+    if aval.dtype == dtypes.float0:
+        aval, value = physical(aval), np.zeros(aval.shape, dtype)
     is_ready = type(value) is np.ndarray and value.dtype == dtype
     data = value if is_ready else _as_numpy(value, dtype)
     if type(sharding) is SingleDeviceSharding:
@@ -118,6 +122,11 @@ def _put(
         raise runtime_error("device_put", error) from None
 
 
+def put_shards(aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+    """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
+    return _put(aval, sharding, shards, devices, committed=True, explicit=True)
+
+
 def _publish(direction: Any, result: Any, n_bytes: int, start: float) -> None:
     """Publish a transfer; it is waited for, so that its seconds are those of the transfer."""
     result.block_until_ready()
@@ -131,7 +140,8 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
     """`x` where an executable wants it: laid out as `sharding`."""
     if type(x) is ArrayImpl:
         check_not_deleted(x)
-        if x._sharding is sharding or x._sharding == sharding:
+        own = x._sharding
+        if own is sharding or own == sharding or own.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
     return put_host(x, type_of(x), sharding, committed=False)  # type: ignore[arg-type]
@@ -159,8 +169,21 @@ def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> A
 _free: AbstractContextManager[None] = nullcontext()
 
 
+_WORTH_A_PROGRAM = 1 << 20
+"""Bytes from which on devices exchange parts themselves, by a program to be compiled, instead of through the host."""
+
+
+class _Late:
+    """What compiles; a higher layer, which `wiring` supplies."""
+
+    relaid: Any = None
+
+
+late = _Late()
+
+
 def _moved(x: Any, sharding: Any, committed: bool) -> Any:
-    old, aval = x._sharding, x.aval
+    old, aval = x._sharding, aval_at(x.aval, sharding)
     if _has_same_parts(old, sharding, x.shape):
         copy = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
         return arrays.assemble(aval, sharding, _parts(copy), committed)
@@ -173,11 +196,14 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
         by_device = {c._sharding._device: c for c in copies}
         local = sharding._internal_device_list.addressable_device_list
         return arrays.assemble(aval, sharding, [by_device[d] for d in local], committed)
+    same_devices = old._internal_device_list == sharding._internal_device_list
+    if same_devices and (x.nbytes >= _WORTH_A_PROGRAM or not x.is_fully_addressable):
+        return late.relaid(x, sharding)
     if not x.is_fully_addressable:
         raise DeviceError(
-            "an array that spans processes can't be laid out anew outside a compiled function.",
+            "an array that spans processes can be laid out anew on its own devices only.",
             got=f"{aval.text()} from {old} to {sharding}",
-            do="Do it inside `jit` with `with_sharding_constraint`.",
+            do="Use a mesh of the same devices in the same order.",
         )
     return put_host(value_of(x), aval, sharding, committed, explicit=True)
 
@@ -241,6 +267,10 @@ def device_put(
     return tree.unflatten(results)
 
 
+_PLACES = (bool, type(None), Device, Sharding, PartitionSpec, Format, MemorySpace)
+"""What is said of all leaves at once, without a look at the tree."""
+
+
 def leaves_to_put(
     x: Any, device: Any, src: Any, donate: Any, may_alias: Any
 ) -> tuple[list[Any], Any, list[tuple[Any, Any, Any, Any]]]:
@@ -248,7 +278,7 @@ def leaves_to_put(
     leaves, tree = tree_flatten(x)
 
     def each(prefix: Any, name: str) -> list[Any]:
-        if isinstance(prefix, (bool, type(None), Device, Sharding, Format, MemorySpace)):
+        if isinstance(prefix, _PLACES):
             return [prefix] * len(leaves)
         return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
 
@@ -271,7 +301,9 @@ def put_leaf(
     if type(x) is not ArrayImpl:
         aval: Any = type_of(x)
         target = default_sharding() if sharding is None else sharding
-        return put_host(x, aval, target, committed=sharding is not None, explicit=True)
+        return put_host(
+            x, aval_at(aval, target), target, committed=sharding is not None, explicit=True
+        )
     check_not_deleted(x)
     _check_source(x, src)
     target = x._sharding if sharding is None else sharding
@@ -292,7 +324,8 @@ def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any
         x = copied(x)
     if sharding is x._sharding and committed == x._committed:
         return x
-    return share_memory(arrays.assemble(x.aval, sharding, _parts(x), committed), x)
+    aval = aval_at(x.aval, sharding)
+    return share_memory(arrays.assemble(aval, sharding, _parts(x), committed), x)
 
 
 def _in_space(x: Any, space: MemorySpace) -> Any:
@@ -316,6 +349,8 @@ def sharding_for(device: Any) -> Any:
         return device
     if isinstance(device, Device):
         return make_single_device_sharding(device)
+    if isinstance(device, PartitionSpec):
+        return sharding_for(stated_sharding("device_put", device))
     if isinstance(device, Format):
         if device.layout is None or isinstance(device.layout, AutoLayout):
             return device.sharding

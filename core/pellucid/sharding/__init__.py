@@ -1,5 +1,8 @@
 """Where values are: meshes of devices, PartitionSpecs over their axes, and shardings made of both."""
 
+import importlib
+from typing import Any
+
 from pellucid.sharding.current_mesh import (
     get_abstract_mesh,
     get_mesh,
@@ -14,7 +17,24 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 
+auto_axes: Any
+explicit_axes: Any
+reshard: Any
+_OPERATIONS = ("auto_axes", "explicit_axes", "reshard")
+
+
+def __getattr__(name: str) -> Any:
+    """Operations on values, which `wiring` supplies: they belong to a higher layer."""
+    if name in _OPERATIONS and name not in globals():
+        importlib.import_module("pellucid.wiring")
+        return globals()[name]
+    raise AttributeError(f"module 'pellucid.sharding' has no attribute {name!r}")
+
+
 __all__ = [
+    "auto_axes",
+    "explicit_axes",
+    "reshard",
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",

@@ -37,6 +37,10 @@ class ShardingArgumentError(ShardingError, TypeError):
     """An argument that is no mesh, no PartitionSpec, no device or no sharding."""
 
 
+class MissingMeshError(ShardingError, RuntimeError):
+    """A PartitionSpec without a mesh where no mesh is current."""
+
+
 class AbstractPlacementError(ShardingError):
     """A question about devices asked of a sharding over an AbstractMesh, which has none."""
 
@@ -51,6 +55,10 @@ def indivisible_error(
         got=got,
         do=f"Pad it to {-(-shape[dim] // count) * count}, or shard another dimension.",
     )
+
+
+class LayoutAssertionError(ShardingError, AssertionError):
+    """A value that is not laid out as the program says it is."""
 
 
 class ShardingTypeError(PellucidError, TypeError):

@@ -211,9 +211,19 @@ def explicit_part(spec: PartitionSpec, mesh: Mesh | AbstractMesh, ndim: int) -> 
 def type_sharding(sharding: Any, ndim: int) -> NamedSharding | None:
     """The sharding in the type of a value of `ndim` dimensions that is placed by `sharding`.
 
-    None where the placement is not by a mesh, or its mesh has no Explicit axis: then the type says nothing.
+    None where the placement is not by a mesh, or no Explicit axis has a part in it: then the type says nothing.
     """
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return None
     mesh = sharding.mesh.abstract_mesh
-    return NamedSharding(mesh, explicit_part(sharding.spec, mesh, ndim))
+    return shown_sharding(mesh, explicit_part(sharding.spec, mesh, ndim))
+
+
+def shown_sharding(mesh: AbstractMesh, spec: PartitionSpec) -> NamedSharding | None:
+    """The sharding in a type that `spec` over `mesh` describes; None for a value that is whole everywhere.
+
+    So a value without a mesh, and one that every device of a mesh holds in full, have one type.
+    """
+    if not (spec.axis_names or spec.unreduced or spec.reduced):
+        return None
+    return NamedSharding(mesh, spec)

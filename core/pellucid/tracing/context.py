@@ -79,6 +79,14 @@ class use_lineage:
         context.lineage = self.previous
 
 
+def plumbing(transformation: str) -> use_lineage:
+    """Say of the equations made until the block ends that they are the transformation's own work.
+
+    Where something is being transformed right now, that is what they come from.
+    """
+    return use_lineage(context.lineage or Lineage(transformation, ()))
+
+
 @contextlib.contextmanager
 def named_scope(name: str) -> Iterator[None]:
     """Put `name` on the name stack: equations made in the block, and their kernels, carry it.

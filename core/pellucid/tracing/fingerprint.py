@@ -69,7 +69,8 @@ class _Walk:
         """The fingerprint of a value."""
         kind = type(value)
         jitted = getattr(value, "jitted", None)
-        if hasattr(jitted, "spec"):
+        # functools.wraps copies the attribute to functions around the jitted one, which are others.
+        if hasattr(jitted, "spec") and jitted.callable() is value:  # pyright: ignore[reportOptionalMemberAccess]
             return ("jit", self.of(jitted.spec.function), jitted.options_key())  # pyright: ignore[reportOptionalMemberAccess]
         if kind in _SCALARS:
             return (kind.__name__, repr(value) if kind in (slice, float, complex) else value)

@@ -24,6 +24,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, 
 from pellucid.ir.primitive import Primitive
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.leaks import check_no_leaks
+from pellucid.tracing.plan import Plan
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer, where_made
 from pellucid.tracing.values import type_of
@@ -96,6 +97,38 @@ class StagingTrace(Trace):
         if on.equation_staged:
             publish(on.equation_staged, EquationStaged(equation))
         return [StagingTracer(self, var, equation) for var in results]
+
+    def run_plan(self, plan: Plan, operands: list[Any]) -> list[Any]:
+        """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
+        values: list[Any] = [*operands, *plan.fixed]
+        atoms: list[Any] = [
+            x.var if type(x) is StagingTracer and x._trace is self else self.atom(x)
+            for x in operands
+        ]
+        for literal, value in zip(plan.literals, plan.fixed, strict=True):
+            atoms.append(self.atom(value) if literal is None else literal)
+        facts = context
+        stack, scope, lineage = facts.source or _capture(), facts.scope, facts.lineage
+        for primitive, params, reads, avals, effects in plan.steps:
+            results = [Var(aval) for aval in avals]
+            equation = Equation(
+                [atoms[i] for i in reads],
+                results,
+                primitive,
+                params,
+                effects,
+                stack,
+                scope,
+                lineage,
+            )
+            self.equations.append(equation)
+            if effects:
+                self.effects = self.effects | effects
+            if on.equation_staged:
+                publish(on.equation_staged, EquationStaged(equation))
+            atoms += results
+            values += [StagingTracer(self, var, equation) for var in results]
+        return [values[i] for i in plan.results]
 
     def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
         return call.staged(self, operands)

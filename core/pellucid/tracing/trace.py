@@ -6,6 +6,7 @@ from typing import Any
 
 from pellucid.ir.primitive import NO_PARAMS, Primitive
 from pellucid.tracing.context import context
+from pellucid.tracing.plan import Plan
 
 
 class Trace:
@@ -19,6 +20,14 @@ class Trace:
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         """Results of `primitive`, as a list."""
         raise NotImplementedError(type(self))
+
+    def run_plan(self, plan: Plan, operands: list[Any]) -> list[Any]:
+        """Results of a program on `operands`, whose types are those that it was made for."""
+        interpret = self.interpret
+        values = [*operands, *plan.fixed]
+        for primitive, params, reads, _, _ in plan.steps:
+            values += interpret(primitive, tuple([values[i] for i in reads]), params)
+        return [values[i] for i in plan.results]
 
     def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
         """Results of a function with its own forward derivative, as a list.

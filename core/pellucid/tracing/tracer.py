@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ class Tracer:
     @property
     def size(self) -> int:
         return self.aval.size
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.aval, "methods", {}).get(name) if name != "aval" else None
+        if method is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return functools.partial(method, self)
 
     def __len__(self) -> int:
         if not self.aval.shape:

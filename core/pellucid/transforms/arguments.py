@@ -9,6 +9,7 @@ from typing import Any
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
+from pellucid.compilation.discharge import check_results_are_values
 from pellucid.ir.avals import ShapedArray
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.values import is_array_like, type_of
@@ -26,7 +27,9 @@ def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., An
     """Decorator that gives a transformed function the name and signature of `function`."""
 
     def decorate(transformed: Any) -> Any:
-        functools.update_wrapper(transformed, function)
+        functools.update_wrapper(
+            transformed, function, updated=()
+        )  # a jitted function's methods stay its own
         own = getattr(function, "__doc__", None)
         transformed.__doc__ = f"{what} of `{name_of(function)}`." + (f"\n\n{own}" if own else "")
         return transformed
@@ -107,6 +110,11 @@ def _not_arrays(
     )
 
 
+def described(x: Any) -> str:
+    """A value in a message: its type, of arrays with the shape."""
+    return type_of(x).text() if is_array_like(x) else type(x).__name__
+
+
 def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[Any, Any]:
     """The result of a function that gives (result, auxiliary data), taken apart."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -119,9 +127,16 @@ def with_aux(result: Any, function: Callable[..., Any], caller: str) -> tuple[An
 
 
 def result_leaves(
-    tree_result: Any, caller: str, function: Callable[..., Any]
+    tree_result: Any,
+    caller: str,
+    function: Callable[..., Any],
+    *,
+    may_be_references: bool = False,
 ) -> tuple[list[Any], Any]:
-    """Leaves and structure of a function's result; raises ArgumentTypeError for leaves that are no arrays."""
+    """Leaves and structure of a function's result.
+
+    Raises: ArgumentTypeError for leaves that are no arrays; EffectsError for references, unless `may_be_references`.
+    """
     pairs, tree = flatten_with_path(tree_result)
     for path, x in pairs:
         if not is_array_like(x):
@@ -130,7 +145,10 @@ def result_leaves(
                 got=f"{shown_path('result', path)}: {type(x).__name__} ({x!r:.60})",
                 do="Return it as auxiliary data (has_aux=True), or don't return it.",
             )
-    return [x for _, x in pairs], tree
+    leaves = [x for _, x in pairs]
+    if not may_be_references:
+        check_results_are_values(f"{caller}: `{name_of(function)}`", leaves)
+    return leaves, tree
 
 
 # Dtypes that can be differentiated ------------------------------------------------------------------

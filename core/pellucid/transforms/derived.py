@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Lineage
 from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.tracer import Tracer
 from pellucid.xla.flags import trace_context
@@ -29,12 +30,14 @@ D = TypeVar("D", bound=Any)
 def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
     """What `derive` makes of `jaxpr`, kept on it for the next time that the same is asked.
 
-    What holds values of a running trace (its `consts`) is not kept.
+    What holds values of a running trace (its `consts`) is not kept. What isn't made of an equation of `jaxpr` is
+    plumbing, whoever asks first.
     """
     key = (*key, trace_context())
     found = jaxpr.memo.get(key)
     if found is None:
-        found = derive()
+        with use_lineage(Lineage(key[0], ())):
+            found = derive()
         if not any(isinstance(c, Tracer) for c in found.consts):
             jaxpr.memo[key] = found
     return found

@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.base.tree import Partial, register_pytree_node, structure_differences, tree_flatten
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule, ShapeError
+from pellucid.base.tree import (
+    Partial,
+    is_none,
+    register_pytree_node,
+    structure_differences,
+    tree_flatten,
+)
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.tracing.context import plumbing
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
@@ -189,13 +196,14 @@ def _differentiated(
         [value], program, aux = linearize_flat(flat, leaves, nonzero)
         [out_aval] = program.out_avals
         check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
-        cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
         wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
-        found = iter(backward_pass(program.jaxpr, program.residuals, wanted, cotangents))
-        gradient = [
-            instantiate(next(found)) if nz else np.zeros(aval.shape, dtypes.float0)  # type: ignore[attr-defined]
-            for aval, nz in zip(avals, nonzero, strict=True)
-        ]
+        with plumbing("grad"):
+            cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
+            found = iter(backward_pass(program.jaxpr, program.residuals, wanted, cotangents))
+            gradient = [
+                instantiate(next(found)) if nz else np.zeros(aval.shape, dtypes.float0)  # type: ignore[attr-defined]
+                for aval, nz in zip(avals, nonzero, strict=True)
+            ]
         return value, aux_tree.unflatten(aux) if has_aux else None, tree.unflatten(gradient)
 
     return differentiated
@@ -287,13 +295,42 @@ class VJP:
         residuals = [self.opaque_residuals[i] if opaque else given[i] for opaque, i in sources]
         operands = [LinearOperand(v.aval) for v in self.jaxpr.invars]  # type: ignore[arg-type]
         live = [ct for ct, nz in zip(cotangents, nonzero_out, strict=True) if nz]
-        found = iter(backward_pass(self.jaxpr, residuals, operands, live))
-        return in_tree.unflatten(
-            [
+        with plumbing("vjp"):
+            found = iter(backward_pass(self.jaxpr, residuals, operands, live))
+            gradient = [
                 instantiate(next(found)) if nz else instantiate(Zero(aval.tangent()))
                 for aval, nz in zip(in_avals, nonzero_in, strict=True)
             ]
-        )
+        return in_tree.unflatten(gradient)
+
+    def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
+        """The backward pass that adds cotangents to references instead of giving them.
+
+        There is one entry for each argument: a tree of its structure, whose leaves are references, which get the
+        cotangent added, or None for cotangents that nobody wants. The backward pass gives None for all of these.
+
+        >>> from pellucid import new_ref
+        >>> total = new_ref(0.0)
+        >>> _, backward = vjp(lambda x: x * x, 3.0)
+        >>> backward.with_refs(total)(1.0), backward.with_refs(total)(1.0)
+        ((None,), (None,))
+        >>> total
+        Ref(12., dtype=float32)
+        """
+        leaves, tree = flatten(refs, is_none)
+        if tree != self.in_tree:
+            raise ArgumentTypeError(
+                f"with_refs of the backward pass of `{self.name}` takes an entry for each argument.",
+                got=[d.text("refs") for d in structure_differences(self.in_tree, tree)[:3]],
+            )
+
+        def backward(out_ct: Any) -> Any:
+            for ref, cotangent in zip(leaves, flatten(self(out_ct))[0], strict=True):
+                if ref is not None:
+                    ref.addupdate(cotangent)
+            return self.in_tree.unflatten([None] * len(leaves))
+
+        return backward
 
     def __repr__(self) -> str:
         return f"VJP({self.name}, {len(self.jaxpr.constvars)} residuals)"
@@ -454,5 +491,14 @@ class _Transposed:
                      f"expected {', '.join(a.text() for a in self.jaxpr.out_avals)}"],
             )  # fmt: skip
         operands = [LinearOperand(a) for a in self.jaxpr.in_avals]  # type: ignore[arg-type]
-        found = backward_pass(self.jaxpr, consts, operands, leaves)
-        return self.in_tree.unflatten([instantiate(ct) for ct in found])
+        try:
+            with plumbing("linear_transpose"):
+                found = backward_pass(self.jaxpr, consts, operands, leaves)
+                found = [instantiate(ct) for ct in found]
+        except MissingRule as error:
+            raise MissingRule(
+                f"linear_transpose: `{self.name}` is not linear, or its transpose is not known.",
+                got=error.what,
+                do="Use `vjp` for the derivative of a function that is not linear.",
+            ) from error
+        return self.in_tree.unflatten(found)

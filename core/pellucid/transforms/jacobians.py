@@ -10,13 +10,13 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
-from pellucid.ir.rules import LinearOperand
+from pellucid.ir.rules import BatchAxis, LinearOperand
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import reshape
-from pellucid.primitives.slicing import slice_in_dim
+from pellucid.primitives.slicing import index_in_dim, slice_in_dim
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     check_callable,
@@ -38,7 +38,7 @@ from pellucid.transforms.gradient import (
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.vmap import vmap
+from pellucid.transforms.vmap import batch_flat, brought_to, vmap
 from pellucid.transforms.zeros import instantiate
 from pellucid.xla.pytree import flatten
 
@@ -68,14 +68,29 @@ def jacfwd(
             _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)  # type: ignore[misc]
         call = _FlatCall(fun, "jacfwd", nums, has_aux, args, kwargs, tree)
 
-        aux: list[Any] = []
+        n_aux = 0
 
         def push(*tangents: Any) -> Any:
-            results, out_tangents, aux[:] = jvp_flat(call, leaves, tangents)
-            return results, [instantiate(t) for t in out_tangents]
+            nonlocal n_aux
+            results, out_tangents, aux = jvp_flat(call, leaves, tangents)
+            n_aux = len(aux)
+            return [*results, *aux, *(instantiate(t) for t in out_tangents)]
 
         sizes = [a.size for a in avals]
-        results, columns = vmap(push, out_axes=(None, -1))(*standard_basis(avals))
+        basis = standard_basis(avals)
+        axis = BatchAxis(sum(sizes))
+        found, dims = batch_flat(push, axis, basis, [0] * len(basis))
+        n = (len(found) - n_aux) // 2
+        # Values don't depend on the direction; those that went through references have a batch axis nevertheless.
+        values = [
+            x if d is None else index_in_dim(x, 0, d, keepdims=False)
+            for x, d in zip(found[: n + n_aux], dims, strict=False)
+        ]
+        results, aux = values[:n], values[n:]
+        columns = [
+            brought_to(axis, x, d, type_of(y).ndim)  # type: ignore[attr-defined]
+            for x, d, y in zip(found[n + n_aux :], dims[n + n_aux :], results, strict=True)
+        ]
         for y in results if holomorphic else ():
             check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
         blocks = [

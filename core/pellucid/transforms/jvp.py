@@ -10,7 +10,7 @@ from pellucid.base.tree import structure_differences
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Zero
-from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
@@ -104,7 +104,9 @@ def jvp(
         for aval, t in zip(avals, tangent_leaves, strict=True)
     ]
     results, out_tangents, aux = jvp_flat(flat, leaves, given)
-    pair = out_tree.unflatten(results), out_tree.unflatten([instantiate(t) for t in out_tangents])  # type: ignore[attr-defined]
+    with plumbing("jvp"):
+        out_tangents = [instantiate(t) for t in out_tangents]
+    pair = out_tree.unflatten(results), out_tree.unflatten(out_tangents)  # type: ignore[attr-defined]
     return (*pair, aux_tree.unflatten(aux)) if has_aux else pair  # type: ignore[attr-defined]
 
 
@@ -154,7 +156,7 @@ class JvpTrace(Trace):
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents):
+        if all(type(t) is Zero for t in tangents) and not primitive.always_transformed:
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, primals, params)
         with use_trace(self.parent):

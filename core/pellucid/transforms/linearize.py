@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
 from pellucid.base.tree import Partial, structure_differences
+from pellucid.compilation.discharge import is_reference, without_references
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
 from pellucid.ir.rules import Zero
-from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTrace, StagingTracer
@@ -82,6 +83,9 @@ def linearize_flat(
         split = [trace.split(x) for x in results]
         tangents = [t for _, t in split if type(t) is not Zero]
         jaxpr, residuals = linear.finish(tangents)
+        if not any(map(is_reference, jaxpr.invars)):
+            jaxpr, constants = without_references(jaxpr)
+            residuals = [*constants, *residuals]
     finally:
         linear.close()
     nonzero_out = [type(t) is not Zero for _, t in split]
@@ -159,7 +163,9 @@ class _Derivative(NamedTuple):
             self.program.nonzero_out,
             self.program.out_avals,
         )
-        return self.out_tree.unflatten([instantiate(t) for t in found])
+        with plumbing("linearize"):
+            found = [instantiate(t) for t in found]
+        return self.out_tree.unflatten(found)
 
 
 class LinearTrace(StagingTrace):
@@ -249,7 +255,7 @@ class LinearizeTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        if not any_nonzero:
+        if not any_nonzero and not primitive.always_transformed:
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, operands, params)
         tangents = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pellucid.compilation.discharge import without_references
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import joined_scope
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
-from pellucid.transforms.zeros import add_tangents, instantiate
+from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
 
 def backward_pass(
@@ -21,6 +22,8 @@ def backward_pass(
     `jaxpr` is linear jointly in those inputs. A cotangent may be `Zero`. Equations that depend on no
     linear input are evaluated first.
     """
+    jaxpr, more_consts = without_references(jaxpr)
+    consts = [*more_consts, *consts]
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Any] = set()
     for var, x in zip(jaxpr.invars, operands, strict=True):
@@ -75,6 +78,7 @@ def backward_pass(
             for atom, ct in zip(equation.operands, found, strict=True):
                 if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
                     continue
+                ct = as_cotangent_of(atom.aval, ct)
                 cotangent_of[atom] = (
                     add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
                 )
@@ -88,21 +92,21 @@ def backward_pass(
 def transpose_jaxpr(
     jaxpr: Jaxpr,
     linear: Sequence[bool],
-    nonzero_cotangents: Sequence[bool],
+    cotangent_avals: Sequence[Any],
     instantiate_results: bool | Sequence[bool],
 ) -> Derived:
-    """The transposed program of `jaxpr`, which has no constants.
+    """The transposed program of `jaxpr`, which has no constants, for cotangents of some types, None for zeros.
 
     It maps (inputs that are not linear, nonzero cotangents of the results) to the cotangents of those linear
     inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`.
     """
     want = listed(instantiate_results, sum(linear))
-    key = ("transpose", tuple(linear), tuple(nonzero_cotangents), want)
-    return remembered(jaxpr, key, lambda: _transpose_jaxpr(jaxpr, linear, nonzero_cotangents, want))
+    key = ("transpose", tuple(linear), tuple(cotangent_avals), want)
+    return remembered(jaxpr, key, lambda: _transpose_jaxpr(jaxpr, linear, cotangent_avals, want))
 
 
 def _transpose_jaxpr(
-    jaxpr: Jaxpr, linear: Sequence[bool], nonzero_cotangents: Sequence[bool], want: Sequence[bool]
+    jaxpr: Jaxpr, linear: Sequence[bool], cotangent_avals: Sequence[Any], want: Sequence[bool]
 ) -> Derived:
     mask: list[bool] = []
 
@@ -113,8 +117,8 @@ def _transpose_jaxpr(
             for v, is_linear in zip(jaxpr.invars, linear, strict=True)
         ]
         cotangents = [
-            next(given) if nz else Zero(v.aval)
-            for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True)
+            Zero(v.aval) if aval is None else next(given)
+            for v, aval in zip(jaxpr.outvars, cotangent_avals, strict=True)
         ]
         found = backward_pass(jaxpr, (), operands, cotangents)
         wanted = [ct for ct, is_linear in zip(found, linear, strict=True) if is_linear]
@@ -122,6 +126,6 @@ def _transpose_jaxpr(
         return [instantiate(ct) for ct, m in zip(wanted, mask, strict=True) if m]
 
     avals = [v.aval for v, is_linear in zip(jaxpr.invars, linear, strict=True) if not is_linear]
-    avals += [v.aval for v, nz in zip(jaxpr.outvars, nonzero_cotangents, strict=True) if nz]
+    avals += [aval for aval in cotangent_avals if aval is not None]
     program, consts = stage_open(backward, avals, jaxpr.debug)
     return Derived(program, consts, tuple(mask))

@@ -19,7 +19,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.broadcasting import broadcast, reduce_sum
 from pellucid.primitives.movement import move_axis
-from pellucid.tracing.context import bound_axes, context, use_trace
+from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
@@ -111,12 +111,12 @@ def vmap(
                 out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
             )
         )
-        return out_tree.unflatten(
-            [
+        with plumbing("vmap"):
+            placed = [
                 _placed(fun, axis, x, d, w, out_tree, i, sum_match)
                 for i, (x, d, w) in enumerate(zip(results, found, wanted, strict=True))
             ]
-        )
+        return out_tree.unflatten(placed)
 
     return batched
 
@@ -263,9 +263,7 @@ class BatchTracer(Tracer):
 def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""
     if aval.sharding is not None:
-        return aval.update(
-            shape=(*shape[:dim], *shape[dim + 1 :]), sharding=aval.sharding.without_dim(dim)
-        )
+        return aval.without_dim(dim)
     return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]))
 
 
@@ -294,7 +292,8 @@ class BatchTrace(Trace):
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         with use_trace(self.parent):
-            if all(d is None for d in dims) and not uses_axis(primitive, params, self.axis):
+            is_batched = any(d is not None for d in dims) or primitive.always_transformed
+            if not is_batched and not uses_axis(primitive, params, self.axis):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)
@@ -376,7 +375,4 @@ def batched_aval(aval: Any, axis: BatchAxis, dim: BatchDim) -> Any:
     """Type of a batch of values of type `aval`."""
     if dim is None:
         return aval
-    shape = (*aval.shape[:dim], axis.size, *aval.shape[dim:])
-    if aval.sharding is not None:
-        return aval.update(shape=shape, sharding=aval.sharding.with_dim(dim, axis.spmd_name))
-    return aval.update(shape=shape)
+    return aval.with_dim(dim, axis.size, axis.spmd_name)

@@ -8,6 +8,9 @@ from typing import Any
 from pellucid.ir.rules import Zero
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import instantiate, ones, zeros
+from pellucid.primitives.reshard import ReshardParams, reshard_p
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 
 
@@ -28,4 +31,17 @@ def add_tangents(x: Any, y: Any) -> Any:
     return bind1(add_any_p, x, y)
 
 
-__all__ = ["add_tangents", "instantiate", "ones", "zeros"]
+def as_cotangent_of(aval: Any, ct: Any) -> Any:
+    """`ct` laid out as cotangents of values of type `aval` are, where types show it."""
+    asked = getattr(aval, "sharding", None)
+    own = getattr(getattr(ct, "aval", None), "sharding", None)
+    if asked is own is None:
+        return ct
+    mesh = own.mesh if asked is None else asked.mesh  # pyright: ignore[reportOptionalMemberAccess]  # one is there
+    spec = (PartitionSpec() if asked is None else asked.spec.to_ct_spec()).padded(aval.ndim)
+    if own is not None and own.spec is spec:
+        return ct
+    return bind1(reshard_p, ct, params=ReshardParams(NamedSharding(mesh, spec)))
+
+
+__all__ = ["add_tangents", "as_cotangent_of", "instantiate", "ones", "zeros"]

@@ -27,14 +27,20 @@ approx_top_k_sizes = _jax.approx_top_k_reduction_output_size
 
 
 def compile_options(
-    devices: Sequence[Any], n_partitions: int, overrides: Sequence[tuple[str, Any]] = ()
+    devices: Sequence[Any],
+    overrides: Sequence[tuple[str, Any]] = (),
+    *,
+    is_partitioned: bool = False,
 ) -> CompileOptions:
-    """Options for a program over `devices`, with XLA flags `overrides` of exactly the right types."""
+    """Options for a program over `devices`, with XLA flags `overrides` of exactly the right types.
+
+    A program that speaks of a mesh is partitioned, also if the mesh has one device.
+    """
     options = CompileOptions()
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = 1
-    options.num_partitions = build.num_partitions = n_partitions
-    build.use_spmd_partitioning = n_partitions > 1
+    options.num_partitions = build.num_partitions = len(devices)
+    build.use_spmd_partitioning = is_partitioned
     build.use_shardy_partitioner = True
     ids = np.array([[d.id for d in devices]], dtype=np.int32)
     build.device_assignment = _jax.DeviceAssignment.create(ids)

@@ -313,7 +313,7 @@ def test_processes_share_a_folder(tmp_path):
 def test_programs_with_addresses_in_them_are_not_kept(folder):
     lowered = program().lower(X)._lowered
     placement = lowered.request.placement
-    built = compile_options(placement.devices, 1)
+    built = compile_options(placement.devices)
     assert disk_cache.key_of(lowered, built) is not None
     holding = lowered._replace(module=lowered.module._replace(keep_alive=[object()]))
     assert disk_cache.key_of(holding, built) is None

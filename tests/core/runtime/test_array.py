@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from corpus import arrays as corpus
 
-import pellucid  # noqa: F401
+import pellucid
+import pellucid.wiring  # noqa: F401  (methods of arrays)
 from pellucid.base.errors import ArgumentValueError, ArrayConversionError, DeletedArrayError
 from pellucid.runtime import platforms
 from pellucid.runtime.array import ArrayImpl

@@ -211,3 +211,18 @@ def test_a_changed_rule_is_never_missed() -> None:
         g.defjvp(lambda primals, tangents: (primals[0], k * tangents[0]))  # noqa: B023
         f = define("def f(x): return pl.jvp(g, (x,), (x,))[1]", g=g)
         np.testing.assert_array_equal(pl.jit(f)(np.float32(1)), k)
+
+
+def test_a_function_around_a_jitted_one_is_another_function():
+    @pl.jit
+    def inner(x):
+        return x * x
+
+    @functools.wraps(inner)
+    def around(x):
+        return inner(x) + 1.0
+
+    assert float(pl.jit(inner)(3.0)) == 9.0
+    assert float(pl.jit(around)(3.0)) == 10.0
+    assert float(pl.jit(pl.grad(inner))(3.0)) == 6.0
+    assert not hasattr(pl.grad(inner), "lower")

@@ -1,13 +1,73 @@
 """Programs that transform programs give what the reference gives."""
 
 import pytest
-from corpus.transform_programs import PROGRAMS
+from corpus import compositions, models, transform_programs
 
 import pellucid
 
+WITHOUT_WEAK_TYPES = {
+    compositions.orders_of_two,
+    compositions.orders_of_three,
+    compositions.loops_over_nothing,
+    compositions.taylor_mode,
+}
+"""Programs whose Python numbers pass through loops and remat: whether their derivatives are weakly typed
+depends on where the reference removes conversions."""
+
+TOLERANCES = {
+    compositions.differential_equation: 1e-4,  # its error is controlled, not its rounding
+    compositions.taylor_mode: 1e-4,  # fourth derivatives in 32 bits
+}
+
+
+LONG = {
+    (program, name)
+    for program, names in (
+        (compositions.orders_of_two, ("jvp", "vjp", "linearize", "cond", "remat", "fori", "map")),
+        (compositions.orders_of_three, ("scan",)),
+    )
+    for name in names
+}
+"""Programs of the same kind as others, which take seconds."""
+
+
+def rows(programs):
+    """Each program with its arguments; the long ones are marked."""
+    return [
+        pytest.param(
+            program, arguments, marks=[pytest.mark.slow] * ((program, arguments[-1]) in LONG)
+        )
+        if arguments and isinstance(arguments[-1], str)
+        else (program, arguments)
+        for program, arguments in programs
+    ]
+
 
 @pytest.mark.parametrize(
-    ("program", "arguments"), PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
+    ("program", "arguments"),
+    rows([*transform_programs.PROGRAMS, *compositions.PROGRAMS]),
+    ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_agrees_with_the_reference(oracle, program, arguments):
+    oracle.check(
+        program,
+        *arguments,
+        library=pellucid,
+        tolerance=TOLERANCES.get(program),
+        weak_types=program not in WITHOUT_WEAK_TYPES,
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"), models.PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_models_agree_with_the_reference(oracle, program, arguments):
+    oracle.check(models.compiled, program, *arguments, library=pellucid)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "arguments"), models.PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_models_agree_with_the_reference_when_they_run_at_once(oracle, program, arguments):
     oracle.check(program, *arguments, library=pellucid)

@@ -64,7 +64,10 @@ def test_values_stay_the_same(wrap):
 
     np.testing.assert_allclose(pl.grad(loss)(X), pl.grad(unrolled)(X), rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(
-        pl.jvp(pl.grad(loss), (X,), (X,))[1], pl.jvp(pl.grad(unrolled), (X,), (X,))[1], rtol=2e-3, atol=2e-3
+        pl.jvp(pl.grad(loss), (X,), (X,))[1],
+        pl.jvp(pl.grad(unrolled), (X,), (X,))[1],
+        rtol=2e-3,
+        atol=2e-3,
     )
 
 
@@ -79,4 +82,8 @@ def test_what_costs_more_than_memory_is_kept():
 def test_equations_that_run_again_say_what_they_repeat():
     program = pl.make_jaxpr(pl.grad(pl.jit(lambda x: jnp.sum(normalized(x)))))(X).jaxpr
     backward = [e for e in program.equations if e.primitive.name == "jit"][-1].params.jaxpr.jaxpr
-    assert any(e.lineage is not None and e.lineage.origins for e in backward.equations if e.primitive.name == "div")
+    assert any(
+        e.lineage is not None and e.lineage.origins
+        for e in backward.equations
+        if e.primitive.name == "div"
+    )

@@ -211,7 +211,7 @@ _ALL_REDUCE = """
     context = mlir.new_context()
     with context:
         module = mlir.ir.Module.parse(text)
-    options = xla.compile_options(devices, n)
+    options = xla.compile_options(devices, is_partitioned=n > 1)
     program = xla.compile_module(platforms.client(), module, devices, options, [])
     sharding = NamedSharding(Mesh(np.array(devices), ("x",)), PartitionSpec("x"))
     x = device_put(np.ones(n, np.float32), sharding)

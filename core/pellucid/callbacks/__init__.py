@@ -1,0 +1,1 @@
+"""Python functions called from programs: for their results, for what they do, for looking on."""

@@ -1,0 +1,321 @@
+"""Looking on while a program runs: `debug.print`, `debug.log`, `debug.callback`."""
+
+from __future__ import annotations
+
+import logging
+import string
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.base.formats import check_fields
+from pellucid.base.source import capture, user_frame
+from pellucid.callbacks.host import FlatCallback
+from pellucid.callbacks.pure import HostCall, each_element, values_of
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.effects import Effects, debug_effect, ordered_debug_effect
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.host_calls import host_call
+from pellucid.runtime.tokens import tokens
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import is_array_like
+from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.xla.pytree import flatten
+
+logger = logging.getLogger("pellucid.debug")
+_ORDERED = frozenset({ordered_debug_effect})
+_UNORDERED = frozenset({debug_effect})
+_UNROLLED = 32
+"""Longest batch whose elements are looked at by calls one after another; longer ones take a loop."""
+
+
+class DebugCall(HostCall):
+    """Calls without results, which no transformation takes away; `callback_of(params)` says what is called."""
+
+    def callback_of(self, params: Any) -> FlatCallback:
+        """The function that is called."""
+        raise NotImplementedError(type(self))
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        return ()
+
+    def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
+        return _ORDERED if params.ordered else _UNORDERED
+
+    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+        if params.ordered:  # what programs that still run show comes first
+            tokens.block_until_ready()
+        self.callback_of(params).call(operands, ())
+        return []
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), []
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        return equation.params._asdict()
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        unrolled = axis.size <= _UNROLLED
+        each_element(self, axis, operands, dims, params, unrolled=unrolled)
+        return [], []
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        function = self.callback_of(params).for_program(())
+        effect = ordered_debug_effect if params.ordered else None
+        return host_call(ctx, function, operands, has_side_effect=True, effect=effect)
+
+
+class DebugCallbackParams(NamedTuple):
+    """`partitioned` asks for the parts of each device instead of whole arrays."""
+
+    callback: FlatCallback
+    ordered: bool
+    partitioned: bool
+
+
+class DebugCallback(DebugCall):
+    """A function that looks at values."""
+
+    name = "debug_callback"
+
+    def callback_of(self, params: DebugCallbackParams) -> FlatCallback:
+        return params.callback
+
+
+debug_callback_p = DebugCallback()
+
+
+class DebugPrintParams(NamedTuple):
+    """`in_tree` is the structure of (args, kwargs); `static_args` are leaves that are no arrays, by position."""
+
+    fmt: str
+    has_placeholders: bool
+    in_tree: Any
+    logging_record: Record | None
+    np_printoptions: tuple[tuple[str, Any], ...]
+    ordered: bool
+    partitioned: bool
+    static_args: tuple[tuple[int, Any], ...]
+
+
+class Record(NamedTuple):
+    """Where `debug.log` was called."""
+
+    file: str
+    line: int
+    function: str
+
+
+class DebugPrint(DebugCall):
+    """Formatted output."""
+
+    name = "debug_print"
+
+    def callback_of(self, params: DebugPrintParams) -> FlatCallback:
+        show = _Show(
+            params.fmt, params.has_placeholders, params.np_printoptions, params.logging_record
+        )
+        caller = "debug.print" if params.logging_record is None else "debug.log"
+        return FlatCallback(caller, show, params.in_tree, None, params.static_args)
+
+
+debug_print_p = DebugPrint()
+
+
+class _Show(NamedTuple):
+    """Prints or logs its arguments as `fmt` says."""
+
+    fmt: str
+    has_placeholders: bool
+    options: tuple[tuple[str, Any], ...]
+    record: Record | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        text = self.fmt
+        if self.has_placeholders:
+            with np.printoptions(**dict(self.options)):
+                text = text.format(*args, **kwargs)
+        if self.record is None:
+            sys.stdout.write(text + "\n")
+        else:
+            file, line, function = self.record
+            made = logger.makeRecord(
+                logger.name, logging.INFO, file, line, text, (), None, function
+            )
+            if logger.isEnabledFor(logging.INFO):
+                logger.handle(made)
+
+
+def _options() -> tuple[tuple[str, Any], ...]:
+    """NumPy's options for printing now, where the user's code stands; the program may run elsewhere."""
+    return tuple(np.get_printoptions().items())
+
+
+def _split(
+    caller: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
+    """(leaves that are arrays, structure of all, other leaves by position)."""
+    leaves, tree = flatten((args, kwargs))
+    static = tuple((i, x) for i, x in enumerate(leaves) if not is_array_like(x))
+    arrays = values_of([x for x in leaves if is_array_like(x)])
+    return checked_leaves(arrays, caller, function, arrays, {}), tree, static
+
+
+def _show(
+    fmt: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, ordered: bool, partitioned: bool,
+    skip_format_check: bool, record: Record | None,
+) -> None:  # fmt: skip
+    if not isinstance(fmt, str):
+        raise ArgumentTypeError(
+            "debug.print takes a format string first.",
+            got=f"got {type(fmt).__name__}",
+            do='Write `debug.print("x = {}", x)`.',
+        )
+    if not skip_format_check:
+        check_fields("debug.print", fmt, args, kwargs)
+    arrays, tree, static = _split("debug.print", debug_print, args, kwargs)
+    params = DebugPrintParams(
+        fmt, _has_placeholders(fmt), tree, record, _options(), ordered, partitioned, static
+    )
+    bind(debug_print_p, *arrays, params=params)
+
+
+def _has_placeholders(fmt: str) -> bool:
+    """Whether there is something to format; a string without fields is printed as it is, doubled braces and all."""
+    return any(field is not None for _, field, _, _ in string.Formatter().parse(fmt))
+
+
+def _record() -> Record:
+    frame = user_frame(capture())
+    return Record("", 0, "") if frame is None else Record(frame.file, frame.line, frame.function)
+
+
+def debug_print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Print `fmt.format(*args, **kwargs)` with the values that the arrays have when the program runs.
+
+    It works in all transformations: `vmap` prints each element, `grad` the values of the forward pass, a loop each
+    step. Prints that are `ordered` come in program order, also from one program to the next; others may come in any
+    order. `partitioned` prints the parts of each device instead of whole arrays. Values that are no arrays are
+    printed as they are. Without `fmt` it gives a function that prints with these options, whose own arguments are
+    then free: `debug.print(ordered=True)("{ordered}", ordered=x)`.
+
+    Raises: ArgumentValueError for arguments that the format string doesn't show (not with `skip_format_check`).
+
+    >>> from pellucid import effects_barrier, jit
+    >>> jit(lambda x: debug_print("x = {}, twice {y}", x, y=2 * x, ordered=True))(3)
+    x = 3, twice 6
+    >>> effects_barrier()
+    """
+
+    def show(fmt: str, *args: Any, **kwargs: Any) -> None:
+        record = _record() if _use_logging else None
+        _show(
+            fmt, args, kwargs, ordered=ordered, partitioned=partitioned,
+            skip_format_check=skip_format_check, record=record,
+        )  # fmt: skip
+
+    if fmt is None:
+        return _two_calls("debug.print", show, args, kwargs)
+    return show(fmt, *args, **kwargs)
+
+
+def debug_log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = True,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Like `debug.print`, to the logger `pellucid.debug` at level INFO, with the user's line as the record's place.
+
+    >>> debug_log("x = {}", 3)
+    """
+    return debug_print(
+        fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
+        _use_logging=_use_logging, **kwargs,
+    )  # fmt: skip
+
+
+def debug_callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Call `callback(*args, **kwargs)` when the program gets there, with the values that the arrays have then.
+
+    What it returns is dropped. As `debug.print`, it works in all transformations, and calls that are `ordered` come
+    in program order. Without `callback` it gives a function that takes one, and has these options.
+
+    Raises: CallbackError where the function raises an exception.
+
+    >>> from pellucid import vmap
+    >>> import numpy as np
+    >>> seen = []
+    >>> vmap(lambda x: debug_callback(lambda v: seen.append(float(v)), x))(np.arange(3.0))
+    >>> seen
+    [0.0, 1.0, 2.0]
+    """
+
+    def call(callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        check_callable(callback, "debug.callback")
+        arrays, tree, static = _split("debug.callback", callback, args, kwargs)
+        flat = FlatCallback("debug.callback", callback, tree, None, static)
+        bind(debug_callback_p, *arrays, params=DebugCallbackParams(flat, ordered, partitioned))
+
+    if callback is None:
+        return _two_calls("debug.callback", call, args, kwargs)
+    return call(callback, *args, **kwargs)
+
+
+def _two_calls(
+    caller: str, second: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., None]:
+    if args or kwargs:
+        raise ArgumentTypeError(
+            f"{caller} without its first argument takes options alone.",
+            got=f"{len(args)} positional arguments, keywords {', '.join(kwargs) or 'none'}",
+            do=f"Pass values in the second call: `{caller}(ordered=True)(first, *values)`.",
+        )
+    return second
+
+
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Raises UnsupportedError: breakpoints are set from outside, with the debugger, and need no call in the program.
+
+    >>> breakpoint()
+    Traceback (most recent call last):
+      ...
+    pellucid.base.errors.UnsupportedError: debug.breakpoint is not supported...
+    """
+    raise UnsupportedError(
+        "debug.breakpoint is not supported.",
+        do="Set a breakpoint at the line with `pellucid.debugger`, which stops in compiled functions without a call "
+        "in them, or look at values with `debug.print` and `debug.callback`.",
+    )

@@ -1,0 +1,169 @@
+"""A Python function as a compiled program calls it: arrays in, checked arrays out, failures kept for the caller."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, CallbackError
+from pellucid.base.source import is_user_file
+from pellucid.base.tree import shown_path, structure_differences
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.runtime import platforms
+from pellucid.runtime.failures import marked
+from pellucid.runtime.transfer import from_host
+from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.tracing.function import name_of
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+_TRACEBACK_LINES = 30
+
+
+class FlatCallback:
+    """A Python function of flat arrays, with the structures of its arguments and (None for none) of its result.
+
+    `static` holds the arguments that are no arrays, by their positions among the leaves. Equal for the same function,
+    structures and static arguments, so that programs that differ in nothing else are one.
+    """
+
+    __slots__ = ("caller", "function", "in_tree", "out_tree", "static")
+
+    def __init__(
+        self,
+        caller: str,
+        function: Callable[..., Any],
+        in_tree: Any,
+        out_tree: Any = None,
+        static: tuple[tuple[int, Any], ...] = (),
+    ) -> None:
+        self.caller = caller
+        self.function = function
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.static = static
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.caller, self.function, self.in_tree, self.out_tree, self.static
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FlatCallback) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.caller, self.in_tree))
+
+    def __repr__(self) -> str:
+        return f"_FlatCallback(callback_func={self.function!r}, in_tree={self.in_tree!r})"
+
+    def call(self, operands: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
+        """NumPy arrays of types `avals`: the function's result on arrays with the values of `operands`.
+
+        Raises: CallbackError for a function that fails (its cause is what the function raised), and for results
+        whose structure, shapes or dtypes are others than it was said to give.
+        """
+        leaves = [on_host(x) for x in operands]
+        for position, value in self.static:
+            leaves.insert(position, value)
+        args, kwargs = self.in_tree.unflatten(leaves)
+        try:
+            result = self.function(*args, **kwargs)
+        except Exception as error:
+            raise self._failed(error) from error
+        if self.out_tree is None:
+            return ()
+        return self._checked(result, avals)
+
+    def _failed(self, error: Exception) -> CallbackError:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if is_user_file(f.filename)] or frames[1:]
+        lines = [line for entry in traceback.format_list(own) for line in entry.splitlines()]
+        lines += traceback.format_exception_only(error)[-1].splitlines()
+        return CallbackError(
+            f"{self.caller}: `{name_of(self.function)}` raised {type(error).__name__}.",
+            got=lines[-_TRACEBACK_LINES:],
+        )
+
+    def _checked(self, result: Any, avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
+        what = f"{self.caller}: `{name_of(self.function)}` returned"
+        leaves, tree = flatten(result)
+        if tree != self.out_tree:
+            found = structure_differences(self.out_tree, tree, leaves=leaves)
+            raise CallbackError(
+                f"{what} another structure than result_shape_dtypes.",
+                got=[difference.text("result") for difference in found[:4]],
+            )
+        arrays = [_converted(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+        wrong = [
+            (i, x)
+            for i, (x, aval) in enumerate(zip(arrays, avals, strict=True))
+            if x.shape != aval.shape or x.dtype != aval.dtype
+        ]
+        if wrong:
+            paths = [path for path, _ in flatten_with_path(result)[0]]
+            raise CallbackError(
+                f"{what} another type than result_shape_dtypes.",
+                got=[
+                    f"{shown_path('result', paths[i])}: expected {avals[i].text()}, "
+                    f"got {shaped_array(x.shape, x.dtype).text()}"
+                    for i, x in wrong[:4]
+                ],
+                do="Return that shape and dtype, for example with `np.asarray(result, dtype=...)`.",
+            )
+        return tuple(arrays)
+
+    def for_program(self, avals: Sequence[ShapedArray]) -> Callable[..., tuple[Any, ...]]:
+        """The function that a compiled program calls; its exceptions carry the mark by which they are found again."""
+
+        def call(*operands: np.ndarray) -> tuple[Any, ...]:
+            try:
+                return self.call(operands, avals)
+            except CallbackError as error:
+                mark = marked(error)
+            raise RuntimeError(mark)
+
+        return call
+
+
+def on_host(x: Any) -> Any:
+    """An array with the value of `x`, on a CPU device unless it is an array; memory of a running program is copied."""
+    if isinstance(x, ArrayImpl):
+        return x
+    device = platforms.client("cpu").local_devices()[0]
+    value = np.array(x, dtype=type_of(x).dtype)
+    return from_host(value, sharding=make_single_device_sharding(device))
+
+
+def _converted(x: Any, aval: ShapedArray) -> np.ndarray:
+    """`x` as NumPy array: 64-bit values are narrowed where arrays would be, Python numbers take the dtype wanted."""
+    if type(x) in (bool, int, float, complex):
+        kind = np.asarray(x).dtype
+        if np.can_cast(kind, aval.dtype, "same_kind") or dtypes.is_inexact(aval.dtype):
+            return np.asarray(x, dtype=aval.dtype)
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufcV":
+        return array
+    return np.ascontiguousarray(array, dtype=dtypes.canonicalize(array.dtype)).reshape(array.shape)
+
+
+def result_types(caller: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    """(types, structure) of what a callback is said to return.
+
+    Raises: ArgumentTypeError for leaves without shape and dtype.
+    """
+    pairs, tree = flatten_with_path(result_shape_dtypes)
+    avals = []
+    for path, leaf in pairs:
+        if isinstance(leaf, type) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            raise ArgumentTypeError(
+                f"{caller}: result_shape_dtypes holds something without shape and dtype.",
+                got=f"{shown_path('result', path)}: {type(leaf).__name__} ({leaf!r:.60})",
+                do="Describe each result by `ShapeDtypeStruct(shape, dtype)`, or by an array of its type.",
+            )
+        dtype = dtypes.canonicalize(np.dtype(leaf.dtype))
+        avals.append(shaped_array(tuple(map(int, leaf.shape)), dtype))
+    return tuple(avals), tree

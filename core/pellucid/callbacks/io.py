@@ -1,0 +1,100 @@
+"""`io_callback`: a Python function that a program calls for what it does, and perhaps for its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import EffectsError
+from pellucid.callbacks.host import FlatCallback, result_types
+from pellucid.callbacks.pure import HostCall, each_element, flat_arguments, not_differentiable
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.effects import Effects, io_effect, ordered_io_effect
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.host_calls import host_call
+from pellucid.runtime.tokens import tokens
+from pellucid.tracing.trace import bind
+
+
+class IoCallbackParams(NamedTuple):
+    """`result_avals` are the types of the flat results."""
+
+    callback: FlatCallback
+    ordered: bool
+    result_avals: tuple[ShapedArray, ...]
+    sharding: Any
+
+
+_ORDERED = frozenset({ordered_io_effect})
+_UNORDERED = frozenset({io_effect})
+
+
+class IoCallback(HostCall):
+    """A function that is called exactly as often as the program says."""
+
+    name = "io_callback"
+
+    def effects(self, avals: tuple[Any, ...], params: IoCallbackParams) -> Effects:
+        return _ORDERED if params.ordered else _UNORDERED
+
+    def run(self, operands: tuple[Any, ...], params: IoCallbackParams) -> list[Any]:
+        if params.ordered:  # what programs that still run do comes first
+            tokens.block_until_ready()
+        return super().run(operands, params)
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: IoCallbackParams
+    ) -> tuple[Any, Any]:
+        raise not_differentiable("io_callback")
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: IoCallbackParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        if params.ordered:
+            raise EffectsError(
+                "vmap can't keep the order of io_callback(..., ordered=True): elements of a batch have none.",
+                do="Use ordered=False, or `lax.map` instead of `vmap`.",
+            )
+        results = each_element(self, axis, operands, dims, params, unrolled=False)
+        return results, [0] * len(results)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: IoCallbackParams) -> Sequence[Any]:
+        function = params.callback.for_program(params.result_avals)
+        effect = ordered_io_effect if params.ordered else None
+        return host_call(ctx, function, operands, has_side_effect=True, effect=effect)
+
+
+io_callback_p = IoCallback()
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """`callback(*args, **kwargs)`, a Python function that may do anything, called when the program runs.
+
+    It is called exactly as often as the program gets there, also if nobody uses its results, which have the
+    structure, shapes and dtypes of `result_shape_dtypes` (None for none). Those that are `ordered` are called in
+    program order, within a program and from one program to the next. `effects_barrier` waits for all. Under `vmap`
+    it is called for each element, if it is not ordered. It has no derivative.
+
+    Raises: CallbackError where the function raises an exception (which is its cause), or returns something else.
+
+    >>> seen = []
+    >>> io_callback(lambda x: seen.append(int(x)), None, 3)
+    >>> seen
+    [3]
+    """
+    leaves, in_tree = flat_arguments("io_callback", callback, args, kwargs)
+    avals, out_tree = result_types("io_callback", result_shape_dtypes)
+    flat = FlatCallback("io_callback", callback, in_tree, out_tree)
+    params = IoCallbackParams(flat, bool(ordered), avals, sharding)
+    return out_tree.unflatten(bind(io_callback_p, *leaves, params=params))

@@ -1,0 +1,220 @@
+"""`pure_callback`: results of a Python function without side effects, as part of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base import dtypes
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BatchingRuleError,
+    DerivativeRuleError,
+)
+from pellucid.callbacks.host import FlatCallback, result_types
+from pellucid.compilation.discharge import is_reference
+from pellucid.higher_order import loops
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.host_calls import host_call
+from pellucid.primitives.broadcasting import broadcast
+from pellucid.primitives.concatenation import stack
+from pellucid.primitives.movement import move_axis
+from pellucid.primitives.slicing import index_in_dim
+from pellucid.refs.access import get
+from pellucid.runtime.transfer import from_host
+from pellucid.tracing.function import name_of
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.xla.pytree import flatten
+
+VMAP_METHODS = (
+    "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None,
+)  # fmt: skip
+
+
+class PureCallbackParams(NamedTuple):
+    """`result_avals` are the types of the flat results."""
+
+    callback: FlatCallback
+    result_avals: tuple[ShapedArray, ...]
+    sharding: Any
+    vmap_method: str | None
+
+
+class HostCall(Primitive[Any]):
+    """What primitives that call a Python function share; their params have `callback` and `result_avals`."""
+
+    remember_types = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        return params.result_avals
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: Any
+    ) -> Sequence[Any]:
+        return results
+
+    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+        """Results outside a trace: the function is called, and nothing compiled."""
+        results = params.callback.call(operands, params.result_avals)
+        return [from_host(x, sharding=params.sharding) for x in results]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = equation.params._asdict()
+        types = [
+            f"ShapedArray({a.dtype.name}[{','.join(map(str, a.shape))}])"
+            for a in shown["result_avals"]
+        ]
+        return shown | {"result_avals": f"({', '.join(types)}{',' * (len(types) == 1)})"}
+
+
+class PureCallback(HostCall):
+    """Results of a function that depend on its arguments alone; it is called any number of times, or not at all."""
+
+    name = "pure_callback"
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PureCallbackParams
+    ) -> tuple[Any, Any]:
+        raise not_differentiable("pure_callback")
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: PureCallbackParams
+    ) -> Sequence[Any]:
+        raise not_differentiable("pure_callback")
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PureCallbackParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        method = params.vmap_method
+        n_results = len(params.result_avals)
+        if method is None:
+            raise BatchingRuleError(
+                "vmap of pure_callback needs to know how its function treats batches.",
+                got=f"`{name_of(params.callback.function)}` with vmap_method=None",
+                do='Give vmap_method: "sequential" calls the function for each element; "broadcast_all" and '
+                '"expand_dims" call it once, with a new leading axis.',
+            )
+        if method in ("sequential", "sequential_unrolled"):
+            unrolled = method == "sequential_unrolled"
+            results = each_element(self, axis, operands, dims, params, unrolled=unrolled)
+            return results, [0] * n_results
+        given = []
+        for x, dim in zip(operands, dims, strict=True):
+            if dim is not None:
+                given.append(move_axis(x, dim, 0))
+            elif method == "legacy_vectorized":
+                given.append(x)
+            else:
+                given.append(broadcast(x, (axis.size if method == "broadcast_all" else 1,)))
+        avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params.result_avals)
+        return bind(self, *given, params=params._replace(result_avals=avals)), [0] * n_results
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PureCallbackParams) -> Sequence[Any]:
+        function = params.callback.for_program(params.result_avals)
+        return host_call(ctx, function, operands, has_side_effect=False)
+
+
+pure_callback_p = PureCallback()
+
+
+def not_differentiable(caller: str) -> DerivativeRuleError:
+    """The error for a derivative of a call of Python."""
+    return DerivativeRuleError(
+        f"{caller} has no derivative: what its Python function computes is not known.",
+        do="Give the function that contains it a derivative with `custom_jvp` or `custom_vjp`, or apply "
+        "`lax.stop_gradient` to its arguments.",
+    )
+
+
+def each_element(
+    primitive: Primitive[Any],
+    axis: BatchAxis,
+    operands: Sequence[Any],
+    dims: Sequence[BatchDim],
+    params: Any,
+    *,
+    unrolled: bool,
+) -> list[Any]:
+    """Results of the equation for each element of a batch, one after another, stacked along a leading axis."""
+    batched = [move_axis(x, d, 0) for x, d in zip(operands, dims, strict=True) if d is not None]
+
+    def one(elements: Sequence[Any]) -> list[Any]:
+        given = iter(elements)
+        chosen = [x if d is None else next(given) for x, d in zip(operands, dims, strict=True)]
+        return list(bind(primitive, *chosen, params=params))
+
+    if unrolled:
+        found = [one([index_in_dim(x, i, 0, False) for x in batched]) for i in range(axis.size)]
+        return [stack(parts, 0) for parts in zip(*found, strict=True)]
+    return loops.map(one, batched)
+
+
+def values_of(leaves: Sequence[Any]) -> list[Any]:
+    """`leaves` with what references hold in place of them."""
+    return [get(x) if is_reference(x) else x for x in leaves]
+
+
+def flat_arguments(
+    caller: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], Any]:
+    """Leaves and structure of a callback's arguments.
+
+    Raises: ArgumentTypeError for leaves that are no arrays of numbers.
+    """
+    check_callable(function, caller)
+    leaves, tree = flatten((args, kwargs))
+    leaves = values_of(checked_leaves(leaves, caller, function, args, kwargs))
+    for x in leaves:
+        aval = type_of(x)
+        if type(aval) is not ShapedArray or isinstance(aval.dtype, dtypes.ExtendedDType):
+            raise ArgumentTypeError(
+                f"{caller} passes arrays of numbers to its function.",
+                got=f"got {aval.text()}",
+                do="Pass what it holds: `random.key_data(key)`.",
+            )
+    return leaves, tree
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """`callback(*args, **kwargs)`, a Python function without side effects, called when the program runs.
+
+    It gets arrays, and returns arrays (or NumPy arrays, or numbers) of the structure, shapes and dtypes of
+    `result_shape_dtypes`. A program may call it more or less often than it is written down. `vmap_method` says how
+    `vmap` treats it: "sequential" calls it for each element; "expand_dims", "broadcast_all" and "legacy_vectorized"
+    call it once with a leading batch axis, where what is the same for the whole batch has an axis of size 1, the
+    whole axis, or none. It has no derivative. `sharding` is where the results lie.
+
+    Raises: CallbackError where the function raises an exception (which is its cause), or returns something else.
+
+    >>> import numpy as np
+    >>> from pellucid import ShapeDtypeStruct, jit
+    >>> jit(lambda x: pure_callback(np.sinc, ShapeDtypeStruct((2,), np.float32), x))(np.zeros(2, np.float32))
+    Array([1., 1.], dtype=float32)
+    """
+    if vmap_method not in VMAP_METHODS:
+        raise ArgumentValueError(
+            "pure_callback doesn't know this vmap_method.",
+            got=repr(vmap_method),
+            do=f"Choose one of {', '.join(map(repr, VMAP_METHODS))}.",
+        )
+    leaves, in_tree = flat_arguments("pure_callback", callback, args, kwargs)
+    avals, out_tree = result_types("pure_callback", result_shape_dtypes)
+    flat = FlatCallback("pure_callback", callback, in_tree, out_tree)
+    params = PureCallbackParams(flat, avals, sharding, vmap_method)
+    return out_tree.unflatten(bind(pure_callback_p, *leaves, params=params))

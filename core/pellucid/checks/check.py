@@ -1,0 +1,169 @@
+"""`check`: a condition stated inside a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, EffectsError
+from pellucid.base.formats import check_fields
+from pellucid.base.source import capture, describe
+from pellucid.checks.errors import Error, FailedCheckError, Site, error_of
+from pellucid.ir.effects import Effect, Effects
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.arithmetic import min
+from pellucid.primitives.broadcasting import broadcast
+from pellucid.primitives.creation import iota
+from pellucid.primitives.logical import ne, select_n
+from pellucid.primitives.movement import move_axis
+from pellucid.primitives.reduction import reduce_min
+from pellucid.primitives.slicing import dynamic_index_in_dim
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+
+class CheckEffect(Effect):
+    """A check, which must be turned into a value before the program is compiled."""
+
+    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+
+
+_CHECKS: Effects = frozenset({CheckEffect()})
+
+
+class CheckParams(NamedTuple):
+    """`sites` are the places whose failures the operands, a code and values for messages, tell."""
+
+    debug: bool
+    sites: tuple[Site, ...]
+
+
+class Check(Primitive[CheckParams]):
+    """Fails if the first operand, a code, isn't 0."""
+
+    name = "check"
+    remember_types = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: CheckParams) -> Sequence[Any]:
+        return []
+
+    def effects(self, avals: tuple[Any, ...], params: CheckParams) -> Effects:
+        return _CHECKS
+
+    def run(self, operands: tuple[Any, ...], params: CheckParams) -> list[Any]:
+        if not params.debug:
+            error_of(operands[0], operands[1:], params.sites).throw()
+        return []
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CheckParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), []
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CheckParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        # The first element that fails tells of all.
+        code, *values = [
+            broadcast(x, (axis.size,)) if d is None else move_axis(x, d, 0)
+            for x, d in zip(operands, dims, strict=True)
+        ]
+        positions = iota("int32", axis.size)
+        failed = select_n(ne(code, np.int32(0)), np.full(axis.size, axis.size, np.int32), positions)
+        first = min(reduce_min(failed, (0,)), np.int32(axis.size - 1))
+        chosen = [dynamic_index_in_dim(x, first, 0, False) for x in (code, *values)]
+        return bind(self, *chosen, params=params), []
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: CheckParams) -> Sequence[Any]:
+        if params.debug:
+            return []
+        raise EffectsError(
+            "a `check` is in a function that is compiled, and nobody takes what it finds.",
+            got=[line for line in [describe(site.source) for site in params.sites[:3]] if line],
+            do="Wrap the function in `checkify`: `error, result = jit(checkify(f))(x)`, and look with `error.throw()`; "
+            "or use `debug_check`, which does nothing without `checkify`.",
+        )
+
+
+check_p = Check()
+
+
+class _Message:
+    """What a failed `check` says."""
+
+    def __init__(self, text: str, tree: Any) -> None:
+        self.text = text
+        self.tree = tree
+
+    def __call__(self, *values: Any) -> str:
+        args, kwargs = self.tree.unflatten(values)
+        return f"{self.text.format(*args, **kwargs)} (`check` failed)"
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """State that the scalar boolean `pred` is true; if it isn't, the message is `msg.format(*fmt_args, **fmt_kwargs)`.
+
+    In a function wrapped in `checkify` a failure becomes part of the error that it returns. Outside traces it is raised
+    at once. `debug` makes a check that does nothing without `checkify`.
+
+    Raises: CheckError outside traces; ArgumentTypeError for a `pred` that is no scalar boolean, and for values of the
+    message that are no arrays. EffectsError when a program is compiled that contains a check.
+
+    >>> check(True, "x must be positive, got {}", np.float32(1))
+    """
+    if not is_array_like(pred) or type_of(pred).shape != () or type_of(pred).dtype != np.bool_:
+        shown = type_of(pred).text() if is_array_like(pred) else type(pred).__name__
+        raise ArgumentTypeError(
+            "check takes a scalar boolean.",
+            got=f"pred: {shown}",
+            do="Reduce it, for example with `.all()`; write a condition for a number.",
+        )
+    check_fields("check", msg, fmt_args, fmt_kwargs)
+    pairs, tree = flatten_with_path((fmt_args, fmt_kwargs))
+    for path, x in pairs:
+        if not is_array_like(x):
+            raise ArgumentTypeError(
+                "check shows arrays in its message.",
+                got=f"argument {path[1]}: {type(x).__name__} ({x!r:.60})",
+                do="Write other values into the message before.",
+            )
+    values = [x for _, x in pairs]
+    site = Site(FailedCheckError, _Message(msg, tree), [type_of(x) for x in values], capture())
+    code = select_n(pred, np.int32(1), np.int32(0))
+    bind(check_p, code, *values, params=CheckParams(debug, (site,)))
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """`check`, which does nothing but in a function that is wrapped in `checkify`.
+
+    >>> debug_check(False, "never seen")
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """State that `error`, which a checked function returned, is no failure: raise it, or hand it on to `checkify`.
+
+    Raises: CheckError outside traces; ArgumentTypeError for what is no error.
+
+    >>> from pellucid.checks.errors import init_error
+    >>> check_error(init_error)
+    """
+    if not isinstance(error, Error):
+        raise ArgumentTypeError("check_error takes an Error.", got=f"got {type(error).__name__}")
+    if type_of(error.code).shape:
+        raise ArgumentTypeError(
+            "check_error takes the error of one call.",
+            got=f"errors of a batch: {type_of(error.code).text()}",
+            do="Look at it with `error.get()`, or call the checked function outside `vmap`.",
+        )
+    values = flatten(error.payload)[0]
+    bind(check_p, error.code, *values, params=CheckParams(False, error.sites))

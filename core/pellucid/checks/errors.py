@@ -1,0 +1,149 @@
+"""What a check found: categories of errors, and the error as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import PellucidError
+from pellucid.base.source import describe
+from pellucid.base.tree import register_pytree_node
+from pellucid.tracing.tracer import Tracer
+
+
+class CheckError(PellucidError, ValueError):
+    """A check in a program failed; its cause says which."""
+
+
+class JaxException(Exception):
+    """Base of the categories of errors that programs can be checked for."""
+
+
+class FailedCheckError(JaxException):
+    """A condition that the user stated with `check` doesn't hold."""
+
+
+class NaNError(JaxException):
+    """An operation gave a NaN."""
+
+
+class DivisionByZeroError(JaxException):
+    """A divisor is zero."""
+
+
+class OOBError(JaxException):
+    """An index is out of bounds."""
+
+
+class BatchedError(JaxException):
+    """Several elements of a batch failed."""
+
+
+ErrorCategory = type[JaxException]
+
+user_checks = frozenset({FailedCheckError})
+nan_checks = frozenset({NaNError})
+index_checks = frozenset({OOBError})
+div_checks = frozenset({DivisionByZeroError})
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+class Site:
+    """A place in a program that is checked: its category, its message, and what the message must know."""
+
+    __slots__ = ("avals", "category", "message", "source")
+
+    def __init__(
+        self,
+        category: ErrorCategory,
+        message: Callable[..., str],
+        avals: Sequence[Any],
+        source: Any,
+    ) -> None:
+        self.category = category
+        self.message = message
+        self.avals = tuple(avals)
+        """Types of the values that `message` takes."""
+        self.source = source
+
+    def exception(self, payload: Sequence[Any]) -> JaxException:
+        """What went wrong, in words, with the user's line."""
+        text = self.message(*payload)
+        line = describe(self.source)
+        return self.category(f"{text}\n  in {line}" if line else text)
+
+
+class Error:
+    """The first failure that a checked function found, or none; a tree of arrays, so that it can leave `jit`.
+
+    `code` is 0 for no failure, else the number of the failed place, from 1; `payload` holds for each place the values
+    that its message shows. Under `vmap` both have batch axes.
+    """
+
+    __slots__ = ("code", "payload", "sites")
+
+    def __init__(self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[Site]) -> None:
+        self.code = code
+        self.payload = tuple(map(tuple, payload))
+        self.sites = tuple(sites)
+
+    def get(self) -> str | None:
+        """The message of the failure, with the user's line; None if there is none.
+
+        Of a batch, the messages of all elements that failed.
+        """
+        exception = self.get_exception()
+        return None if exception is None else str(exception)
+
+    def get_exception(self) -> JaxException | None:
+        """The failure as an exception, not raised; None if there is none."""
+        codes = np.asarray(self.code)
+        if codes.ndim == 0:
+            return self._exception_at(int(codes), ())
+        failed = [tuple(map(int, index)) for index in np.argwhere(codes)]
+        if not failed:
+            return None
+        texts = [
+            f"at mapped index {', '.join(map(str, i))}: {self._exception_at(int(codes[i]), i)}"
+            for i in failed
+        ]
+        return BatchedError("\n".join(texts))
+
+    def _exception_at(self, code: int, index: tuple[int, ...]) -> JaxException | None:
+        if code == 0:
+            return None
+        values = [np.asarray(x)[index] if index else x for x in self.payload[code - 1]]
+        return self.sites[code - 1].exception(values)
+
+    def throw(self) -> None:
+        """Raise the failure, if there is one.
+
+        Raises: CheckError, whose cause is what `get_exception` gives.
+        """
+        exception = self.get_exception()
+        if exception is not None:
+            raise CheckError(str(exception)) from exception
+
+    def __repr__(self) -> str:
+        if isinstance(self.code, Tracer):
+            return f"Error({len(self.sites)} places, traced)"
+        return f"Error({self.get()!r})"
+
+
+def error_of(code: Any, values: Sequence[Any], sites: Sequence[Site]) -> Error:
+    """The error with this code, and the values of all sites one after another."""
+    given = iter(values)
+    return Error(code, [[next(given) for _ in site.avals] for site in sites], sites)
+
+
+def _unflatten(sites: Any, children: Any) -> Error:
+    return Error(*children, sites=sites)
+
+
+register_pytree_node(Error, lambda error: ((error.code, error.payload), error.sites), _unflatten)
+init_error = Error(np.int32(0), (), ())
+"""No failure, and no place where one could be."""

@@ -1,0 +1,246 @@
+"""Programs with references become programs on values: what is written is a value that is passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import EffectsError
+from pellucid.ir.avals import AbstractRef
+from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
+from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.replay import joined_scope
+from pellucid.tracing.staging import StagingTrace, StagingTracer
+from pellucid.tracing.tracer import Tracer
+
+
+class Cell:
+    """A reference while its program is discharged: `value` is what it holds at this point of the program."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Discharged(NamedTuple):
+    """A program on values: it takes (`consts`, the inputs, what they hold for references) and gives (the results, what
+    the references among the inputs that are `written`, by position, hold in the end).
+    """
+
+    program: ClosedJaxpr
+    consts: list[Any]
+    written: tuple[int, ...]
+
+    def settle(self, operands: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+        """The results among what the program gave for `operands`; cells among these get their final values."""
+        n = len(found) - len(self.written)
+        for position, value in zip(self.written, found[n:], strict=True):
+            operands[position].value = value
+        return list(found[:n])
+
+
+def held(operands: Sequence[Any]) -> list[Any]:
+    """`operands` with what cells hold in place of them."""
+    return [x.value if type(x) is Cell else x for x in operands]
+
+
+def discharged(jaxpr: Jaxpr, operands: Sequence[Any] | None = None) -> Discharged:
+    """`jaxpr`, which has no constants, as a program on values; made once.
+
+    If the `operands` are given, references among them that are no cells stay references.
+    """
+    passed = frozenset(
+        () if operands is None else (i for i, x in enumerate(operands) if type(x) is not Cell)
+    )
+    key = "discharged", frozenset(i for i in passed if is_reference(jaxpr.invars[i]))
+    found = jaxpr.memo.get(key)
+    if found is None:
+        found = jaxpr.memo[key] = _discharged(jaxpr, key[1])
+    return found
+
+
+def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, list[Any]]:
+    """`jaxpr` without the references it makes for itself, and further constants in front of its own."""
+    if not uses_references(jaxpr):
+        return jaxpr, []
+    closed = constants_as_inputs(jaxpr)
+    found = discharged(closed, closed.invars)
+    program, n = found.program.jaxpr, len(found.consts) + len(jaxpr.constvars)
+    opened = program.replace(constvars=program.invars[:n], invars=program.invars[n:])
+    return opened, found.consts
+
+
+def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
+    trace = StagingTrace(jaxpr.debug)
+    values: dict[Any, Any] = {}
+    cells: dict[int, tuple[Cell, Any]] = {}
+    for i, var in enumerate(jaxpr.invars):
+        if type(var.aval) is AbstractRef and i not in passed:
+            tracer = trace.new_argument(var.aval.inner_aval)
+            values[var] = cell = Cell(tracer)
+            cells[i] = cell, tracer
+        else:
+            trace.invars.append(var)
+            values[var] = StagingTracer(trace, var, None)
+    with use_trace(trace):
+        _run_on_cells(trace, jaxpr, values, keep=True)
+    written = tuple([i for i, (cell, before) in cells.items() if cell.value is not before])
+    results = [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+    if any(type(x) is Cell for x in results):
+        raise EffectsError(
+            "a reference that is made in a part of a program (jit, scan, cond) is used outside of it.",
+            got=", ".join(a.aval.text() for a in jaxpr.outvars if type(a.aval) is AbstractRef),
+            do="Make it outside and pass it, for example where a custom derivative keeps it for the backward pass.",
+        )
+    program, consts = trace.finish([*results, *(values[jaxpr.invars[i]].value for i in written)])
+    trace.close()
+    return Discharged(ClosedJaxpr(constants_as_inputs(program)), consts, written)
+
+
+def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, keep: bool) -> None:
+    """Write the equations of `jaxpr` into `trace`, and what its variables are into `values`.
+
+    With `keep`, equations that don't know of references stay the same, with their facts and variables.
+    """
+    outer = context.scope, context.source, context.lineage
+    try:
+        for equation in jaxpr.equations:
+            operands = [a.val if type(a) is Literal else values[a] for a in equation.operands]
+            knows_references = _knows_references(equation, operands)
+            if keep and not knows_references:
+                atoms = [
+                    a if type(a) is Literal else trace.atom(x)
+                    for a, x in zip(equation.operands, operands, strict=True)
+                ]
+                same = equation.replace(operands=atoms)
+                trace.equations.append(same)
+                trace.effects = trace.effects | same.effects
+                values.update((v, StagingTracer(trace, v, same)) for v in equation.results)
+                continue
+            context.scope = joined_scope(outer[0], equation.scope)
+            context.source = equation.source
+            context.lineage = Lineage("discharge", (equation,))
+            primitive, params = equation.primitive, equation.params
+            if knows_references:
+                results = primitive.discharge(tuple(operands), params)
+            else:
+                results = trace.interpret(primitive, tuple(operands), params)
+            values.update(zip(equation.results, results, strict=True))
+    finally:
+        context.scope, context.source, context.lineage = outer
+
+
+def _knows_references(equation: Any, operands: Sequence[Any]) -> bool:
+    if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
+        return True
+    if equation.primitive.remember_types:
+        return False
+    return any(map(uses_references, subjaxprs(equation.params)))
+
+
+def inline_on_cells(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
+    """Results of `jaxpr`, without constants, on `operands`, some of which may be cells, in the program being written."""
+    trace = context.trace
+    values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
+    _run_on_cells(trace, jaxpr, values, keep=False)
+    return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+
+# What Python calls --------------------------------------------------------------------------------------
+
+
+class ValueProgram:
+    """A program that takes references, as the program on values that is compiled for it.
+
+    `closed` takes the values of the references that the program closes over, then those of its arguments. `closed_over`
+    are these references; `written` are positions among both.
+    """
+
+    __slots__ = ("closed", "closed_over", "written")
+
+    def __init__(
+        self, closed: ClosedJaxpr, closed_over: list[Any], written: tuple[int, ...]
+    ) -> None:
+        self.closed = closed
+        self.closed_over = closed_over
+        self.written = written
+
+    def operands(self, leaves: Sequence[Any]) -> list[Any]:
+        """What the compiled program takes: the values that references hold now."""
+        return [x.value if is_reference(x) else x for x in (*self.closed_over, *leaves)]
+
+    def settle(self, leaves: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+        """The results; the references that were written hold their new values."""
+        references = [*self.closed_over, *leaves]
+        n = len(found) - len(self.written)
+        for position, value in zip(self.written, found[n:], strict=True):
+            references[position].value = value
+        return list(found[:n])
+
+
+def on_values(jaxpr: Jaxpr, consts: Sequence[Any]) -> ValueProgram | None:
+    """The program on values of `jaxpr`, whose first inputs are `consts`; None if it takes no references."""
+    if not any(type(v.aval) is AbstractRef for v in jaxpr.invars):
+        return None
+    found = discharged(jaxpr)
+    n, n_more = len(consts), len(found.consts)
+    inputs = found.program.jaxpr.invars
+    own, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
+    referred = [i for i in range(n) if is_reference(jaxpr.invars[i])]
+    kept = [i for i in range(n) if i not in referred]
+    opened = found.program.jaxpr.replace(
+        constvars=[*inputs[:n_more], *(own[i] for i in kept)],
+        invars=[*(own[i] for i in referred), *arguments],
+    )
+    order = [*referred, *range(n, len(jaxpr.invars))]
+    return ValueProgram(
+        ClosedJaxpr(opened, [*found.consts, *(consts[i] for i in kept)]),
+        [consts[i] for i in referred],
+        tuple([order.index(i) for i in found.written]),
+    )
+
+
+def is_reference(x: Any) -> bool:
+    """Whether `x` is a reference, or stands for one."""
+    return type(getattr(x, "aval", None)) is AbstractRef
+
+
+def check_distinct(caller: str, names: Sequence[str], operands: Sequence[Any]) -> None:
+    """Raise EffectsError if one reference is given twice: what a write to one does to the other isn't seen."""
+    seen: dict[Any, int] = {}
+    for i, x in enumerate(operands):
+        if is_reference(x):
+            key = id(x.var) if type(x) is StagingTracer else id(x)
+            if key in seen:
+                places = [names[j] if j < len(names) else f"operand {j}" for j in (seen[key], i)]
+                raise EffectsError(
+                    f"{caller} got the same reference twice.",
+                    got=[f"{place}: {x.aval.text()}" for place in places],
+                    do="Pass it once, and don't also use it from outside the function: references may have no other name.",
+                )
+            seen[key] = i
+
+
+def check_results_are_values(caller: str, results: Sequence[Any]) -> None:
+    """Raise EffectsError if a function returns a reference."""
+    for x in results:
+        if is_reference(x):
+            made = x.origin() if isinstance(x, Tracer) else None
+            raise EffectsError(
+                f"{caller} returns a reference, which functions that are traced can't.",
+                got=[f"got {x.aval.text()}", *([f"made at {made}"] if made else [])],
+                do="Return what it holds, `ref[...]`, or make the reference outside and pass it.",
+            )
+
+
+def check_carry_is_values(caller: str, carry: Sequence[Any]) -> None:
+    """Raise EffectsError if a loop is to carry a reference."""
+    found = [x.aval.text() for x in carry if is_reference(x)]
+    if found:
+        raise EffectsError(
+            f"{caller} takes no references as initial values or inputs of its steps.",
+            got=", ".join(found),
+            do="Use the reference from outside the body, which may read and write it.",
+        )

@@ -1,0 +1,142 @@
+"""Shardings on their way to the compiler, as Shardy attributes, and back, as an executable reports them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.compilation.placement import canonical
+from pellucid.ir.avals import element_shape
+from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding.named_sharding import sharding_of_tiles
+from pellucid.sharding.shardy import (
+    DimensionDescription,
+    MeshDescription,
+    describe,
+    describe_mesh,
+)
+from pellucid.sharding.single_device import GSPMDSharding
+from pellucid.xla.mlir import ir
+from pellucid.xla.shardings import DeviceList, HloSharding
+
+
+class ShardyAttributes:
+    """Writes the shardings of one module as Shardy attributes, and declares the meshes that they name."""
+
+    def __init__(self, devices: DeviceList | None, size: int) -> None:
+        self._size = size
+        """How many devices the program runs on."""
+        self._devices = devices
+        """Those the program runs on, in order; None where they are not known."""
+        self._symbols: dict[MeshDescription, str] = {}
+        self._attributes: dict[Any, ir.Attribute] = {}
+
+    def declare_meshes(self, ctx: Any) -> None:
+        """Begin the module of `ctx`. A mesh is declared when an attribute names it for the first time."""
+        self._ctx = ctx
+        self._symbols.clear()
+        self._attributes.clear()
+
+    def mesh_symbol(self, mesh: Mesh | AbstractMesh) -> str:
+        """The reference to `mesh`, `@mesh`, in this module.
+
+        Raises: ShardingError if it has devices that the program doesn't run on.
+        """
+        return self._symbol(describe_mesh(mesh, self._devices))
+
+    def attribute(self, sharding: Any, aval: Any, **options: Any) -> ir.Attribute:
+        """`#sdy.sharding<@mesh, [{"x"}, {}]>` for a value of type `aval`; options as those of `describe`.
+
+        Raises: ShardingError if some of its devices are not among those the program runs on.
+        """
+        key = (sharding, aval.ndim, element_shape(aval), *options)
+        found = self._attributes.get(key)
+        if found is None:
+            text = self._text(sharding, aval, **options)
+            found = self._attributes[key] = self._ctx.attribute(f"#sdy.sharding{text}")
+        return found
+
+    def per_value(self, shardings: Sequence[Any], avals: Sequence[Any]) -> ir.Attribute:
+        """`#sdy.sharding_per_value<[…]>` for values of types `avals`."""
+        texts = ", ".join(map(self._text, shardings, avals))
+        return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
+
+    def everywhere(self, aval: Any) -> ir.Attribute:
+        """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""
+        symbol = self._symbol(MeshDescription((("devices", self._size),)))
+        dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
+        return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
+
+    def on_first_device(self, n_results: int) -> ir.Attribute:
+        """The attribute of an operation that the program's first device does for all, as calls of the host are."""
+        symbol = self._symbol(MeshDescription((), (0,)))
+        texts = ", ".join([f"<{symbol}, []>"] * n_results)
+        return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
+
+    def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
+        description = describe(sharding, aval.ndim, self._devices, **options)
+        words = len(element_shape(aval))
+        dims = ", ".join(map(_dim_text, (*description.dims, *(DimensionDescription(()),) * words)))
+        sets = _axis_set("replicated", description.replicated) + _axis_set(
+            "unreduced", description.unreduced
+        )
+        return f"<{self._symbol(description.mesh)}, [{dims}]{sets}>"
+
+    def _symbol(self, mesh: MeshDescription) -> str:
+        symbol = self._symbols.get(mesh)
+        if symbol is None:
+            ctx = self._ctx
+            symbol = self._symbols[mesh] = ctx.module_lowering.unique_name("mesh")
+            body = ctx.module_lowering.module.body
+            with ir.InsertionPoint.at_block_begin(body), ir.Location.unknown(ctx.mlir_context):
+                ir.Operation.create(
+                    "sdy.mesh",
+                    attributes={"sym_name": ctx.string(symbol), "mesh": ctx.attribute(_mesh_text(mesh))},
+                )  # fmt: skip
+        return f"@{symbol}"
+
+
+def _mesh_text(mesh: MeshDescription) -> str:
+    axes = ", ".join(f"{json.dumps(name)}={size}" for name, size in mesh.axes)
+    ids = "" if mesh.device_ids is None else f", device_ids={list(mesh.device_ids)}"
+    return f"#sdy.mesh<[{axes}]{ids}>"
+
+
+def _dim_text(dim: DimensionDescription) -> str:
+    return "{" + ", ".join([*map(json.dumps, dim.axes), *(["?"] if dim.is_open else [])]) + "}"
+
+
+def _axis_set(name: str, axes: Sequence[str]) -> str:
+    return f", {name}={{{', '.join(map(json.dumps, axes))}}}" if axes else ""
+
+
+# Back -----------------------------------------------------------------------------------------------
+
+
+def chosen_shardings(
+    messages: Sequence[Any],
+    memory_kinds: Sequence[str | None],
+    avals: Sequence[Any],
+    devices: DeviceList,
+    mesh: Mesh | None,
+) -> list[Any]:
+    """The placements that the compiler chose for values of types `avals`.
+
+    `messages` are HLO shardings as an executable gives them. Placements are named by the axes of `mesh` where
+    these can say them; else they are tile assignments.
+    """
+    return [
+        _chosen(HloSharding.from_proto(message), kind, aval, devices, mesh)
+        for message, kind, aval in zip(messages, memory_kinds, avals, strict=True)
+    ]
+
+
+def _chosen(
+    tiles: HloSharding, kind: str | None, aval: Any, devices: DeviceList, mesh: Mesh | None
+) -> Any:
+    if mesh is None:
+        return GSPMDSharding(devices, tiles, kind)
+    # Behind the dimensions of extended dtypes are those of their words, which are never sharded.
+    sharding = sharding_of_tiles(tiles, mesh, aval.ndim + len(element_shape(aval)), kind)
+    return canonical(sharding)

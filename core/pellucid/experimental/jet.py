@@ -1,0 +1,5 @@
+"""Taylor mode under the name of `jax.experimental.jet`."""
+
+from pellucid.transforms.jet import jet
+
+__all__ = ["jet"]

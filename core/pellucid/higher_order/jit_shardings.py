@@ -1,0 +1,126 @@
+"""`in_shardings` and `out_shardings` of jit: from what the user wrote to one placement for each array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentValueError
+from pellucid.base.tree import broadcast_prefix_to, is_none
+from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
+from pellucid.primitives.reshard import reshard
+from pellucid.primitives.sharding_constraint import constrained
+from pellucid.runtime.array import aval_at
+from pellucid.sharding.errors import PartitionSpecError
+from pellucid.sharding.partition_spec import UNCONSTRAINED
+from pellucid.sharding.stated import check_fits, stated_sharding
+from pellucid.tracing.replay import replay
+from pellucid.tracing.staging import stage
+from pellucid.xla.pytree import flatten
+
+Placements = tuple[Any, ...] | None
+"""For each array a sharding, or None where nothing is said; None if nothing is said of any."""
+
+
+class Stated(NamedTuple):
+    """A tree of placements as the user wrote it, in a form that can key caches."""
+
+    leaves: tuple[Any, ...]
+    tree: Any
+
+
+def stated(placements: Any) -> Stated | None:
+    """What the user wrote; None for None."""
+    if placements is None:
+        return None
+    leaves, tree = flatten(placements, is_none)
+    return Stated(tuple(leaves), tree)
+
+
+def for_arguments(what: Stated | None, function: str, call: Any, names: Any) -> Placements:
+    """The placement of each traced argument of a call; `names()` gives what messages call them.
+
+    Raises: ArgumentValueError for keyword arguments, of which `in_shardings` say nothing; TreeStructureError
+    where they are no prefix of the positional arguments; ShardingError where one does not fit its argument.
+    """
+    if what is None:
+        return None
+    positional, keywords = call.tree.children()
+    if keywords.num_leaves:
+        raise ArgumentValueError(
+            f"`{function}`: in_shardings place positional arguments only, but it got keyword arguments.",
+            got=f"keywords: {', '.join(map(str, keywords.node_data()[1]))}",
+            do="Pass them by position.",
+        )
+    return _placements(what, positional, "in_shardings", function, call.avals, names)
+
+
+def for_results(what: Stated | None, function: str, tree: Any, avals: Sequence[Any]) -> Placements:
+    """The placement of each result of a function.
+
+    Raises: TreeStructureError where `out_shardings` are no prefix of the results; ShardingError where one does
+    not fit its result.
+    """
+    if what is None:
+        return None
+
+    def names() -> Sequence[str]:
+        return [f"result {i}" if len(avals) > 1 else "the result" for i in range(len(avals))]
+
+    return _placements(what, tree, "out_shardings", function, avals, names)
+
+
+def _placements(
+    what: Stated, tree: Any, argument: str, function: str, avals: Sequence[Any], names: Any
+) -> Placements:
+    caller = f"`{function}`: {argument}"
+    prefix = what.tree.unflatten(what.leaves)
+    name = "arguments" if argument == "in_shardings" else "results"
+    leaves = broadcast_prefix_to(prefix, tree, is_none, caller=caller, name=name)
+    found: dict[Any, Any] = {}
+    for leaf in leaves:
+        if id(leaf) not in found:
+            found[id(leaf)] = stated_sharding(caller, leaf)
+    placements = tuple(found[id(leaf)] for leaf in leaves)
+    for i, (sharding, aval) in enumerate(zip(placements, avals, strict=True)):
+        if sharding is None:
+            continue
+        if UNCONSTRAINED in getattr(getattr(sharding, "spec", None), "partitions", ()):
+            raise PartitionSpecError(
+                f"{caller} can't leave single dimensions to the compiler.",
+                got=f"{names()[i]}: {sharding.spec!r}",
+                do="Write None for the whole array, or use `with_sharding_constraint` inside.",
+            )
+        check_fits(caller, names()[i], sharding, aval.shape)
+    return placements if any(s is not None for s in placements) else None
+
+
+def typed_by(placements: Placements, avals: Sequence[Any]) -> Sequence[Any]:
+    """The types of arguments of types `avals` once they are placed: those of Explicit mesh axes show it."""
+    if placements is None:
+        return avals
+    return [a if s is None else aval_at(a, s) for a, s in zip(avals, placements, strict=True)]
+
+
+def with_constraints(
+    jaxpr: Jaxpr, avals: Sequence[Any], arguments: Placements, results: Placements
+) -> ClosedJaxpr:
+    """The program for calls with arguments of types `avals` in other programs: placements are constraints inside."""
+
+    def body(*operands: Any) -> list[Any]:
+        return _each(results, replay(jaxpr, (), *_each(arguments, operands)))
+
+    return ClosedJaxpr(*stage(body, avals, jaxpr.debug))
+
+
+def _each(placements: Placements, values: Sequence[Any]) -> list[Any]:
+    if placements is None:
+        return list(values)
+    return [x if s is None else _at(x, s) for x, s in zip(values, placements, strict=True)]
+
+
+def _at(x: Any, sharding: Any) -> Any:
+    """`x` placed by `sharding`: over Explicit mesh axes its type changes, over others it is constrained."""
+    if getattr(sharding, "mesh", None) is not None and sharding.mesh.are_all_axes_explicit:
+        return reshard(x, sharding)
+    return constrained(x, sharding)

@@ -1,0 +1,86 @@
+"""Calls of Python functions from compiled programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import CompilationError
+from pellucid.ir.avals import abstract_token, element_shape
+from pellucid.ir.effects import Effect
+from pellucid.lowering.context import LoweringContext
+from pellucid.xla.mlir import ir
+
+_TARGETS = {
+    "cpu": "xla_ffi_python_cpu_callback",
+    "cuda": "xla_ffi_python_gpu_callback",
+    "rocm": "xla_ffi_python_gpu_callback",
+}
+
+
+def host_call(
+    ctx: LoweringContext,
+    function: Callable[..., tuple[Any, ...]],
+    operands: Sequence[Any],
+    *,
+    has_side_effect: bool,
+    effect: Effect | None = None,
+) -> list[Any]:
+    """Values of `function(*operands)`, which gets NumPy arrays and returns them in a tuple.
+
+    The types are those of the equation at hand. With an ordered `effect`, the call comes after the last one with
+    that effect. Over several devices it is called once, with whole operands. `function` must check what it
+    returns: the runtime copies bytes, whatever they are.
+    """
+    target = _TARGETS.get(ctx.platform)
+    if target is None:
+        raise CompilationError(
+            f"programs on platform {ctx.platform} can't call Python functions.",
+            do="Run the function on a CPU or GPU device, or return the values and call it outside.",
+        )
+    tokens = 0 if effect is None else 1
+    index = len(ctx.host_callbacks)
+    ctx.host_callbacks.append(_passing_token(function) if tokens else function)
+    operation = ctx.op(
+        "stablehlo.custom_call",
+        ctx.types([*[abstract_token] * tokens, *ctx.avals_out]),
+        [*([ctx.tokens[effect]] if effect is not None else []), *operands],
+        {
+            "call_target_name": ctx.string(target),
+            "api_version": ctx.integer(4, 32),
+            "has_side_effect": ctx.boolean(has_side_effect),
+            "backend_config": ir.DictAttr.get({"index": _unsigned(index)}),
+            "operand_layouts": _layouts(ctx, tokens, ctx.avals_in),
+            "result_layouts": _layouts(ctx, tokens, ctx.avals_out),
+            **ctx.on_first_device(tokens + len(ctx.avals_out)),
+        },
+    )
+    results = list(operation.results)
+    if effect is not None:
+        ctx.tokens[effect] = results[0]
+    return [ctx.everywhere(x, a) for x, a in zip(results[tokens:], ctx.avals_out, strict=True)]
+
+
+def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    def call(token: Any, *arguments: Any) -> tuple[Any, ...]:
+        return (token, *function(*arguments))
+
+    return call
+
+
+def _unsigned(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), value)
+
+
+def _layouts(ctx: LoweringContext, tokens: int, avals: Sequence[Any]) -> ir.Attribute:
+    """Row-major layouts, the only ones that NumPy arrays of the runtime have."""
+    ranks = [0] * tokens + [aval.ndim + len(element_shape(aval)) for aval in avals]
+    return ir.ArrayAttr.get([_layout(rank) for rank in ranks])
+
+
+def _layout(rank: int) -> ir.Attribute:
+    return ir.DenseIntElementsAttr.get(
+        np.arange(rank - 1, -1, -1, dtype=np.int64), type=ir.IndexType.get()
+    )

@@ -1,0 +1,139 @@
+"""Under a trace, a NumPy function writes again the equations that it wrote for the same types of operands.
+
+Promotion, checks of axes and choices between primitives are Python; for one function, the types of its operands
+and its static arguments they always come out the same. So what they bind is remembered when a kind of call comes for the second time.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.base.caching import clearing
+from pellucid.base.events import on
+from pellucid.ir.avals import ShapedArray
+from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.plan import Plan, plan_of
+from pellucid.tracing.staging import StagingTrace
+from pellucid.tracing.tracer import Tracer
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.flags import trace_context
+
+_MOST_PLANS = 1024
+"""Kinds of calls remembered for each function."""
+_SEEN = Plan([], [], [], [])
+"""Of a kind that was seen once."""
+_all_plans: list[dict[Any, Plan | None]] = []
+
+
+@clearing
+def _forget() -> None:
+    for plans in _all_plans:
+        plans.clear()
+
+
+def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> Callable[..., Any]:
+    """`function` for use under a trace; calls of a kind that was seen before bind what they bound then.
+
+    A kind is the types of arrays and tracers, the values of Python numbers and of the arguments in `static_names`,
+    and the options that tracing depends on. Other calls (of lists, of NumPy arrays) simply run.
+    """
+    plans: dict[Any, Plan | None] = {}
+    _all_plans.append(plans)
+    names = list(inspect.signature(function).parameters)
+    static_positions = frozenset(i for i, name in enumerate(names) if name in static_names)
+    static = frozenset(static_names)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if on.equation_staged:  # who listens wants the equations as Python makes them, once
+            return function(*args, **kwargs)
+        key: list[Any] = [trace_context()]
+        operands: list[Any] = []
+        for i, x in enumerate(args):
+            if i in static_positions:
+                if _is_operand(x):
+                    return function(*args, **kwargs)
+                key.append((type(x), x))
+            elif not _noted(x, key, operands):
+                return function(*args, **kwargs)
+        for name, x in kwargs.items():
+            key.append(name)
+            if name in static:
+                if _is_operand(x):
+                    return function(*args, **kwargs)
+                key.append((type(x), x))
+            elif not _noted(x, key, operands):
+                return function(*args, **kwargs)
+        kind = tuple(key)
+        try:
+            plan = plans[kind]
+        except KeyError:  # what happens once only is not worth a plan
+            if len(plans) >= _MOST_PLANS:
+                plans.clear()
+            plans[kind] = _SEEN
+            return function(*args, **kwargs)
+        except TypeError:  # a static argument that can't be hashed
+            return function(*args, **kwargs)
+        if plan is _SEEN:
+            plan = plans[kind] = _plan(function, args, kwargs, operands)
+        if plan is None:
+            return function(*args, **kwargs)
+        results = context.trace.run_plan(plan, operands)
+        return results[0] if plan.container is None else plan.container(results)
+
+    return call
+
+
+def _noted(x: Any, key: list[Any], operands: list[Any]) -> bool:
+    """Note what of `x` decides the kind of a call; False if that isn't known."""
+    kind = type(x)
+    if _is_operand(x):
+        aval = x.aval
+        key.append(aval)
+        operands.append(x)
+        return type(aval) is ShapedArray
+    if x is None or kind is int or kind is bool:
+        key.append((kind, x))
+        return True
+    if kind is float and x != 0 and x == x:  # noqa: PLR0124  (zeros of both signs are equal, NaN isn't)
+        key.append((kind, x))
+        return True
+    return False
+
+
+def _is_operand(x: Any) -> bool:
+    return type(x) is ArrayImpl or isinstance(x, Tracer)
+
+
+def _plan(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]
+) -> Plan | None:
+    """What the call binds; None if that can't be used again."""
+    containers: list[Any] = []
+
+    def run(*tracers: Any) -> list[Any]:
+        given = iter(tracers)
+        result = function(
+            *[next(given) if _is_operand(x) else x for x in args],
+            **{name: next(given) if _is_operand(x) else x for name, x in kwargs.items()},
+        )
+        several = type(result) in (list, tuple)
+        containers.append(type(result) if several else None)
+        return list(result) if several else [result]
+
+    trace = StagingTrace()
+    arguments = [trace.new_argument(x.aval) for x in operands]
+    try:
+        with use_trace(trace):
+            results = run(*arguments)
+        jaxpr, consts = trace.finish(results)
+    except Exception:
+        return None
+    finally:
+        trace.close()
+    if any(_is_operand(c) for c in consts):
+        return None
+    return plan_of(jaxpr, consts, containers[0])

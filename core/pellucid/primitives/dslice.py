@@ -1,0 +1,83 @@
+"""Slices of a known size whose start may be known only when the program runs."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import register_pytree_node
+from pellucid.tracing.values import is_array_like, type_of
+
+
+class Slice:
+    """`size` positions along an axis, from `start` in steps of `stride`; `start` may be a traced integer."""
+
+    __slots__ = ("size", "start", "stride")
+
+    def __init__(self, start: Any, size: int, stride: int = 1) -> None:
+        self.start = start
+        self.size = size
+        self.stride = stride
+
+    @property
+    def is_dynamic_start(self) -> bool:
+        """Whether the start is known only when the program runs."""
+        return not isinstance(self.start, int)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Slice) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"Slice(start={self.start!r}, size={self.size}, stride={self.stride})"
+
+
+def _unflatten(data: Any, children: Any) -> Slice:
+    return Slice(*children, *data)
+
+
+register_pytree_node(Slice, lambda s: ((s.start,), (s.size, s.stride)), _unflatten)
+
+
+def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice | slice:
+    """The index `start : start + size`, whose start may be traced; its size is known. With `stride`, every so many-th.
+
+    `ds(size)` begins at 0, and `ds(None)` is everything. It indexes arrays and references: `x[ds(i, 2)]`.
+
+    Raises: ArgumentTypeError for a size that is not known or a start that is no integer; ArgumentValueError for
+    a negative size or a stride below 1.
+
+    >>> from pellucid import jit
+    >>> import numpy as np
+    >>> jit(lambda x, i: x[ds(i, 2)])(np.arange(5), 3)
+    Array([3, 4], dtype=int32)
+    """
+    if start is None:
+        return slice(None)
+    if size is None:
+        start, size = 0, start
+    try:
+        size = operator.index(size)  # type: ignore[arg-type]
+        stride = operator.index(1 if stride is None else stride)
+    except TypeError:
+        raise ArgumentTypeError(
+            "ds needs a size and a stride that are known when the function is traced.",
+            got=f"size: {size!r:.60}, stride: {stride!r:.60}",
+            do="Only the start may be traced.",
+        ) from None
+    if size < 0 or stride < 1:
+        raise ArgumentValueError(
+            "ds needs a size of at least 0 and a stride of at least 1.",
+            got=f"size: {size}, stride: {stride}",
+        )
+    if not isinstance(start, int):
+        aval: Any = type_of(start) if is_array_like(start) else None
+        if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
+            raise ArgumentTypeError(
+                "ds needs a scalar integer start.",
+                got=f"got {aval.text() if aval is not None else type(start).__name__}",
+            )
+    return Slice(start, size, stride)

@@ -1,0 +1,248 @@
+"""`reshard`: values brought to another layout over Explicit mesh axes, as their types then say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentValueError
+from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_map
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.sharding_constraint import batched_sharding
+from pellucid.runtime.transfer import put_leaf
+from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
+from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
+from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
+from pellucid.sharding.mesh import AbstractMesh, AxisType, axis_not_in_mesh_error
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.stated import stated_sharding
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+
+class ReshardParams(NamedTuple):
+    """How the result is laid out, over a mesh whose axis types the result's type has."""
+
+    dst_sharding: NamedSharding
+
+
+class Reshard(Primitive[ReshardParams]):
+    """The identity, with another sharding in its type. Devices exchange what they need for it."""
+
+    name = "reshard"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ReshardParams) -> Sequence[Any]:
+        [aval] = avals
+        mesh = params.dst_sharding.mesh.abstract_mesh
+        spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
+        check_divisible(aval.shape, spec, mesh)
+        return [aval.update(sharding=shown_sharding(mesh, spec))]
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReshardParams
+    ) -> Sequence[Any]:
+        return results
+
+    def placed(self, params: ReshardParams) -> Sequence[Any]:
+        return (params.dst_sharding,)
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReshardParams
+    ) -> tuple[Any, Any]:
+        return [bind1(self, *primals, params=params)], [bind1(self, *tangents, params=params)]
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ReshardParams
+    ) -> Sequence[Any]:
+        [ct], [operand] = cotangents, operands
+        if type(ct) is Zero:
+            return [Zero(operand.aval)]
+        old = operand.aval.sharding
+        mesh = params.dst_sharding.mesh if old is None else old.mesh
+        spec = PartitionSpec() if old is None else old.spec.to_ct_spec()
+        return [bind1(self, ct, params=ReshardParams(NamedSharding(mesh, spec)))]
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ReshardParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [dim] = dims
+        sharding = params.dst_sharding
+        if dim is not None:
+            sharding = batched_sharding(sharding, dim, type_of(operands[0]).ndim - 1, axis)
+        return [bind1(self, *operands, params=ReshardParams(sharding))], dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
+        sharding = params.dst_sharding
+        if not sharding.mesh.explicit_axes or ctx.avals_out[0].sharding is not None:
+            return operands  # nothing moves, or what the type says is laid out by the caller
+        return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        return {}  # the result's type says it
+
+
+reshard_p = Reshard()
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """`xs`, a tree of arrays, laid out as `out_shardings` say; their types then say it too.
+
+    `out_shardings` is a NamedSharding, a PartitionSpec over the current mesh, or a tree of these that is a prefix
+    of `xs`. Specs name Explicit mesh axes only; over Auto axes the compiler decides.
+
+    Raises: MissingMeshError for a PartitionSpec without a mesh; PartitionSpecError for axes that are not Explicit;
+    IndivisibleError where a dimension is not split evenly.
+
+    >>> mesh = pl.make_mesh((len(pl.devices()),), ("x",))
+    >>> reshard(np.zeros(8), pl.NamedSharding(mesh, pl.P("x"))).sharding.spec
+    P('x',)
+    """
+    leaves, structure = tree_flatten(xs)
+    stated = broadcast_prefix(
+        out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
+    )
+    return structure.unflatten([_resharded(x, s) for x, s in zip(leaves, stated, strict=True)])
+
+
+def _resharded(x: Any, stated: Any) -> Any:
+    sharding = stated_sharding("reshard", stated)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingArgumentError(
+            "reshard takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
+        )
+    mesh, spec = sharding.mesh, sharding.spec
+    for axis in spec.axis_names | spec.unreduced | spec.reduced:
+        if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
+            raise PartitionSpecError(
+                f"reshard: a spec names Explicit mesh axes only; {axis!r} is {mesh.axis_type_by_name[axis]!r}.",
+                got=[f"{spec!r}", f"{mesh}"],
+                do="Use `with_sharding_constraint` for axes over which the compiler decides.",
+            )
+    aval = type_of(x)
+    sharding.check_compatible_aval(aval.shape)
+    return bind1(reshard_p, x, params=ReshardParams(sharding))
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """`f`, within which the compiler decides over the Explicit mesh axes `axes` (all of them by default).
+
+    Types inside don't show these axes. `out_sharding`, which may also be given when the function is called,
+    lays out the results: a PartitionSpec, a NamedSharding, or a tree of these that is a prefix.
+
+    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for results.
+    """
+    if f is None:
+        return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
+    function = f
+
+    def inside(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
+        if out_sharding is None:
+            raise ArgumentValueError(
+                "auto_axes: nobody said how the results are laid out.",
+                do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
+            )
+        outer = _mesh_of("auto_axes", args)
+        mesh = outer.update_axis_types(
+            dict.fromkeys(_axes_of(outer, axes, "auto_axes"), AxisType.Auto)
+        )
+        args, kwargs = _without_axes((args, kwargs), mesh)
+        with use_abstract_mesh(mesh):
+            results = function(*args, **kwargs)
+        return reshard(results, out_sharding)
+
+    return inside
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    in_sharding: Any = None,
+) -> Any:
+    """`f`, within which types show how values are laid out over the mesh axes `axes` (all by default).
+
+    `in_sharding`, which may also be given when the function is called, lays out the positional arguments: a
+    PartitionSpec, a NamedSharding, or a tree of these that is a prefix of them.
+
+    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for arguments.
+    """
+    if f is None:
+        return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)
+    function = f
+
+    def inside(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
+        if in_sharding is None:
+            raise ArgumentValueError(
+                "explicit_axes: nobody said how the arguments are laid out.",
+                do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
+            )
+        outer = _mesh_of("explicit_axes", args)
+        names = _axes_of(outer, axes, "explicit_axes")
+        with use_abstract_mesh(outer.update_axis_types(dict.fromkeys(names, AxisType.Explicit))):
+            results = function(*reshard(args, in_sharding), **kwargs)
+        return _without_axes(results, outer)
+
+    return inside
+
+
+def _mesh_of(caller: str, args: Any) -> Any:
+    """The current mesh, else the one that the types of the arrays `args` show."""
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        for x in tree_flatten(args)[0]:
+            if (shown := type_of(x).sharding) is not None:
+                return shown.mesh
+        raise MissingMeshError(
+            f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
+            do="Set the mesh first: `with set_mesh(mesh):`.",
+        )
+    return mesh
+
+
+def _axes_of(mesh: Any, axes: Any, caller: str) -> tuple[Any, ...]:
+    if axes is None:
+        return mesh.axis_names
+    names = (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise axis_not_in_mesh_error(caller, name, mesh)
+    return names
+
+
+def _without_axes(xs: Any, mesh: Any) -> Any:
+    """The tree `xs`, with types that show only axes that are Explicit in `mesh`; no data moves."""
+
+    def cast(x: Any) -> Any:
+        old = type_of(x).sharding
+        if old is None or old.mesh is mesh:
+            return x
+        if context.trace.is_eager:
+            return _over_axes_of(x, mesh)
+        spec = explicit_part(old.spec, mesh, type_of(x).ndim)
+        return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
+
+    return tree_map(cast, xs)
+
+
+def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:
+    """The array `x` as it is, over its own mesh with the axis types of `mesh`."""
+    sharding = x.sharding
+    retyped = sharding.mesh.update(axis_types=mesh.axis_types)
+    return put_leaf(x, sharding.update(mesh=retyped))
+
+
+__all__ = ["auto_axes", "explicit_axes", "reshard", "reshard_p"]

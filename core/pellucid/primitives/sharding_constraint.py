@@ -1,0 +1,186 @@
+"""`with_sharding_constraint`: values that must be laid out in a certain way at some point of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import UnsupportedError
+from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
+from pellucid.base.tree.paths import shown_path
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.padding import inserted
+from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
+from pellucid.sharding.explicit_types import explicit_part, operand_of
+from pellucid.sharding.mesh import AxisType
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import UNCONSTRAINED
+from pellucid.sharding.stated import stated_sharding
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+
+
+class ShardingConstraintParams(NamedTuple):
+    """How the operand is laid out; unconstrained dimensions of a NamedSharding are left to the compiler."""
+
+    sharding: Any
+
+
+class ShardingConstraint(Primitive[ShardingConstraintParams]):
+    """The identity, laid out as stated."""
+
+    name = "sharding_constraint"
+
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ShardingConstraintParams
+    ) -> Sequence[Any]:
+        return avals
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ShardingConstraintParams
+    ) -> Sequence[Any]:
+        return avals
+
+    def placed(self, params: ShardingConstraintParams) -> Sequence[Any]:
+        return (params.sharding,)
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ShardingConstraintParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
+
+    def transpose(
+        self,
+        cotangents: tuple[Any, ...],
+        operands: tuple[Any, ...],
+        params: ShardingConstraintParams,
+    ) -> Sequence[Any]:
+        [ct] = cotangents
+        return [Zero(operands[0].aval)] if type(ct) is Zero else bind(self, ct, params=params)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ShardingConstraintParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [dim] = dims
+        if dim is None:
+            return bind(self, *operands, params=params), dims
+        sharding = batched_sharding(params.sharding, dim, type_of(operands[0]).ndim - 1, axis)
+        return bind(self, *operands, params=params._replace(sharding=sharding)), dims
+
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: ShardingConstraintParams
+    ) -> Sequence[Any]:
+        return [ctx.constrain(operands[0], params.sharding, ctx.avals_in[0])]
+
+
+sharding_constraint_p = ShardingConstraint()
+
+
+def batched_sharding(sharding: Any, dim: int, ndim: int, axis: BatchAxis) -> Any:
+    """The sharding of a batch along `dim` of values of `ndim` dimensions laid out as `sharding`.
+
+    The batch is sharded over the mesh axes that `vmap` was told (`spmd_axis_name`), else as the compiler likes.
+
+    Raises: UnsupportedError for a tile assignment without a mesh; ShardingError if the values use those axes.
+    """
+    if sharding.is_fully_replicated and sharding.num_devices == 1:
+        return sharding
+    if not isinstance(sharding, NamedSharding):
+        raise UnsupportedError(
+            "vmap of with_sharding_constraint needs a NamedSharding.",
+            got=f"{sharding}",
+            do="Write the constraint with NamedSharding(mesh, spec).",
+        )
+    if axis.spmd_name is not None:
+        twice = sharding.spec.axis_names & set(axis.spmd_name)
+        if twice:
+            raise ShardingError(
+                "vmap's `spmd_axis_name` shards the batch over a mesh axis that a constraint inside uses.",
+                got=[f"spmd_axis_name: {axis.spmd_name}", f"the constraint: {sharding.spec!r}"],
+            )
+        entry: Any = axis.spmd_name
+    else:
+        entry = UNCONSTRAINED if AxisType.Auto in sharding.mesh.axis_types else None
+    spec = sharding.spec.padded(ndim)
+    return sharding.with_spec(spec.update(partitions=inserted(spec.partitions, dim, entry)))
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """`x`, a tree of arrays, laid out as `shardings` say at this point of a program.
+
+    `shardings` is a sharding, a PartitionSpec over the current mesh, None (no constraint), or a tree of these
+    that is a prefix of `x`. The compiler brings the value there, and plans the rest around it; dimensions
+    that are `PartitionSpec.UNCONSTRAINED` are left to it.
+
+    Raises: MissingMeshError for a PartitionSpec without a mesh; PartitionSpecError where a spec does not fit
+    the rank of its array.
+
+    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(-1), ("x",))
+    >>> sharding = pl.NamedSharding(mesh, pl.P("x"))
+    >>> pl.jit(lambda x: with_sharding_constraint(2 * x, sharding))(np.arange(8)).sharding.spec
+    P('x',)
+    """
+    name = "with_sharding_constraint"
+    with_paths, structure = tree_flatten_with_path(x)
+    stated = broadcast_prefix(shardings, x, is_none, caller=f"{name}: shardings", name="x")
+    return structure.unflatten(
+        [
+            leaf
+            if s is None
+            else constrained(leaf, stated_sharding(name, s), shown_path("x", path))
+            for (path, leaf), s in zip(with_paths, stated, strict=True)
+        ]
+    )
+
+
+def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
+    """One array, laid out as `sharding`; `path` is what messages call it."""
+    shape = type_of(x).shape
+    try:
+        sharding.check_compatible_aval(shape)
+    except ShardingError as error:
+        raise type(error)(
+            error.what,
+            got=f"with_sharding_constraint: {path}: {type_of(x).text()}",
+            do=error.do,
+        ) from None
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        sharding = _over_auto_axes(x, sharding, path)
+        if sharding is None:
+            return x
+    [result] = bind(sharding_constraint_p, x, params=ShardingConstraintParams(sharding))
+    return result
+
+
+def _over_auto_axes(x: Any, sharding: NamedSharding, path: str) -> NamedSharding | None:
+    """`sharding`, provided that the type of `x` agrees over Explicit axes; None if there are no others.
+
+    Raises: LayoutAssertionError if it doesn't; PartitionSpecError if only some of the mesh's axes are Explicit and
+    the spec names one of them.
+    """
+    mesh, spec, aval = sharding.mesh, sharding.spec, type_of(x)
+    wanted = explicit_part(spec, mesh, aval.ndim)
+    own = operand_of(aval).spec
+    if mesh.are_all_axes_explicit:
+        if wanted is own:
+            return None
+        raise LayoutAssertionError(
+            "with_sharding_constraint only checks over Explicit mesh axes, and the layouts differ.",
+            got=[f"{path}: {aval.text()}, laid out as {own!r}", f"the constraint: {spec!r}"],
+            do="To change the layout, use `reshard(x, spec)`.",
+        )
+    if wanted.axis_names:
+        raise PartitionSpecError(
+            f"with_sharding_constraint: {spec!r} names Explicit mesh axes.",
+            got=[f"{path}: {aval.text()}", f"{mesh}"],
+            do="Name Auto axes only; over Explicit ones, use `reshard(x, spec)`.",
+        )
+    return sharding
+
+
+__all__ = ["sharding_constraint_p", "with_sharding_constraint"]

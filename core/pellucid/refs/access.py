@@ -1,0 +1,191 @@
+"""References as users use them: `new_ref`, `ref[...]`, `swap`, `addupdate`, `freeze`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
+from pellucid.compilation.discharge import is_reference
+from pellucid.higher_order.bodies import widens
+from pellucid.ir.avals import AbstractRef, shaped_array
+from pellucid.primitives.broadcasting import broadcast_to
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.refs.index import parsed
+from pellucid.refs.primitives import (
+    EmptyRefParams,
+    NewRefParams,
+    PartParams,
+    addupdate_p,
+    empty_ref_p,
+    free_ref_p,
+    freeze_p,
+    get_p,
+    new_ref_p,
+    swap_p,
+)
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import is_array_like, type_of
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:
+    """A new reference: a mutable cell that holds the array `init_val`, whose shape and dtype it keeps.
+
+    `ref[index]` reads, `ref[index] = value` writes. Functions that are compiled, loops and branches may get it as an
+    argument or use it from outside, and change what it holds; they may not return it. In a function that is
+    differentiated, references made inside pass derivatives on; those from outside take values without derivatives.
+    `memory_space` and `kind` are kept for kernels.
+
+    Raises: ArgumentTypeError for what is no array.
+
+    >>> from pellucid import jit
+    >>> total = new_ref(0)
+    >>> @jit
+    ... def count(x):
+    ...     total[...] += x
+    >>> count(2)
+    >>> count(3)
+    >>> total
+    Ref(5, dtype=int32)
+    """
+    if is_reference(init_val) or not is_array_like(init_val):
+        kind_of = type_of(init_val).text() if is_reference(init_val) else type(init_val).__name__
+        raise ArgumentTypeError("new_ref takes an array.", got=f"got {kind_of}")
+    return bind1(new_ref_p, init_val, params=NewRefParams(kind, memory_space))
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+    """A new reference to an array of the shape and dtype of `ty`, with any contents.
+
+    >>> import numpy as np
+    >>> empty_ref(np.zeros(3)).shape
+    (3,)
+    """
+    if not (hasattr(ty, "shape") and hasattr(ty, "dtype")):
+        raise ArgumentTypeError(
+            "empty_ref takes a type: something with shape and dtype.",
+            got=f"got {type(ty).__name__}",
+        )
+    aval = shaped_array(tuple(ty.shape), dtypes.canonicalize(ty.dtype))
+    return bind1(empty_ref_p, params=EmptyRefParams(memory_space, aval))
+
+
+def freeze(ref: Any) -> Any:
+    """The array that `ref` holds; the reference can't be used from then on.
+
+    >>> freeze(new_ref(3.0))
+    Array(3., dtype=float32)
+    """
+    return bind1(freeze_p, _reference("freeze", ref))
+
+
+def free_ref(ref: Any) -> None:
+    """Give up `ref` and the array it holds; it can't be used from then on.
+
+    >>> free_ref(new_ref(3.0))
+    """
+    bind(free_ref_p, _reference("free_ref", ref))
+
+
+def get(ref: Any, idx: Any = None) -> Any:
+    """`ref[idx]`: an array with the part of what `ref` holds that `idx` says; everything without one.
+
+    Integers, slices with positive steps, arrays of integers and `...` are understood. Traced positions out of bounds are
+    moved to the nearest inside. Raises: ArgumentValueError for known positions out of bounds.
+
+    >>> import numpy as np
+    >>> get(new_ref(np.arange(4)), slice(1, 3))
+    Array([1, 2], dtype=int32)
+    """
+    index, operands = _index("get", ref, idx)
+    return bind1(get_p, ref, *operands, params=PartParams(index))
+
+
+def set(ref: Any, idx: Any, value: Any) -> None:
+    """`ref[idx] = value`; traced positions out of bounds are moved to the nearest inside for integers, dropped in arrays.
+
+    `value` is repeated to the shape of the part. Raises: ShapeError, DtypeError for a value that doesn't fit.
+
+    >>> ref = new_ref(1.0)
+    >>> set(ref, ..., 2.0)
+    >>> ref
+    Ref(2., dtype=float32)
+    """
+    _swap("set", ref, idx, value)
+
+
+def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
+    """What `ref[idx]` was before `ref[idx] = value`.
+
+    >>> swap(new_ref(1.0), ..., 2.0)
+    Array(1., dtype=float32)
+    """
+    return _swap(_function_name, ref, idx, value)
+
+
+def _swap(caller: str, ref: Any, idx: Any, value: Any) -> Any:
+    index, operands = _index(caller, ref, idx)
+    value = _fitting(caller, ref, index, operands, value)
+    return bind1(swap_p, ref, value, *operands, params=PartParams(index))
+
+
+def addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """`ref[idx] += x`, in one step; repeated positions get every addition.
+
+    >>> import numpy as np
+    >>> ref = new_ref(np.zeros(3, np.float32))
+    >>> addupdate(ref, np.array([0, 0, 2]), 1.0)
+    >>> ref
+    Ref([2., 0., 1.], dtype=float32)
+    """
+    index, operands = _index("addupdate", ref, idx)
+    x = _fitting("addupdate", ref, index, operands, x)
+    bind(addupdate_p, ref, x, *operands, params=PartParams(index))
+
+
+def _reference(caller: str, ref: Any) -> Any:
+    if not is_reference(ref):
+        raise ArgumentTypeError(f"{caller} takes a reference.", got=f"got {type(ref).__name__}")
+    return ref
+
+
+def _index(caller: str, ref: Any, idx: Any) -> tuple[Any, list[Any]]:
+    return parsed(caller, ... if idx is None else idx, _reference(caller, ref).shape)
+
+
+def _fitting(caller: str, ref: Any, index: Any, operands: list[Any], value: Any) -> Any:
+    """`value` with the type of the part of `ref`: repeated to its shape, weak numbers converted to its dtype."""
+    if is_reference(value):
+        raise ArgumentTypeError(
+            f"{caller}: the new value is a reference.",
+            got=type_of(value).text(),
+            do="Read what it holds: `ref[...]`.",
+        )
+    aval: Any = type_of(value)
+    shape = index.result_shape([type_of(x).shape for x in operands])
+    if aval.dtype != ref.dtype and not (aval.weak_type and widens(aval.dtype, ref.dtype)):
+        raise DtypeError(
+            f"{caller}: the new value has another dtype than the reference.",
+            got=f"{ref.aval.text()}, new value {aval.text()}",
+            do=f"Convert it: `value.astype({str(ref.dtype)!r})`.",
+        )
+    if aval.dtype != ref.dtype or aval.weak_type:
+        value = convert_element_type(value, ref.dtype)
+    if aval.shape == shape:
+        return value
+    try:
+        return broadcast_to(value, shape)
+    except ShapeError:
+        raise ShapeError(
+            f"{caller}: the new value doesn't fit the part of the reference.",
+            got=f"{ref.aval.text()}, part of shape {list(shape)}, new value {aval.text()}",
+        ) from None
+
+
+# Methods of references, of those that are traced, too.
+AbstractRef.methods.update(
+    get=lambda ref, idx=...: get(ref, idx),
+    set=lambda ref, value, idx=...: set(ref, idx, value),
+    swap=lambda ref, value, idx=...: swap(ref, idx, value),
+    addupdate=lambda ref, x, idx=...: addupdate(ref, idx, x),
+)

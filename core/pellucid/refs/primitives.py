@@ -1,0 +1,532 @@
+"""The primitives of references, with all their rules: making, reading, writing, adding, giving up."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import BatchingRuleError, EffectsError
+from pellucid.compilation.discharge import Cell
+from pellucid.higher_order.jitted import jit
+from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
+from pellucid.ir.effects import (
+    Effects,
+    accum_effect,
+    allocation_effect,
+    read_effect,
+    write_effect,
+)
+from pellucid.ir.primitive import NoParams, Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.broadcasting import broadcast, broadcast_to
+from pellucid.primitives.creation import empty, iota
+from pellucid.primitives.filled import instantiate
+from pellucid.primitives.movement import move_axis, reshape
+from pellucid.refs import index as indexing
+from pellucid.refs.index import RefIndex, Window
+from pellucid.refs.reference import Ref, owned
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+
+_ALLOCATES: Effects = frozenset({allocation_effect})
+_READS: Effects = frozenset({read_effect})
+_WRITES: Effects = frozenset({read_effect, write_effect})
+_ADDS: Effects = frozenset({accum_effect})
+
+
+class OfReference(Primitive[Any]):
+    """What primitives share whose first operand is a reference."""
+
+    takes_references = True
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: Any
+    ) -> Sequence[Any]:
+        return results
+
+
+# Making and giving up ---------------------------------------------------------------------------------
+
+
+class NewRefParams(NamedTuple):
+    """`kind` is a name that tools may give a meaning."""
+
+    kind: Any
+    memory_space: Any
+
+
+class NewRef(Primitive[NewRefParams]):
+    """A new reference that holds the operand."""
+
+    name = "new_ref"
+    always_transformed = True
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: NewRefParams) -> Sequence[Any]:
+        return [abstract_ref(avals[0])]
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: NewRefParams
+    ) -> Sequence[Any]:
+        return results
+
+    def effects(self, avals: tuple[Any, ...], params: NewRefParams) -> Effects:
+        return _ALLOCATES
+
+    def run(self, operands: tuple[Any, ...], params: NewRefParams) -> list[Any]:
+        return [Ref(owned(operands[0]))]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NewRefParams
+    ) -> tuple[Any, Any]:
+        results = bind(self, *primals, params=params)
+        tangent_type = type_of(results[0]).tangent()
+        if type(tangent_type) is not AbstractRef:
+            return results, [Zero(tangent_type)]
+        return results, bind(self, instantiate(tangents[0]), params=params)
+
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NewRefParams
+    ) -> Any:
+        # Also what holds a constant now may hold a differentiated value later.
+        results = bind(self, *primals, params=params)
+        tangent_type = type_of(results[0]).tangent()
+        if type(tangent_type) is not AbstractRef:
+            return results, [Zero(tangent_type)]
+        tangent = trace.linear_value(instantiate(tangents[0]))
+        return results, trace.stage_linear(self, (tangent,), params)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: NewRefParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        # Also what holds the same for the whole batch now may hold something else for each element later.
+        x = broadcast(operands[0], (axis.size,)) if dims[0] is None else operands[0]
+        return bind(self, x, params=params), [dims[0] or 0]
+
+    def discharge(self, operands: tuple[Any, ...], params: NewRefParams) -> Sequence[Any]:
+        return [Cell(operands[0])]
+
+
+class EmptyRefParams(NamedTuple):
+    """`ty` is the type of the array that the reference will hold."""
+
+    memory_space: Any
+    ty: Any
+
+
+class EmptyRef(Primitive[EmptyRefParams]):
+    """A new reference that holds nothing in particular."""
+
+    name = "empty_ref"
+    always_transformed = True
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: EmptyRefParams) -> Sequence[Any]:
+        return [abstract_ref(params.ty)]
+
+    def effects(self, avals: tuple[Any, ...], params: EmptyRefParams) -> Effects:
+        return _ALLOCATES
+
+    def run(self, operands: tuple[Any, ...], params: EmptyRefParams) -> list[Any]:
+        return [Ref(empty(params.ty.shape, params.ty.dtype))]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: EmptyRefParams
+    ) -> tuple[Any, Any]:
+        zero = Zero(params.ty.tangent())
+        return new_ref_p.jvp((empty(params.ty.shape, params.ty.dtype),), (zero,), _as_new(params))
+
+    def linearize(
+        self,
+        trace: Any,
+        primals: tuple[Any, ...],
+        tangents: tuple[Any, ...],
+        params: EmptyRefParams,
+    ) -> Any:
+        held = (empty(params.ty.shape, params.ty.dtype),)
+        zero = Zero(params.ty.tangent())
+        return new_ref_p.linearize(trace, held, (zero,), _as_new(params))
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: EmptyRefParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        ty = params.ty.update(shape=(axis.size, *params.ty.shape))
+        return bind(self, params=params._replace(ty=ty)), [0]
+
+    def discharge(self, operands: tuple[Any, ...], params: EmptyRefParams) -> Sequence[Any]:
+        return [Cell(empty(params.ty.shape, params.ty.dtype))]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        params = equation.params
+        shape = ",".join(map(str, params.ty.shape))
+        return {"memory_space": params.memory_space, "ty": f"{params.ty.dtype.name}[{shape}]"}
+
+
+def _as_new(params: EmptyRefParams) -> NewRefParams:
+    return NewRefParams(None, params.memory_space)
+
+
+class Freeze(OfReference):
+    """What a reference holds, which is given up."""
+
+    name = "freeze"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+        return [avals[0].inner_aval]
+
+    def effects(self, avals: tuple[Any, ...], params: NoParams) -> Effects:
+        return _READS
+
+    def run(self, operands: tuple[Any, ...], params: NoParams) -> list[Any]:
+        return [operands[0].given_up("freeze")]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals), bind(self, *tangents)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: NoParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands), dims
+
+    def discharge(self, operands: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+        return [operands[0].value]
+
+
+class FreeRef(OfReference):
+    """A reference is given up, and what it holds with it."""
+
+    name = "free_ref"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+        return []
+
+    def effects(self, avals: tuple[Any, ...], params: NoParams) -> Effects:
+        return _READS
+
+    def run(self, operands: tuple[Any, ...], params: NoParams) -> list[Any]:
+        operands[0].given_up("free_ref")
+        return []
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams
+    ) -> tuple[Any, Any]:
+        bind(self, *tangents)
+        return bind(self, *primals), []
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: NoParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands), []
+
+    def discharge(self, operands: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+        return []
+
+
+# Parts ------------------------------------------------------------------------------------------------
+
+
+class PartParams(NamedTuple):
+    """The part of what the reference holds; operands of the index come last."""
+
+    index: RefIndex
+
+
+@functools.lru_cache(maxsize=2048)
+def _compiled(function: Any, index: RefIndex, *, donates: bool) -> Any:
+    """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
+
+    def on_arrays(array: Any, operands: list[Any], *new: Any) -> Any:
+        return function(array, index, operands, *new)
+
+    on_arrays.__name__ = function.__name__
+    return jit(on_arrays, donate_argnums=(0,) if donates else ())
+
+
+def _swapped(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> tuple[Any, Any]:
+    return (
+        indexing.written(array, index, operands, new),
+        indexing.read(array, index, operands),
+    )
+
+
+class Get(OfReference):
+    """The part of what a reference holds."""
+
+    name = "get"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+        ref, *operands = avals
+        shape = params.index.result_shape([a.shape for a in operands])
+        if params.index.is_full:
+            return [ref.inner_aval]
+        return [shaped_array(shape, ref.dtype)]
+
+    def effects(self, avals: tuple[Any, ...], params: PartParams) -> Effects:
+        return _READS
+
+    def run(self, operands: tuple[Any, ...], params: PartParams) -> list[Any]:
+        ref, *rest = operands
+        if params.index.is_full:
+            return [owned(ref.value)]
+        return [_compiled(indexing.read, params.index, donates=False)(ref.value, rest)]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PartParams
+    ) -> tuple[Any, Any]:
+        results = bind(self, *primals, params=params)
+        return results, bind(self, tangents[0], *primals[1:], params=params)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PartParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        (ref, *rest), (dim, *rest_dims) = operands, dims
+        index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
+        return [bind1(self, ref, *rest, params=PartParams(index))], [out]
+
+    def discharge(self, operands: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+        cell, *rest = operands
+        return [indexing.read(cell.value, params.index, rest)]
+
+    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str:
+        return f"{results} <- {_part(equation, operands[0], operands[1:])}"
+
+
+def _part(equation: Any, ref: str, operands: Sequence[str]) -> str:
+    return f"{ref}[{equation.params.index.text(operands)}]"
+
+
+class Write(OfReference):
+    """What primitives share that take (reference, new value, operands of the index)."""
+
+    def check(self, avals: tuple[Any, ...], params: PartParams) -> Any:
+        """The type of the part."""
+        ref, new, *operands = avals
+        part = shaped_array(params.index.result_shape([a.shape for a in operands]), ref.dtype)
+        if new.shape != part.shape or new.dtype != part.dtype:
+            raise EffectsError(
+                f"`{self.name}`: the new value doesn't have the type of the part of the reference.",
+                got=f"{ref.text()}, part {part.text()}, new value {new.text()}",
+            )
+        return part
+
+    def tangent(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The tangent to be written; None if neither reference nor value has one.
+
+        Raises: EffectsError for a differentiated value and a reference that has no place for its tangent.
+        """
+        if type(tangents[0]) is not Zero:
+            return instantiate(tangents[1])
+        if type(tangents[1]) is Zero:
+            return None
+        raise EffectsError(
+            f"`{self.name}`: a differentiated value can't be written to a reference from outside.",
+            got=f"{type_of(primals[0]).text()}, value {type_of(primals[1]).text()}",
+            do="Write `lax.stop_gradient(value)`, return the value as auxiliary data, or make the reference inside the "
+            "differentiated function.",
+        )
+
+    def batched(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PartParams,
+    ) -> tuple[list[Any], int]:
+        """(results for the whole batch, where the batch axis of the part is)."""
+        (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
+        if dim is None:
+            raise EffectsError(
+                "vmap: what differs between the elements of a batch can't be written to one reference for all.",
+                got=f"{type_of(ref).text()}, written by `{self.name}`",
+                do="Give the batched function a reference with a batch axis as an argument, or reduce over the batch "
+                "outside, and write then.",
+            )
+        shapes = [
+            s[:d] + s[d + 1 :] if d is not None else s
+            for s, d in zip([type_of(x).shape for x in rest], rest_dims, strict=True)
+        ]
+        shape = params.index.result_shape(shapes)
+        index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
+        full = (*shape[:out], axis.size, *shape[out:])
+        if new_dim is None:
+            new = reshape(new, (*shape[:out], 1, *shape[out:]))
+            new = broadcast_to(new, full)
+        else:
+            new = move_axis(new, new_dim, out)
+        return bind(self, ref, new, *rest, params=PartParams(index)), out
+
+
+class Swap(Write):
+    """The part of what a reference holds, which is replaced."""
+
+    name = "swap"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+        return [self.check(avals, params)]
+
+    def effects(self, avals: tuple[Any, ...], params: PartParams) -> Effects:
+        return _WRITES
+
+    def run(self, operands: tuple[Any, ...], params: PartParams) -> list[Any]:
+        ref, new, *rest = operands
+        if params.index.is_full:
+            old, ref.value = ref.value, owned(new)
+            return [old]
+        swapped = _compiled(_swapped, params.index, donates=True)
+        ref.value, old = swapped(ref.value, rest, new)
+        return [old]
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PartParams
+    ) -> tuple[Any, Any]:
+        tangent = self.tangent(primals, tangents)
+        results = bind(self, *primals, params=params)
+        if tangent is None:
+            return results, [Zero(type_of(x).tangent()) for x in results]
+        return results, bind(self, tangents[0], tangent, *primals[2:], params=params)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PartParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        results, out = self.batched(axis, operands, dims, params)
+        return results, [out]
+
+    def discharge(self, operands: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+        cell, new, *rest = operands
+        cell.value, old = _swapped(cell.value, params.index, rest, new)
+        return [old]
+
+    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str:
+        ref, new, *rest = operands
+        part = _part(equation, ref, rest)
+        value = _typed(equation.operands[1], new)
+        if results.startswith("_:"):
+            return f"{part} <- {value}"
+        return f"{results}, {part} <- {part}, {value}"
+
+
+def _typed(atom: Any, shown: str) -> str:
+    """A literal with its type, a variable alone."""
+    return f"{shown}:{atom.aval.text()}" if hasattr(atom, "val") else shown
+
+
+class AddUpdate(Write):
+    """Something is added to a part of what a reference holds."""
+
+    name = "addupdate"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+        self.check(avals, params)
+        return []
+
+    def effects(self, avals: tuple[Any, ...], params: PartParams) -> Effects:
+        return _ADDS
+
+    def run(self, operands: tuple[Any, ...], params: PartParams) -> list[Any]:
+        ref, new, *rest = operands
+        ref.value = _compiled(indexing.added, params.index, donates=True)(ref.value, rest, new)
+        return []
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PartParams
+    ) -> tuple[Any, Any]:
+        tangent = self.tangent(primals, tangents)
+        bind(self, *primals, params=params)
+        if tangent is not None:
+            bind(self, tangents[0], tangent, *primals[2:], params=params)
+        return [], []
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PartParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        self.batched(axis, operands, dims, params)
+        return [], []
+
+    def discharge(self, operands: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+        cell, new, *rest = operands
+        cell.value = indexing.added(cell.value, params.index, rest, new)
+        return []
+
+    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str:
+        ref, new, *rest = operands
+        return f"{_part(equation, ref, rest)} += {_typed(equation.operands[1], new)}"
+
+
+new_ref_p = NewRef()
+empty_ref_p = EmptyRef()
+freeze_p = Freeze()
+free_ref_p = FreeRef()
+get_p = Get()
+swap_p = Swap()
+addupdate_p = AddUpdate()
+
+
+# Batches ----------------------------------------------------------------------------------------------
+
+
+def batched_index(
+    axis: BatchAxis,
+    index: RefIndex,
+    dim: BatchDim,
+    operands: Sequence[Any],
+    dims: Sequence[BatchDim],
+) -> tuple[RefIndex, list[Any], int]:
+    """(the index of a batch of parts, its operands, where the batch axis of the parts is)."""
+    avals: list[Any] = [type_of(x) for x in operands]
+    entries, shape = list(index.entries), list(index.shape)
+    are_starts = [e is not None for e in entries if e is None or e.start is None]
+    if any(is_start and d is not None for is_start, d in zip(are_starts, dims, strict=True)):
+        raise BatchingRuleError(
+            "vmap of `ref[ds(start, size)]` needs a start that is the same for the whole batch.",
+            do="Use an array of indices: `ref[start + jnp.arange(size)]`.",
+        )
+    if dim is not None:
+        shape.insert(dim, axis.size)
+    if dim is not None and not any(a.shape for a in avals):
+        out = sum(e is not None for e in entries[:dim])
+        entries.insert(dim, Window(0, axis.size))
+        return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
+    ranks = [a.ndim - (d is not None) for a, d in zip(avals, dims, strict=True)]
+    rank = max(ranks)
+    given: list[Any] = []
+    for x, aval, d, is_start in zip(operands, avals, dims, are_starts, strict=True):
+        if is_start:
+            given.append(x)
+            continue
+        front = move_axis(x, d, 0) if d is not None else reshape(x, (1, *aval.shape))
+        size, *own = type_of(front).shape
+        given.append(reshape(front, (size, *[1] * (rank - len(own)), *own)))
+    if dim is not None:
+        before = sum(e is None or e.start is None for e in entries[:dim])
+        entries.insert(dim, None)
+        given.insert(before, reshape(iota("int32", axis.size), (axis.size, *[1] * rank)))
+    return RefIndex(tuple(shape), tuple(entries), index.position), given, index.position

@@ -1,0 +1,194 @@
+"""Arrays over several devices made of parts: from a callback, from arrays on devices, from a process's data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import broadcast_prefix, tree_flatten
+from pellucid.ir.avals import shaped_array
+from pellucid.runtime.array import aval_at, check_not_deleted
+from pellucid.runtime.transfer import put_shards, sharding_for
+from pellucid.sharding.placement import tiles
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl, assemble
+
+Shape = tuple[int, ...]
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Any,
+    data_callback: Callable[[tuple[slice, ...]], Any],
+    dtype: Any = None,
+) -> Any:
+    """The array of `shape`, placed by `sharding`, whose part at `index` is `data_callback(index)`.
+
+    `index` is a tuple of slices. The callback is asked once for each part that this process's devices hold,
+    however many of them hold it. The dtype is that of the first part, unless it is given.
+
+    Raises: ArgumentValueError for a part of another shape or dtype than its place needs.
+
+    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(-1), ("x",))
+    >>> whole = np.arange(16)
+    >>> make_array_from_callback((16,), pl.NamedSharding(mesh, pl.P("x")), whole.__getitem__)[:3]
+    Array([0, 1, 2], dtype=int32)
+    """
+    name = "make_array_from_callback"
+    shape = tuple(shape)
+    sharding = _checked_sharding(name, sharding)
+    found: dict[Any, Any] = {}
+    parts = []
+    for index in sharding.addressable_devices_indices_map(shape).values():
+        key = tuple((s.start, s.stop) for s in index)
+        if key not in found:
+            found[key] = data_callback(index)
+        parts.append(found[key])
+    return _put_parts(name, shape, sharding, parts, dtype)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int],
+    sharding: Any,
+    arrays: Sequence[Any],  # the reference's name
+    *,
+    dtype: Any = None,
+) -> Any:
+    """The array of `shape` made of `arrays`, one on each of this process's devices of `sharding`; nothing is copied.
+
+    The arrays may come in any order; their devices tell their places. Where the process holds no part,
+    `arrays` is empty and the dtype must be given.
+
+    Raises: ArgumentValueError if the devices, shapes or dtypes of the arrays don't fit.
+    """
+    name = "make_array_from_single_device_arrays"
+    shape = tuple(shape)
+    sharding = _checked_sharding(name, sharding)
+    for x in arrays:
+        if type(x) is not ArrayImpl or x._sharding.num_devices != 1:
+            raise ArgumentTypeError(
+                f"{name} takes arrays that each are on one device.",
+                got=f"{type(x).__name__}"
+                if type(x) is not ArrayImpl
+                else f"{x.aval.text()} on {x._sharding.num_devices} devices",
+            )
+        check_not_deleted(x)
+    by_device = {x._sharding._device: x for x in arrays}
+    wanted = list(sharding._internal_device_list.addressable_device_list)
+    if set(by_device) != set(wanted) or len(arrays) != len(wanted):
+        raise ArgumentValueError(
+            f"{name} takes one array for each device of the sharding.",
+            got=[
+                f"the sharding: {len(wanted)} devices of this process, first {wanted[0]}",
+                f"arrays: {len(arrays)} on {len(by_device)} devices",
+            ],
+        )
+    if not arrays and dtype is None:
+        raise ArgumentValueError(f"{name} needs `dtype` where there are no arrays.")
+    parts = [by_device[device] for device in wanted]
+    aval = _checked_parts(name, shape, sharding, parts, dtype)
+    return assemble(aval, sharding, parts, True)
+
+
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Any = None
+) -> Any:
+    """The array placed by `sharding` of which this process has `local_data`; trees of data give trees of arrays.
+
+    `global_shape` is the shape of the whole array, or a tree of shapes; dimensions in which `local_data` is as
+    large are taken as whole there. Without it, or where it has None, each dimension is as large as all
+    processes' parts together.
+
+    Raises: ArgumentValueError where `local_data` is no part of such an array.
+    """
+    name = "make_array_from_process_local_data"
+    sharding = _checked_sharding(name, sharding)
+    leaves, tree = tree_flatten(local_data)
+    shapes = broadcast_prefix(
+        global_shape, local_data, _is_shape, caller=f"{name}: global_shape", name="local_data"
+    )
+    return tree.unflatten(
+        [_from_local(sharding, x, s) for x, s in zip(leaves, shapes, strict=True)]
+    )
+
+
+def _is_shape(shape: Any) -> bool:
+    return shape is None or (
+        isinstance(shape, (tuple, list))
+        and all(size is None or hasattr(size, "__index__") for size in shape)
+    )
+
+
+def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
+    name = "make_array_from_process_local_data"
+    data = np.asarray(data)
+    given = (None,) * data.ndim if global_shape is None else tuple(global_shape)
+    if len(given) != data.ndim:
+        raise ArgumentValueError(
+            f"{name}: `global_shape` has one size for each dimension of the data.",
+            got=f"data of shape {data.shape}, global_shape {given}",
+        )
+    tiling = tiles(sharding, data.ndim)
+    devices = list(sharding._internal_device_list)
+    local = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
+    mine = [sorted({int(p) for p in tiling.positions[local, dim]}) for dim in range(data.ndim)]
+    shape = []
+    for dim, (size, asked) in enumerate(zip(data.shape, given, strict=True)):
+        whole = size * tiling.counts[dim] // max(len(mine[dim]), 1)
+        if asked not in (None, whole, size):
+            raise ArgumentValueError(
+                f"{name}: the data is neither this process's part of the array nor all of it.",
+                got=f"dimension {dim}: data of size {size}, `global_shape` has {asked}",
+                do=f"Give {whole} or None there, or data of size {asked * len(mine[dim]) // tiling.counts[dim]}.",
+            )
+        shape.append(whole if asked is None else asked)
+
+    def part(index: tuple[slice, ...]) -> Any:
+        places = zip(index, shape, data.shape, mine, tiling.counts, strict=True)
+        return data[tuple([_local_slice(*place) for place in places])]
+
+    return make_array_from_callback(shape, sharding, part, data.dtype)
+
+
+def _local_slice(index: slice, size: int, local_size: int, mine: list[int], count: int) -> slice:
+    """Where the tile of a dimension of `size` at `index` is in data that has the tiles `mine` of `count`."""
+    if size == local_size or index.start is None:
+        return index
+    width = size // count
+    first = mine.index(index.start // width) * width
+    return slice(first, first + width)
+
+
+def _checked_sharding(name: str, sharding: Any) -> Any:
+    found = sharding_for(sharding)
+    if found is None:
+        raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")
+    return found
+
+
+def _put_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
+    if not parts and dtype is None:
+        raise ArgumentValueError(f"{name} needs `dtype` where this process holds no part.")
+    aval = _checked_parts(name, shape, sharding, parts, dtype)
+    devices = list(sharding._internal_device_list.addressable_device_list)
+    return put_shards(aval, sharding, [np.asarray(p, aval.dtype) for p in parts], devices)
+
+
+def _checked_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
+    """The type of the array made of `parts`, which must fit together."""
+    avals: list[Any] = [type_of(part) for part in parts]
+    wanted = sharding.shard_shape(shape)
+    chosen = np.dtype(dtype) if dtype is not None else avals[0].dtype
+    for aval in avals:
+        if aval.shape != wanted or (dtype is None and aval.dtype != chosen):
+            raise ArgumentValueError(
+                f"{name}: a part has another shape or dtype than its place.",
+                got=[
+                    f"part: {aval.text()}",
+                    f"needed: {shaped_array(wanted, chosen).text()}, for {shape} placed by {sharding}",
+                ],
+            )
+    return aval_at(shaped_array(shape, chosen), sharding)

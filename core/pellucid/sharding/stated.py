@@ -1,0 +1,93 @@
+"""What users may write where a placement is wanted: a sharding, a format, or a spec over the current mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.base.errors import UnsupportedError
+from pellucid.sharding import mesh_context
+from pellucid.sharding.errors import MissingMeshError, ShardingArgumentError, ShardingError
+from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.placement import Sharding
+
+
+def stated_sharding(caller: str, stated: Any) -> Any:
+    """The sharding that `stated` means to `caller`: itself, or a spec over the current mesh; None for None.
+
+    Raises: MissingMeshError for a PartitionSpec where no mesh is current; ShardingArgumentError for anything
+    that places no value; UnsupportedError for a format with a layout.
+    """
+    if stated is None or isinstance(stated, Sharding):
+        return stated
+    if isinstance(stated, PartitionSpec):
+        return NamedSharding(mesh_in_force(caller, stated), stated)
+    if isinstance(stated, Format):
+        if isinstance(stated.layout, Layout):
+            raise UnsupportedError(
+                f"{caller} can't choose the order of elements in memory yet.",
+                got=f"{stated.layout}",
+                do="Give the sharding alone.",
+            )
+        return stated.sharding
+    raise ShardingArgumentError(
+        f"{caller}: a value is placed by a Sharding or a PartitionSpec.",
+        got=f"{type(stated).__name__} ({stated!r:.60})",
+        do="Write NamedSharding(mesh, PartitionSpec(...)), or None to leave it to the compiler.",
+    )
+
+
+def stated_result(caller: str, stated: Any) -> NamedSharding | None:
+    """The layout over Explicit mesh axes that `stated`, an argument `out_sharding`, means; None for None.
+
+    Raises: ShardingArgumentError unless it is a NamedSharding, or a PartitionSpec over the current mesh.
+    """
+    if stated is None:
+        return None
+    sharding = stated_sharding(caller, stated)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingArgumentError(
+            f"{caller}: `out_sharding` is a PartitionSpec or a NamedSharding.",
+            got=f"out_sharding: {type(stated).__name__}",
+        )
+    return sharding
+
+
+def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
+    """The mesh that a bare `spec` is over: that of `set_mesh` or `with mesh:`, else the AbstractMesh set.
+
+    Raises: MissingMeshError if there is none.
+    """
+    # Inside shard_map the abstract mesh knows which axes are Manual; the mesh of devices doesn't.
+    abstract, concrete = mesh_context.abstract.value, mesh_context.concrete.value
+    if abstract is not None and not abstract.empty:
+        same = concrete is not None and concrete.abstract_mesh is abstract
+        return concrete if same else abstract
+    mesh = concrete or mesh_context.entered.value
+    if mesh is None:
+        raise MissingMeshError(
+            f"{caller} got a PartitionSpec, but no mesh is current that it could be over.",
+            got=f"{spec!r}",
+            do="Write NamedSharding(mesh, spec), or set the mesh first: `with set_mesh(mesh):`.",
+        )
+    return mesh
+
+
+def check_fits(caller: str, what: str, sharding: Any, shape: tuple[int, ...]) -> None:
+    """Raise ShardingError, naming `what`, if `sharding` can't place a value of `shape` in even parts."""
+    try:
+        sharding.check_compatible_aval(shape)
+        sharding.shard_shape(shape)
+    except ShardingError as error:
+        got = f"{caller}: {what} of shape {shape}, placed as {placement_text(sharding)}"
+        raise type(error)(error.what, got=got, do=error.do) from None
+
+
+def placement_text(sharding: Any) -> str:
+    """A placement in a message: a spec and its mesh where it has one."""
+    if not isinstance(sharding, NamedSharding):
+        return str(sharding)
+    kind = sharding.memory_kind
+    memory = "" if kind in (None, "device") else f", in {kind} memory"
+    return f"{sharding.spec!r} over {sharding.mesh}{memory}"

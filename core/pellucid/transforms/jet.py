@@ -1,0 +1,402 @@
+"""Taylor mode: values together with several derivatives along a curve.
+
+A rule maps the Taylor coefficients of the operands to those of the result by the recurrences of Griewank and Walther,
+Evaluating Derivatives (2nd ed.), table 13.2. What has no recurrence is differentiated by nested forward mode.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import Zero
+from pellucid.primitives.arithmetic import add, div, mul, neg, sub
+from pellucid.primitives.families import constant_like
+from pellucid.primitives.movement import Movement
+from pellucid.primitives.transcendental import cos, cosh, sin, sinh
+from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import Trace, bind1
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.transforms.arguments import (
+    check_callable,
+    checked_leaves,
+    is_differentiable,
+    result_leaves,
+)
+from pellucid.transforms.jvp import jvp_flat
+from pellucid.transforms.zeros import instantiate
+
+Coefficients = list[Any]
+"""Of t^0, t^1, ...: the value, then the k-th derivative divided by k!; None for what is known to be zero."""
+
+
+def jet(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    series: Sequence[Sequence[Any]],
+    factorial_scaled: bool = True,
+) -> tuple[Any, Any]:
+    """`fun` along a curve: its value, and for each array of the result the list of its derivatives along the curve.
+
+    The curve goes through `primals`, a tuple of arrays; `series` has for each of them the same number of derivatives by
+    the curve's parameter. With `factorial_scaled=False`, the k-th entries on both sides are Taylor coefficients:
+    derivatives divided by k!.
+
+    Raises: ArgumentTypeError, ArgumentValueError for arguments of other kinds or series of different lengths.
+
+    >>> y, derivatives = jet(lambda x: x * x * x, (2.0,), ((1.0, 0.0, 0.0),))
+    >>> float(y), [float(d) for d in derivatives]
+    (8.0, [12.0, 12.0, 6.0])
+    """
+    check_callable(fun, "jet")
+    order = _checked_order(primals, series)
+    leaves = checked_leaves(list(primals), "jet", fun, tuple(primals), {})
+    scales = [1.0 / math.factorial(k) if factorial_scaled else 1.0 for k in range(order + 1)]
+    trace = JetTrace(context.trace, order)
+    arguments = [
+        JetTracer(trace, [x, *(_scaled(t, s) for t, s in zip(terms, scales[1:], strict=True))])
+        for x, terms in zip(leaves, series, strict=True)
+    ]
+    try:
+        with use_trace(trace):
+            results, tree = result_leaves(fun(*arguments), "jet", fun)
+    finally:
+        trace.alive = False
+    found = [trace.coefficients(x) for x in results]
+    derivatives = [
+        [instantiate(_filled(c, y[0])) if c is None else _scaled(c, 1.0 / s) for c, s in zip(y[1:], scales[1:], strict=True)]
+        for y in found
+    ]  # fmt: skip
+    return tree.unflatten([y[0] for y in found]), tree.unflatten(derivatives)
+
+
+def _checked_order(primals: Any, series: Any) -> int:
+    """The common length of all series."""
+    if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
+        raise ArgumentTypeError(
+            "jet takes primals and series as tuples or lists, one item for each argument.",
+            got=f"got {type(primals).__name__} and {type(series).__name__}",
+        )
+    if len(primals) != len(series):
+        raise ArgumentValueError(
+            "jet needs a series for each primal.",
+            got=f"{len(primals)} primals, {len(series)} series",
+        )
+    for i, (x, terms) in enumerate(zip(primals, series, strict=True)):
+        if not isinstance(terms, (tuple, list)):
+            raise ArgumentTypeError(
+                "jet needs each series as a tuple or list of derivatives.",
+                got=f"series[{i}]: {type(terms).__name__}",
+            )
+        for what, value in (
+            (f"primals[{i}]", x),
+            *((f"series[{i}][{k}]", t) for k, t in enumerate(terms)),
+        ):
+            if not is_array_like(value):
+                raise ArgumentTypeError(
+                    "jet takes arrays, not trees of them.", got=f"{what}: {type(value).__name__}"
+                )
+            if type_of(value).shape != type_of(x).shape:  # type: ignore[attr-defined]
+                raise ArgumentValueError(
+                    "jet: a derivative doesn't have the shape of its primal.",
+                    got=f"primals[{i}]: {type_of(x).text()}, {what}: {type_of(value).text()}",
+                )
+    lengths = {len(terms) for terms in series}
+    if len(lengths) > 1:
+        raise ArgumentValueError(
+            "jet needs series of one length.",
+            got=", ".join(f"series[{i}]: {len(terms)}" for i, terms in enumerate(series)),
+        )
+    return lengths.pop() if lengths else 0
+
+
+class JetTracer(Tracer):
+    """A value with its Taylor coefficients."""
+
+    __slots__ = ("coefficients",)
+
+    def __init__(self, trace: JetTrace, coefficients: Coefficients) -> None:
+        self._trace = trace
+        self.aval = type_of(coefficients[0])
+        self.coefficients = coefficients
+
+
+class JetTrace(Trace):
+    """Applies the rules of Taylor mode."""
+
+    __slots__ = ("alive", "order", "parent")
+
+    def __init__(self, parent: Trace, order: int) -> None:
+        self.parent = parent
+        self.order = order
+        self.alive = True
+
+    def coefficients(self, x: Any) -> Coefficients:
+        """The coefficients of `x`; a value of another trace is constant."""
+        if type(x) is JetTracer and x._trace is self:
+            return x.coefficients
+        return [x, *[None] * self.order]
+
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+        curves = [self.coefficients(x) for x in operands]
+        if all(c is None for curve in curves for c in curve[1:]):
+            with use_trace(self.parent):
+                return self.parent.interpret(primitive, tuple([c[0] for c in curves]), params)
+        body = primitive.called(params)
+        if body is not None:
+            return replay(body, (), *operands)
+        with use_trace(self.parent):
+            rule = _RULES.get(primitive.name)
+            if rule is not None:
+                results = [rule(primitive, curves, params)]
+            elif isinstance(primitive, Movement) or primitive.name in _LINEAR:
+                results = _linear(primitive, curves, params)
+            else:
+                results = _nested(
+                    lambda *xs: context.trace.interpret(primitive, xs, params), curves
+                )
+        return [JetTracer(self, curve) for curve in results]
+
+    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        curves = [self.coefficients(x) for x in operands]
+        with use_trace(self.parent):
+            results = _nested(lambda *xs: context.trace.custom_jvp_call(call, xs), curves)
+        return [JetTracer(self, curve) for curve in results]
+
+    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+        # The user's rule only knows reverse mode, so the function itself is differentiated.
+        return call.function(*operands)
+
+
+# Algebra with zeros -------------------------------------------------------------------------------------
+
+
+def _filled(c: Any, like: Any) -> Any:
+    """The coefficient `c` of a curve through `like`, as a tangent."""
+    return Zero(type_of(like).tangent()) if c is None else c  # type: ignore[attr-defined]
+
+
+def _scaled(x: Any, factor: float) -> Any:
+    return x if x is None or factor == 1.0 else mul(x, constant_like(x, factor))
+
+
+def _times(x: Any, y: Any) -> Any:
+    return None if x is None or y is None else mul(x, y)
+
+
+def _plus(x: Any, y: Any) -> Any:
+    return y if x is None else x if y is None else add(x, y)
+
+
+def _minus(x: Any, y: Any) -> Any:
+    return x if y is None else neg(y) if x is None else sub(x, y)
+
+
+def _sum(terms: Any) -> Any:
+    total = None
+    for term in terms:
+        total = _plus(total, term)
+    return total
+
+
+def _product(
+    x: Coefficients, y: Coefficients, k: int, times: Callable[[Any, Any], Any] = _times
+) -> Any:
+    """The coefficient of t^k of a product."""
+    return _sum(times(x[i], y[k - i]) for i in range(k + 1))
+
+
+def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
+    """The coefficient of t^k of z, where z' = `slope` x'; it takes those of `slope` below t^k."""
+    return _scaled(_sum(_scaled(_times(x[i], slope[k - i]), i) for i in range(1, k + 1)), 1.0 / k)
+
+
+# Rules ----------------------------------------------------------------------------------------------------
+
+
+def _bilinear(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+    x, y = curves
+    apply = lambda a, b: None if a is None or b is None else bind1(primitive, a, b, params=params)
+    return [_product(x, y, k, apply) for k in range(len(x))]
+
+
+def _square(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+    [x] = curves
+    return [_product(x, x, k) for k in range(len(x))]
+
+
+def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
+    z: Coefficients = [div(x[0], y[0])]
+    for k in range(1, len(x)):
+        rest = _minus(x[k], _sum(_times(y[i], z[k - i]) for i in range(1, k + 1)))
+        z.append(None if rest is None else div(rest, y[0]))
+    return z
+
+
+def _integer_power(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> Coefficients:
+    [x], n = curves, abs(params.y)
+    one = [add(mul(x[0], constant_like(x[0], 0)), constant_like(x[0], 1)), *[None] * (len(x) - 1)]
+    power: Coefficients | None = None
+    while n:
+        if n & 1:
+            power = x if power is None else [_product(power, x, k) for k in range(len(x))]
+        x = [_product(x, x, k) for k in range(len(x))]
+        n >>= 1
+    power = one if power is None else power
+    return _quotient(one, power) if params.y < 0 else power
+
+
+def _exponential(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> Coefficients:
+    [x] = curves
+    z: Coefficients = [bind1(primitive, x[0], params=params)]
+    for k in range(1, len(x)):
+        z.append(_integral(x, z, k))
+    return z
+
+
+def _logarithm(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+    [x] = curves
+    z: Coefficients = [bind1(primitive, x[0], params=params)]
+    for k in range(1, len(x)):
+        known = _scaled(_sum(_scaled(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
+        rest = _minus(x[k], known)
+        z.append(None if rest is None else div(rest, x[0]))
+    return z
+
+
+def _square_root(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> Coefficients:
+    [x] = curves
+    z: Coefficients = [bind1(primitive, x[0], params=params)]
+    for k in range(1, len(x)):
+        rest = _minus(x[k], _sum(_times(z[i], z[k - i]) for i in range(1, k)))
+        z.append(None if rest is None else div(rest, _scaled(z[0], 2)))
+    return z
+
+
+def _sigmoid(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+    """tanh, whose slope is 1 - z^2, and the logistic function, whose slope is z - z^2."""
+    [x] = curves
+    z: Coefficients = [bind1(primitive, x[0], params=params)]
+    slope: Coefficients = []
+    is_tanh = primitive.name == "tanh"
+    for k in range(1, len(x)):
+        first = (constant_like(x[0], 1) if k == 1 else None) if is_tanh else z[k - 1]
+        slope.append(_minus(first, _product(z, z, k - 1)))
+        z.append(_integral(x, slope, k))
+    return z
+
+
+def _wave(f: Callable[[Any], Any], g: Callable[[Any], Any], sign: int) -> Any:
+    """The rule of f, where f' = g and g' = `sign` f."""
+
+    def rule(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+        [x] = curves
+        y, z = [f(x[0])], [g(x[0])]
+        for k in range(1, len(x)):
+            step, other = _integral(x, z, k), _integral(x, y, k)
+            y.append(step)
+            z.append(_scaled(other, float(sign)))
+        return y
+
+    return rule
+
+
+def _cosine(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
+    [x] = curves
+    y, z = [cos(x[0])], [sin(x[0])]
+    for k in range(1, len(x)):
+        step, other = _scaled(_integral(x, z, k), -1.0), _integral(x, y, k)
+        y.append(step)
+        z.append(other)
+    return y
+
+
+_RULES: dict[str, Callable[[Primitive[Any], list[Coefficients], Any], Coefficients]] = {
+    "mul": _bilinear,
+    "dot_general": _bilinear,
+    "conv_general_dilated": _bilinear,
+    "div": lambda primitive, curves, params: _quotient(*curves),
+    "square": _square,
+    "integer_pow": _integer_power,
+    "exp": _exponential,
+    "log": _logarithm,
+    "sqrt": _square_root,
+    "tanh": _sigmoid,
+    "logistic": _sigmoid,
+    "sin": _wave(sin, cos, -1),
+    "cos": _cosine,
+    "sinh": _wave(sinh, cosh, 1),
+    "cosh": _wave(cosh, sinh, 1),
+}
+_LINEAR = frozenset({
+    "add", "sub", "neg", "add_any", "concatenate", "pad", "select_n", "dynamic_slice", "dynamic_update_slice", "gather",
+    "scatter-add", "convert_element_type", "real", "imag", "conj", "complex", "split", "reduce_precision", "copy_p",
+})  # fmt: skip
+
+
+def _linear(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> list[Coefficients]:
+    """Of a primitive linear in what varies, each coefficient is a tangent."""
+    primals = tuple([c[0] for c in curves])
+    results: list[Coefficients] = [[y] for y in context.trace.interpret(primitive, primals, params)]
+    for k in range(1, len(curves[0])):
+        tangents = tuple([_filled(c[k], c[0]) for c in curves])
+        if all(type(t) is Zero for t in tangents):
+            found: Any = [None] * len(results)
+        else:
+            _, found = primitive.jvp(primals, tangents, params)
+        for y, t in zip(results, found, strict=True):
+            y.append(None if type(t) is Zero else t)
+    return results
+
+
+def _nested(function: Callable[..., Any], curves: list[Coefficients]) -> list[Coefficients]:
+    """The coefficients of any function of flat values, by forward mode of forward mode.
+
+    A function of a point and its first k derivatives, differentiated along the curve, gives one derivative more.
+    """
+    order = len(curves[0]) - 1
+    moving = [i for i, curve in enumerate(curves) if any(c is not None for c in curve[1:])]
+    levels = [
+        [
+            _scaled(
+                instantiate(_filled(curves[i][k], curves[i][0])) if k else curves[i][0],
+                math.factorial(k),
+            )
+            for i in moving
+        ]
+        for k in range(order + 1)
+    ]
+    n = len(moving)
+
+    def along(k: int, *flat: Any) -> list[Any]:
+        """Results at the point and their first k derivatives, level by level."""
+        if k == 0:
+            given = dict(zip(moving, flat, strict=True))
+            return list(function(*(given.get(i, curve[0]) for i, curve in enumerate(curves))))
+        results, tangents, _ = jvp_flat(
+            lambda *xs: (along(k - 1, *xs), ()), flat[: n * k], flat[n:]
+        )
+        m = len(results) // k
+        return [*results, *(instantiate(t) for t in tangents[len(results) - m :])]
+
+    found = along(order, *(x for level in levels for x in level))
+    m = len(found) // (order + 1)
+    return [
+        [_scaled(found[i + k * m], 1.0 / math.factorial(k)) for k in range(order + 1)]
+        if is_differentiable(type_of(found[i]))
+        else [found[i], *[None] * order]
+        for i in range(m)
+    ]

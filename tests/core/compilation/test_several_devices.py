@@ -1,0 +1,228 @@
+"""Programs over several devices: where they run, what the compiler chooses, what travels, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from message_checks import check_message
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.base import config
+from pellucid.base.errors import DeviceError
+from pellucid.base.events import CompilationFinished, TransferFinished, counting
+from pellucid.higher_order import misses
+from pellucid.sharding import (
+    AbstractMesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec as P,
+    set_mesh,
+    use_abstract_mesh,
+)
+from pellucid.sharding.errors import AbstractPlacementError
+
+X = np.arange(32, dtype=np.float32).reshape(8, 4)
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Mesh:
+    return Mesh(np.array(pl.devices()[:8]).reshape(4, 2), ("x", "y"))
+
+
+def put(mesh: Mesh, *spec, value=X):
+    return pl.device_put(value, NamedSharding(mesh, P(*spec)))
+
+
+def test_results_are_named_by_the_axes_of_the_arguments_mesh(mesh):
+    product, rows, turned = pl.jit(lambda x: (x @ x.T, x.sum(1), x.T))(put(mesh, "x"))
+    np.testing.assert_allclose(product, X @ X.T)
+    assert (product.sharding.spec, rows.sharding.spec) == (P("x"), P("x"))
+    assert turned.sharding == NamedSharding(mesh, P(None, "x"))
+    assert turned.committed
+
+
+def test_programs_of_one_mesh_device_stay_on_it(mesh):
+    one = Mesh(np.array(pl.devices()[3:4]), ("x",))
+    result = pl.jit(lambda x: x + 1)(put(one, "x"))
+    assert result.devices() == {pl.devices()[3]}
+    np.testing.assert_array_equal(result, X + 1)
+
+
+def test_a_program_is_compiled_once_for_results_that_come_back(mesh):
+    step = pl.jit(lambda x: x * 2)
+    x = put(mesh, "x")
+    with counting(CompilationFinished) as compiled, counting(TransferFinished) as moved:
+        for _ in range(4):
+            x = step(x)
+    assert compiled.count == 1
+    assert not moved.count
+    np.testing.assert_array_equal(x, X * 16)
+
+
+def test_specs_that_mean_the_same_share_an_executable(mesh):
+    double = pl.jit(lambda x: x * 2)
+    with counting(CompilationFinished) as compiled:
+        double(put(mesh, "x"))
+        double(put(mesh, "x", None))
+    assert compiled.count == 1
+
+
+def test_values_from_the_host_follow_the_others(mesh):
+    compiled = pl.jit(lambda x, y: x + y).lower(put(mesh, "x"), X).compile()
+    assert compiled.input_shardings[0][1].spec == P("x")
+    np.testing.assert_array_equal(compiled(put(mesh, "x"), X), X + X)
+
+
+def test_arrays_nobody_placed_follow_the_others(mesh):
+    add = pl.jit(lambda x, y: x + y)
+    y = jnp.asarray(X)
+    for _ in range(3):
+        result = add(put(mesh, None, "y"), y)
+    np.testing.assert_array_equal(result, X + X)
+    assert result.sharding.spec == P(None, "y")
+
+
+def test_constants_keep_their_layout_or_go_everywhere(mesh):
+    sharded, host = put(mesh, "x"), np.ones(4, np.float32)
+    result = pl.jit(lambda x: x * 2 + sharded + host)(X)
+    np.testing.assert_array_equal(result, X * 3 + 1)
+    assert result.sharding.spec == P("x")
+
+
+def test_donated_memory_is_taken(mesh):
+    x = put(mesh, "x")
+    result = pl.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(result, X + 1)
+
+
+def test_operations_outside_of_jit_run_where_their_operands_are(mesh):
+    x = put(mesh, "x", "y")
+    assert (x + 1).sharding == x.sharding
+    assert x[0].sharding.spec == P("y")
+    assert x[:, 1].sharding.spec == P("x")
+    assert x.T.sharding.spec == P("y", "x")
+    np.testing.assert_array_equal(x[2:4, ::2], X[2:4, ::2])
+    np.testing.assert_array_equal(jnp.sort(x, axis=0)[::-1], np.sort(X, axis=0)[::-1])
+
+
+def test_dimensions_that_do_not_split_evenly_come_out_whole(mesh):
+    result = pl.jit(lambda x: x[:6])(put(mesh, "x"))
+    np.testing.assert_array_equal(result, X[:6])
+    assert result.is_fully_replicated
+
+
+def test_the_current_mesh_is_where_programs_run(mesh):
+    with set_mesh(mesh):
+        result = pl.jit(lambda x: x + 1)(X)
+    assert result.sharding == NamedSharding(mesh, P())
+    assert pl.jit(lambda x: x + 1)(X).sharding.num_devices == 1
+
+
+def test_a_program_without_devices_is_lowered_but_not_compiled():
+    abstract = AbstractMesh((4, 2), ("x", "y"))
+    argument = pl.ShapeDtypeStruct(X.shape, X.dtype, sharding=NamedSharding(abstract, P("x")))
+    lowered = pl.jit(lambda x: pl.lax.with_sharding_constraint(x + 1, NamedSharding(abstract, P("y")))).lower(argument)  # fmt: skip
+    text = lowered.as_text()
+    assert 'sdy.mesh @mesh = <["x"=4, "y"=2]>' in text
+    assert "sdy.sharding_constraint" in text
+    assert '<@mesh, [{"y"}, {}]>' in text
+    check_message(lowered.compile, AbstractPlacementError, "can't be compiled", "set_mesh(mesh)")
+
+
+def test_an_abstract_mesh_in_a_program_fits_any_mesh_of_its_size(mesh):
+    abstract = AbstractMesh((8,), ("z",))
+
+    def over_z(x):
+        with use_abstract_mesh(abstract):
+            return pl.lax.with_sharding_constraint(x + 1, P("z"))
+
+    np.testing.assert_array_equal(pl.jit(over_z)(put(mesh, "x")), X + 1)
+    small = Mesh(np.array(pl.devices()[:2]), ("x",))
+    check_message(
+        lambda: pl.jit(over_z)(put(small, "x")),
+        DeviceError,
+        "another number of devices",
+        "runs on 2",
+    )
+
+
+def test_arguments_on_other_devices_are_named(mesh):
+    f = pl.jit(lambda a, b: a + b["w"])
+    check_message(
+        lambda: f(put(mesh, "x"), {"w": pl.device_put(X, pl.devices()[1])}), DeviceError,
+        "a: f32[8,4] on 8 cpu devices (0, 1, 2, 3, 4, 5, 6, 7)", "b['w']: f32[8,4] on cpu:1",
+    )  # fmt: skip
+    turned = Mesh(mesh.devices[::-1], ("x", "y"))
+    check_message(
+        lambda: f(put(mesh, "x"), {"w": put(turned, "x")}), DeviceError, "order of devices differs"
+    )
+
+
+def test_the_current_mesh_must_have_the_arguments_devices(mesh):
+    with set_mesh(mesh):
+        check_message(
+            lambda: pl.jit(lambda x: x)(pl.device_put(X, pl.devices()[1])), DeviceError,
+            "x: f32[8,4] on cpu:1", "the mesh of `set_mesh` on 8 cpu devices",
+        )  # fmt: skip
+
+
+def test_a_compiled_program_refuses_arrays_that_were_put_elsewhere(mesh):
+    compiled = pl.jit(lambda x: x + 1).lower(put(mesh, "x")).compile()
+    assert compiled.output_shardings == NamedSharding(mesh, P("x"))
+    np.testing.assert_array_equal(compiled(put(mesh, "x", None)), X + 1)
+    check_message(lambda: compiled(put(mesh, "y")), DeviceError, "x: compiled for", "P('y',)")
+
+
+def test_what_is_in_memory_of_the_host_stays_there(mesh):
+    host = NamedSharding(mesh, P("x"), memory_kind="pinned_host")
+    result = pl.jit(lambda x: pl.device_put(x + 1, host))(X)
+    assert result.sharding == host
+    np.testing.assert_array_equal(result, X + 1)
+    assert pl.jit(lambda x: x)(pl.device_put(X, host)).sharding.memory_kind == "pinned_host"
+    assert pl.jit(lambda x: x + 1, out_shardings=host)(X).sharding == host
+
+
+def test_an_executable_from_disk_has_the_same_placements(mesh, tmp_path):
+    def compiled():
+        return pl.jit(lambda x: x @ x.T).lower(put(mesh, "x")).compile()
+
+    with (
+        config.compilation_cache_dir(str(tmp_path)),
+        config.persistent_cache_min_compile_time_secs(0.0),
+    ):
+        first = compiled()
+        with counting(CompilationFinished) as seen:
+            second = compiled()
+    assert [getattr(event, "cache", None) for event in seen.events] == ["disk"]
+    assert first.output_shardings == second.output_shardings == NamedSharding(mesh, P("x"))
+    np.testing.assert_array_equal(second(put(mesh, "x")), first(put(mesh, "x")))
+
+
+def test_why_a_program_was_compiled_again_names_the_argument(mesh):
+    f = pl.jit(lambda a, b: a + b)
+    f(put(mesh, "x"), put(mesh, "x"))
+    f(put(mesh, "x"), put(mesh, "y"))
+    [reason] = misses.recent[-1].reasons
+    assert (reason.kind, reason.path) == ("sharding", "b")
+    assert reason.old.startswith("P('x',) over Mesh")
+    f(pl.device_put(X, pl.devices()[1]), X)
+    [reason] = misses.recent[-1].reasons
+    assert (reason.kind, reason.new) == ("device", "on cpu:1")
+
+
+def test_arrays_like_others_are_laid_out_alike(mesh):
+    x = put(mesh, "x")
+    for like in (
+        jnp.zeros_like(x),
+        jnp.full_like(x, 2.5),
+        pl.lax.full_like(x, 1),
+        jnp.ones_like(x, dtype=int),
+    ):
+        assert like.sharding == x.sharding
+    assert jnp.zeros_like(x, shape=(3,)).sharding.num_devices == 1
+    np.testing.assert_array_equal(jnp.full_like(x, 2.5), np.full_like(X, 2.5))
+    zeros = pl.jit(lambda: jnp.zeros((8, 4), device=x.sharding))()
+    assert zeros.sharding == x.sharding
+    assert jnp.ones((8, 2), device=x.sharding).sharding == x.sharding

@@ -1,0 +1,184 @@
+"""`with_sharding_constraint` and `reshard`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from message_checks import check_message
+
+import pellucid as pl
+from pellucid.base.errors import ArgumentValueError, DeviceError
+from pellucid.lax import with_sharding_constraint
+from pellucid.sharding import (
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec as P,
+    auto_axes,
+    explicit_axes,
+    reshard,
+    set_mesh,
+)
+from pellucid.sharding.errors import (
+    IndivisibleError,
+    MissingMeshError,
+    PartitionSpecError,
+    ShardingError,
+)
+
+X = np.arange(32, dtype=np.float32).reshape(8, 4)
+
+
+def made(*types):
+    return Mesh(np.array(pl.devices()[:8]).reshape(4, 2), ("x", "y"), types or None)
+
+
+@pytest.fixture(scope="module")
+def over():
+    return lambda *spec: NamedSharding(made(), P(*spec))
+
+
+@pytest.fixture(scope="module")
+def explicit():
+    return made(AxisType.Explicit, AxisType.Explicit)
+
+
+def test_values_are_laid_out_as_stated(over):
+    for function in (lambda x: with_sharding_constraint(x * 2, over("y", "x")), lambda x: x * 2):
+        constrained = lambda x, function=function: with_sharding_constraint(
+            function(x), over("y", "x")
+        )
+        result = pl.jit(constrained)(X)
+        assert result.sharding.spec == P("y", "x")
+        np.testing.assert_array_equal(result, X * 2)
+
+
+def test_outside_of_programs_values_move(over):
+    assert with_sharding_constraint(X, over("x")).sharding.spec == P("x")
+    assert with_sharding_constraint(pl.device_put(X, over("x")), over("y")).sharding.spec == P("y")
+    check_message(
+        lambda: with_sharding_constraint(pl.device_put(X, pl.devices()[1]), over("x")),
+        DeviceError,
+        "on cpu:1",
+    )
+
+
+def test_trees_take_prefixes(over):
+    tree = pl.jit(
+        lambda x: with_sharding_constraint({"a": x, "b": (x, x)}, {"a": None, "b": over("x")})
+    )(X)
+    assert [x.sharding.spec for x in tree["b"]] == [P("x")] * 2
+
+
+def test_unconstrained_dimensions_are_the_compilers(over):
+    x = pl.device_put(X, over("x"))
+    constraint = over(P.UNCONSTRAINED, "y")
+    assert pl.jit(lambda x: with_sharding_constraint(x * 2, constraint))(x).sharding.spec == P(
+        "x", "y"
+    )
+
+
+def test_tangents_and_cotangents_are_constrained_alike(over):
+    f = lambda x: (with_sharding_constraint(x, over("x")) ** 2).sum()
+    gradient = pl.jit(pl.grad(f))(X)
+    np.testing.assert_array_equal(gradient, 2 * X)
+    assert gradient.sharding.spec == P("x")
+    text = str(
+        pl.make_jaxpr(
+            lambda x, t: pl.jvp(lambda x: with_sharding_constraint(x, over("x")), (x,), (t,))
+        )(X, X)
+    )
+    assert text.count("sharding_constraint[") == 2
+
+
+def test_batches_take_the_axes_that_vmap_is_told(over):
+    f = lambda row: with_sharding_constraint(row, over("y"))
+    assert pl.jit(pl.vmap(f, spmd_axis_name="x"))(X).sharding.spec == P("x", "y")
+    [equation] = pl.make_jaxpr(pl.vmap(f, in_axes=1, out_axes=1))(X).eqns
+    assert equation.params.sharding.spec == P("y", P.UNCONSTRAINED)
+    check_message(
+        lambda: pl.vmap(f, spmd_axis_name="y")(X), ShardingError, "spmd_axis_name: ('y',)"
+    )
+
+
+def test_what_does_not_fit_is_said(over):
+    check_message(
+        lambda: with_sharding_constraint({"a": X}, over("x", None, "y")),
+        PartitionSpecError,
+        'x["a"]: f32[8,4]',
+    )
+    check_message(
+        lambda: with_sharding_constraint(X, P("x")), MissingMeshError, "with_sharding_constraint"
+    )
+
+
+def test_resharded_values_show_it_in_their_type(explicit):
+    x = pl.device_put(X, NamedSharding(explicit, P("x")))
+    assert str(pl.typeof(x)) == "f32[8@x,4]"
+    y = reshard(x, NamedSharding(explicit, P(None, "y")))
+    assert (str(pl.typeof(y)), y.sharding.spec) == ("f32[8,4@y]", P(None, "y"))
+    np.testing.assert_array_equal(y, X)
+    with set_mesh(explicit):
+        program = pl.make_jaxpr(lambda x: reshard(x, P("y")))(x)
+        assert "f32[8@y,4] = reshard a" in str(program)
+        whole = pl.jit(lambda x: reshard(x, P()))(x)
+    assert whole.is_fully_replicated
+    assert str(pl.typeof(whole)) == "f32[8,4]"
+
+
+def test_cotangents_are_resharded_back(explicit):
+    x = pl.device_put(X, NamedSharding(explicit, P("x")))
+    with set_mesh(explicit):
+        _, back = pl.vjp(lambda x: reshard(x, P("y")), x)
+        [gradient] = back(reshard(X, P("y")))
+        assert str(pl.typeof(gradient)) == "f32[8@x,4]"
+
+
+def test_resharding_is_over_explicit_axes_that_divide(over, explicit):
+    check_message(
+        lambda: reshard(X, over("x")), PartitionSpecError, "'x' is Auto", "with_sharding_constraint"
+    )
+    check_message(
+        lambda: reshard(X[:3], NamedSharding(explicit, P("x"))), IndivisibleError, "size 3"
+    )
+    check_message(lambda: reshard(X, P("x")), MissingMeshError, "reshard got a PartitionSpec")
+
+
+def test_a_function_may_leave_axes_to_the_compiler(explicit):
+    seen = []
+
+    def body(x):
+        seen.append(str(pl.typeof(x)))
+        return x + 1
+
+    with set_mesh(explicit):
+        x = reshard(X, P("x"))
+        result = pl.jit(auto_axes(body, out_sharding=P("y")))(x)
+        check_message(
+            lambda: auto_axes(body)(x), ArgumentValueError, "how the results are laid out"
+        )
+        eager = auto_axes(body, out_sharding=P("y"))(x)
+    assert seen == ["f32[8,4]", "f32[8,4]"]
+    assert (eager.sharding, str(pl.typeof(eager))) == (
+        NamedSharding(explicit, P("y")),
+        "f32[8@y,4]",
+    )
+    assert result.sharding.spec == P("y")
+    np.testing.assert_array_equal(result, X + 1)
+
+
+def test_a_function_may_take_axes_from_the_compiler(over):
+    seen = []
+
+    def body(x):
+        seen.append(str(pl.typeof(x)))
+        return x
+
+    with set_mesh(made()):
+        result = pl.jit(explicit_axes(body, in_sharding=P("x")))(X)
+        check_message(
+            lambda: explicit_axes(body)(X), ArgumentValueError, "how the arguments are laid out"
+        )
+    assert seen == ["f32[8@x,4]"]
+    assert str(pl.typeof(result)) == "f32[8,4]"
+    assert result.sharding.spec == P("x")

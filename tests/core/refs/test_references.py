@@ -1,0 +1,444 @@
+"""References as boxes with arrays, outside traces and in compiled functions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid.base.errors import DeletedArrayError, EffectsError
+from pellucid.refs.reference import Ref
+
+X = np.arange(4, dtype=np.float32)
+
+
+def test_a_reference_has_memory_of_its_own():
+    x = jnp.asarray(X)
+    ref = pl.new_ref(x)
+    before = ref[...]
+    pl.jit(lambda r: r.addupdate(jnp.ones(4)))(ref)
+    ref[0] = 50.0
+    ref[...] = x
+    ref[1] = 7.0
+    assert x.tolist() == before.tolist() == [0, 1, 2, 3]
+    assert ref[...].tolist() == [0, 7, 2, 3]
+
+
+def test_a_reference_does_not_share_memory_with_numpy():
+    x = X.copy()
+    ref = pl.new_ref(x)
+    x[:] = 9
+    assert ref[...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_reference_has_the_facts_of_its_array():
+    ref = pl.new_ref(X)
+    assert (ref.shape, ref.dtype, ref.ndim, ref.size, len(ref)) == ((4,), np.float32, 1, 4, 4)
+    assert isinstance(ref, pl.Ref)
+    assert not isinstance(X, pl.Ref)
+    assert repr(ref) == "Ref([0., 1., 2., 3.], dtype=float32)"
+    assert ref == ref  # noqa: PLR0124
+    assert ref != pl.new_ref(X)
+    assert [float(v) for v in ref] == [0, 1, 2, 3]
+
+
+def test_what_a_reference_holds_is_never_weak():
+    ref = pl.new_ref(1)
+    assert not ref[...].weak_type
+    ref[...] = 2
+    assert ref[...].dtype == np.int32
+
+
+def test_the_old_value_comes_back_from_a_swap():
+    ref = pl.new_ref(X)
+    assert float(ref.swap(9.0, 2)) == 2
+    assert pl.ref.swap(ref, ..., np.zeros(4, np.float32)).tolist() == [0, 1, 9, 3]
+
+
+def test_frozen_references_are_gone():
+    ref = pl.new_ref(X)
+    frozen = pl.freeze(ref)
+    assert frozen.tolist() == [0, 1, 2, 3]
+    for use in (lambda: ref[0], lambda: ref.addupdate(1.0), lambda: pl.jit(lambda r: r[0])(ref)):
+        with pytest.raises(DeletedArrayError, match="after `freeze`"):
+            use()
+    assert "given up" in repr(ref)
+
+
+def test_a_compiled_function_is_compiled_once():
+    count = 0
+
+    @pl.jit
+    def step(ref, y):
+        nonlocal count
+        count += 1
+        ref[0] += y
+        return ref[...]
+
+    ref = pl.new_ref(X)
+    first = step(ref, 1.0)
+    step(ref, 2.0)
+    other = pl.new_ref(X)
+    step(other, 5.0)
+    assert count == 1
+    assert first.tolist() == [1, 1, 2, 3]
+    assert (float(ref[0]), float(other[0])) == (3, 5)
+
+
+def test_references_from_outside_belong_to_their_function():
+    refs = [pl.new_ref(np.float32(i)) for i in range(2)]
+
+    def adding_to(ref):
+        return pl.jit(lambda y: ref.addupdate(y))
+
+    for add in map(adding_to, refs):
+        add(10.0)
+    assert [float(r[...]) for r in refs] == [10, 11]
+
+
+def test_a_reference_in_a_compiled_stage():
+    def f(ref, y):
+        ref[1] = y
+        return ref[...].sum()
+
+    ref = pl.new_ref(X)
+    compiled = pl.jit(f).lower(ref, 1.0).compile()
+    assert float(compiled(ref, 10.0)) == 15
+    assert float(compiled(ref, 20.0)) == 25
+    assert ref[1] == 20
+
+
+def test_references_beside_donated_arguments():
+    @lambda f: pl.jit(f, donate_argnums=1)
+    def step(ref, state):
+        ref[...] += state
+        return state * 2
+
+    ref, state = pl.new_ref(X), jnp.ones(4)
+    state = step(ref, state)
+    assert ref[...].tolist() == [1, 2, 3, 4]
+    assert state.tolist() == [2, 2, 2, 2]
+
+
+def test_read_only_references_are_not_copied_or_given_away():
+    ref = pl.new_ref(X)
+    address = ref.unsafe_buffer_pointer()
+    assert float(pl.jit(lambda r: r[1])(ref)) == 1
+    assert ref.unsafe_buffer_pointer() == address
+
+
+def test_written_references_keep_their_memory():
+    ref = pl.new_ref(np.zeros(1000, np.float32))
+    address = ref.unsafe_buffer_pointer()
+    step = pl.jit(lambda r, i: r.addupdate(1.0, i))
+    for i in range(3):
+        step(ref, i)
+    assert ref.unsafe_buffer_pointer() == address
+    assert ref[:4].tolist() == [1, 1, 1, 0]
+
+
+def test_a_scan_writes_in_place():
+    big = pl.new_ref(np.zeros((256, 1024), np.float32))
+
+    @pl.jit
+    def fill(ref, xs):
+        def step(i, x):
+            ref[i] = ref[i] + x
+            return i + 1, None
+
+        return lax.scan(step, 0, xs)[0]
+
+    text = fill.lower(big, np.ones(256, np.float32)).compile().as_text()
+    assert "while" in text
+    copies = [line for line in text.splitlines() if " copy(" in line and "f32[256,1024]" in line]
+    assert not copies
+
+
+def test_without_jit_it_is_the_same():
+    ref = pl.new_ref(X)
+    with pl.disable_jit():
+        pl.jit(lambda r: r.addupdate(1.0, 0))(ref)
+        lax.fori_loop(0, 2, lambda i, c: (ref.addupdate(1.0, i), c)[1], 0)
+        lax.cond(True, lambda: ref.addupdate(1.0, 3), lambda: None)
+    assert ref[...].tolist() == [2, 2, 2, 4]
+
+
+def test_loops_and_branches_outside_traces():
+    ref = pl.new_ref(np.int32(0))
+    lax.while_loop(lambda i: ref[...] < 5, lambda i: (ref.addupdate(2), i + 1)[1], 0)
+    assert int(ref[...]) == 6
+    lax.cond(ref[...] > 5, lambda r: r.addupdate(10), lambda r: None, ref)
+    assert int(ref[...]) == 16
+    pl.checkpoint(lambda: ref.addupdate(1))()
+    assert int(ref[...]) == 17
+
+
+def test_a_failed_trace_changes_nothing():
+    ref = pl.new_ref(X)
+
+    @pl.jit
+    def f():
+        ref[0] = 9.0
+        raise KeyError("later")
+
+    with pytest.raises(KeyError):
+        f()
+    assert ref[0] == 0
+
+
+def test_second_derivatives_through_references():
+    def f(x):
+        ref = pl.new_ref(x)
+        ref[...] *= x
+        return ref[...] * x
+
+    assert float(pl.hessian(f)(2.0)) == 12
+    assert float(pl.jacfwd(f)(2.0)) == float(pl.jacrev(f)(2.0)) == 12
+
+
+def test_linear_functions_with_references_are_transposed():
+    def f(x):
+        ref = pl.new_ref(jnp.zeros(3))
+        ref[1] = 2 * x[0]
+        ref[:2] += x[1:]
+        return ref[...]
+
+    [ct] = pl.linear_transpose(f, np.zeros(3, np.float32))(jnp.array([1.0, 10.0, 100.0]))
+    assert ct.tolist() == [20, 1, 10]
+
+
+def test_cotangents_are_added_to_references():
+    total, other = pl.new_ref(np.zeros(2, np.float32)), pl.new_ref(np.float32(0))
+    _, backward = pl.vjp(lambda p: (p["w"] * p["b"]).sum(), {"w": jnp.array([1.0, 2.0]), "b": 3.0})
+    accumulate = backward.with_refs({"w": total, "b": other})
+    assert accumulate(1.0) == ({"w": None, "b": None},)
+    pl.jit(lambda ct: accumulate(ct))(2.0)
+    assert total[...].tolist() == [9, 9]
+    assert float(other[...]) == 9
+
+
+def test_cotangents_nobody_wants():
+    total = pl.new_ref(np.float32(0))
+    _, backward = pl.vjp(lambda x, y: x * y, 2.0, 3.0)
+    backward.with_refs(None, total)(1.0)
+    assert float(total[...]) == 2
+    with pytest.raises(TypeError, match="an entry for each argument"):
+        backward.with_refs(total)
+
+
+def test_custom_rules_around_references():
+    ref = pl.new_ref(np.float32(0))
+
+    @pl.custom_jvp
+    def f(x):
+        ref[...] += 1
+        return x * x
+
+    f.defjvp(lambda primals, tangents: (primals[0] ** 2, 3 * tangents[0]))
+    assert float(pl.jit(f)(2.0)) == 4
+    assert float(pl.grad(f)(2.0)) == 3
+    assert float(ref[...]) == 1
+
+
+def test_references_of_many_dtypes():
+    for dtype in (bool, np.int8, np.uint32, np.float16, "bfloat16", np.complex64):
+        x = jnp.asarray([1, 0, 1]).astype(dtype)
+        ref = pl.new_ref(x)
+        ref[1] = x[0]
+        assert pl.jit(lambda r: r[...])(ref).dtype == ref.dtype == x.dtype
+        assert ref[...].astype(bool).all()
+
+
+def test_traced_references_are_references():
+    def f(ref):
+        assert isinstance(ref, Ref)
+        assert not isinstance(ref[...], Ref)
+        assert not hasattr(ref[...], "addupdate")
+        return ref.get(0)
+
+    assert float(pl.jit(f)(pl.new_ref(X))) == 0
+
+
+def test_vmap_over_a_jitted_writer():
+    @pl.jit
+    def write(ref, v):
+        ref[0] = v
+        return ref[1]
+
+    m = pl.new_ref(np.arange(6, dtype=np.float32).reshape(3, 2))
+    assert pl.vmap(write)(m, X[:3]).tolist() == [1, 3, 5]
+    assert m[:, 0].tolist() == [0, 1, 2]
+
+
+def test_vmap_reads_what_is_the_same_for_all():
+    ref = pl.new_ref(X)
+    assert pl.vmap(lambda i: ref[i])(np.array([3, 1])).tolist() == [3, 1]
+    with pytest.raises(EffectsError, match="one reference for all"):
+        pl.vmap(lambda v: ref.addupdate(v, 0))(X)
+
+
+# Any index, as NumPy reads and writes it --------------------------------------------------------------------
+
+SHAPE = (3, 4, 2)
+
+
+@st.composite
+def entries(draw, size, vectors):
+    kind = draw(st.sampled_from(["slice", "slice", "int", "vector"]))
+    if kind == "int":
+        return draw(st.integers(-size, size - 1))
+    if kind == "vector":
+        return np.array(
+            draw(st.lists(st.integers(-size, size - 1), min_size=vectors, max_size=vectors))
+        )
+    start, stop = draw(st.integers(0, size - 1)), draw(st.integers(1, size))
+    return slice(start, stop, draw(st.integers(1, 3)))
+
+
+@st.composite
+def indices(draw):
+    vectors = draw(st.integers(1, 3))
+    given_ = [draw(entries(size, vectors)) for size in SHAPE[: draw(st.integers(1, 3))]]
+    if draw(st.booleans()):
+        given_.append(...)
+    return tuple(given_)
+
+
+def unique(index):
+    """Whether no element is meant twice, so that the order of writes doesn't matter."""
+    counts = np.zeros(SHAPE, int)
+    np.add.at(counts, index, 1)
+    return counts.max(initial=0) <= 1
+
+
+@given(indices(), st.sampled_from(["eager", "jit", "traced index"]))
+@settings(max_examples=40, deadline=None)
+def test_parts_are_those_of_numpy(index, how):
+    x = np.arange(24, dtype=np.float32).reshape(SHAPE)
+    expected = x.copy()
+    value = np.float32(100) + np.arange(expected[index].size, dtype=np.float32).reshape(
+        x[index].shape
+    )
+    is_unique = unique(index)
+    if is_unique:
+        expected[index] = value
+    np.add.at(expected, index, np.float32(1))
+
+    def use(ref, index):
+        old = ref[index]
+        if is_unique:
+            ref[index] = value
+        ref.addupdate(np.ones_like(value), index)
+        return old
+
+    ref = pl.new_ref(x)
+    if how == "eager":
+        old = use(ref, index)
+    elif how == "jit":
+        old = pl.jit(lambda r: use(r, index))(ref)
+    else:
+        traced = [i for i in index if not isinstance(i, slice) and i is not ...]
+
+        def with_traced(r, given_):
+            rest = iter(given_)
+            return use(
+                r, tuple(i if isinstance(i, slice) or i is ... else next(rest) for i in index)
+            )
+
+        old = pl.jit(with_traced)(ref, traced)
+    np.testing.assert_array_equal(old, x[index])
+    np.testing.assert_array_equal(ref[...], expected)
+
+
+def test_moving_windows_within_batches_and_loops():
+    m = np.arange(12, dtype=np.float32).reshape(3, 4)
+    ref = pl.new_ref(m)
+    found = pl.vmap(lambda r: r[pl.ds(1, 2)])(ref)
+    assert found.tolist() == m[:, 1:3].tolist()
+    moved = pl.jit(pl.vmap(lambda r, i: r[pl.ds(i, 2)], in_axes=(1, None)))(ref, 1)
+    assert moved.tolist() == m[1:3].T.tolist()
+    with pytest.raises(ValueError, match="same for the whole batch"):
+        pl.vmap(lambda i: ref[pl.ds(i, 2)])(np.arange(2))
+
+    def fill(i, _):
+        ref[pl.ds(i, 1), pl.ds(i, 2)] = np.zeros((1, 2), np.float32)
+        return i + 1, None
+
+    lax.scan(fill, 0, length=3)
+    assert (ref[...] == 0).tolist() == [
+        [True, True, False, False],
+        [False, True, True, False],
+        [False, False, True, True],
+    ]
+
+
+def test_windows_say_what_is_wrong_with_them():
+    ref = pl.new_ref(X)
+    with pytest.raises(ValueError, match="out of bounds"):
+        ref[pl.ds(3, 2)]
+    with pytest.raises(TypeError, match="known when the function is traced"):
+        pl.jit(lambda n: ref[pl.ds(0, n)])(2)
+    with pytest.raises(TypeError, match="scalar integer start"):
+        pl.ds(1.5, 2)
+    with pytest.raises(ValueError, match="at least 0"):
+        pl.ds(0, -1)
+    assert pl.ds(None) == slice(None)
+    assert repr(pl.ds(1, 2)) == "Slice(start=1, size=2, stride=1)"
+
+
+# Through the backward pass ----------------------------------------------------------------------------------
+
+
+@pl.custom_vjp
+def stash(ref, x):
+    return x
+
+
+def write_back(ref, ct):
+    ref[...] = ct
+    return None, ct
+
+
+stash.defvjp(lambda ref, x: (x, ref), write_back)
+
+
+def test_cotangents_are_kept_in_branches():
+    ref = pl.new_ref(np.float32(0))
+    f = lambda x: lax.cond(x > 0, lambda v: stash(ref, v * 3) * 2, lambda v: v, x)
+    assert float(pl.grad(f)(1.0)) == float(pl.jit(pl.grad(f))(1.0)) == 6
+    assert float(ref[...]) == 2
+
+
+def test_references_inside_and_outside_of_one_derivative():
+    outside = pl.new_ref(np.float32(0))
+
+    def f(x):
+        inside = pl.new_ref(x)
+
+        def step(i, _):
+            inside[...] = stash(outside, inside[...] * x)
+            return i + 1, None
+
+        lax.scan(step, 0, length=2)
+        return inside[...] * x
+
+    for grad in (pl.grad(f), pl.jit(pl.grad(f))):
+        assert float(grad(3.0)) == 4 * 27
+        assert float(outside[...]) == 9
+
+
+def test_forward_mode_does_not_know_what_is_only_written_backwards():
+    ref = pl.new_ref(np.float32(0))
+    with pytest.raises(TypeError, match="forward-mode"):
+        pl.jvp(lambda x: stash(ref, x), (1.0,), (1.0,))
+
+
+def test_references_made_in_a_part_stay_there():
+    @pl.jit
+    def part(x):
+        return stash(pl.new_ref(0.0), x)
+
+    assert float(pl.grad(lambda x: stash(pl.new_ref(0.0), x))(1.0)) == 1
+    with pytest.raises(EffectsError, match="made in a part of a program"):
+        pl.grad(part)(1.0)

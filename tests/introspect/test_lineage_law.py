@@ -1,0 +1,74 @@
+"""Every equation of a transformed program reaches one of the program it was made from, or says what it is."""
+
+import numpy as np
+import pytest
+from corpus import compositions, models, transform_programs
+
+import pellucid as pl
+from pellucid.base.errors import MissingRule
+from pellucid.introspect.lineage import equations_by_id
+from tests.introspect.lineage_law import (
+    PREPARED,
+    TRANSFORMATIONS,
+    of_floats,
+    transformed,
+    unexplained,
+)
+
+WITH_CONCRETE_VALUES = {
+    compositions.orders_of_two,
+    compositions.orders_of_three,
+    transform_programs.rematerialized_layers,
+    models.cross_entropy,
+}
+"""Programs that stack arguments with NumPy, or whose arguments choose what they do."""
+WITHOUT_REVERSE_MODE = {
+    transform_programs.counted,
+    transform_programs.counted_tangent,
+    transform_programs.doubling,
+    transform_programs.doubling_batched,
+    transform_programs.batched_bound_of_loop,
+    transform_programs.fixed_point,
+    models.fixed_point_with_own_derivative,
+}
+"""Programs with loops whose number of steps is known only when they run."""
+PROGRAMS = {
+    program: arguments
+    for program, arguments in [
+        *transform_programs.PROGRAMS,
+        *models.PROGRAMS,
+        *compositions.PROGRAMS,
+    ]
+    if program not in WITH_CONCRETE_VALUES
+}
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_every_equation_says_where_it_comes_from(program):
+    traced = pl.make_jaxpr(lambda *xs: program(pl, *xs))(*PROGRAMS[program])
+    function, floats = of_floats(traced)
+    if not floats:
+        assert traced.in_avals == () or not any(
+            pl.dtypes.issubdtype(a.dtype, np.inexact) for a in traced.in_avals
+        )
+        return
+    for prepare in PREPARED.values():
+        closed = pl.make_jaxpr(prepare(function))(*floats)
+        base = frozenset(equations_by_id(closed.jaxpr))
+        for name in TRANSFORMATIONS:
+            if "grad" in name and program in WITHOUT_REVERSE_MODE:
+                with pytest.raises(MissingRule, match="steps is known only when it runs"):
+                    transformed(closed, name)
+                continue
+            made = transformed(closed, name)
+            assert unexplained(made, base) == [], name
+
+
+def test_a_root_made_by_nobody_is_found():
+    closed = pl.make_jaxpr(lambda x: x * 2.0)(1.0)
+    base = frozenset(equations_by_id(closed.jaxpr))
+    other = pl.make_jaxpr(lambda x: pl.numpy.sin(x))(1.0)
+    [equation] = other.equations
+    assert unexplained(other, base) == [equation]
+    assert unexplained(closed, base) == []
