@@ -49,7 +49,6 @@ function frameOf(frame: ErrorFrameRecord): Content {
           { class: number >= frame.line && number <= frame.end_line ? 'pl-error-line' : null },
           el('span', { class: 'pl-muted' }, `${String(number).padStart(4)}  `),
           ...marked(text, number, frame),
-          '\n',
         ),
       ),
     ),
@@ -74,7 +73,8 @@ export const errorStyle = `
 .pl-error-name { color: var(--pl-removed); }
 .pl-error-got { margin: 8px 12px 0; padding-left: 18px; }
 .pl-error-lines, .pl-error-details pre { margin: 0 12px 8px; padding: 6px 8px; font-size: 12px; overflow-x: auto; background: var(--pl-sunken); border-radius: 6px; }
-.pl-error-line { display: inline-block; min-width: 100%; background: var(--pl-removed-soft); }
+.pl-error-lines > span { display: block; }
+.pl-error-line { background: var(--pl-removed-soft); }
 .pl-error-line u { text-decoration-color: var(--pl-removed); text-decoration-thickness: 2px; text-underline-offset: 3px; }
 .pl-error-details { margin: 4px 0 8px; }
 .pl-error-details summary { margin: 0 12px 6px; cursor: pointer; color: var(--pl-muted); }
