@@ -34,6 +34,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.higher_order.remat_policies": ("checkpoint_policies",),
     "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
     "pellucid.primitives.dslice": ("ds",),
+    "pellucid.parallel.pmap": ("pmap",),
+    "pellucid.parallel.shard_map": ("shard_map", "smap"),
     "pellucid.primitives.placement": ("device_put",),
     "pellucid.primitives.reshard": ("reshard",),
     "pellucid.runtime.assembly": (

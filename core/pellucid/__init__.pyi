@@ -65,6 +65,11 @@ from pellucid.higher_order.stages import (
     make_jaxpr as make_jaxpr,
     typeof as typeof,
 )
+from pellucid.parallel.pmap import pmap as pmap
+from pellucid.parallel.shard_map import (
+    shard_map as shard_map,
+    smap as smap,
+)
 from pellucid.primitives.dslice import ds as ds
 from pellucid.primitives.placement import device_put as device_put
 from pellucid.primitives.reshard import reshard as reshard

@@ -1,9 +1,83 @@
-"""What pellucid changes in an IPython shell."""
+"""What pellucid changes in an IPython shell.
+
+A kernel starts without the core of pellucid, which takes as long to load as the rest of the kernel. It is
+loaded by the first cell that names pellucid or jax, just before that cell runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.inputtransformer2 import leading_empty_lines
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
+from pellucid_kernel.cells import Cells
+from pellucid_kernel.channel import Channel
+from pellucid_kernel.magics import PellucidMagics
 from pellucid_viz import formatters
+
+if TYPE_CHECKING:
+    from pellucid_kernel.session import Session
+
+_NAMES_CORE = re.compile(r"\b(pellucid|jax)\b")
+_LOOKS_BACK = ("%debug", "%tb", "%pellucid", "%xmode")
+"""Lines that ask about the last error, and so need its frames."""
+_attached: dict[InteractiveShell, ShellExtension] = {}
+
+
+class ShellExtension:
+    """Pellucid's part of one shell: which cells ran, the panels that listen, and, later, the session."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.cells = Cells(shell)
+        self.channel = Channel()
+        self.session: Session | None = None
+        self._failed = False
+
+    def before_cell(self, info: ExecutionInfo) -> None:
+        """Note the cell; load the core if the cell needs it; let go of what the cell before failed with."""
+        self.cells.note(info)
+        text = info.raw_cell or ""
+        if self.session is None and _NAMES_CORE.search(text):
+            self.start_session()
+        if self._failed and self.session is not None and not text.lstrip().startswith(_LOOKS_BACK):
+            self.session.let_go()
+            self._failed = False
+
+    def after_cell(self, result: ExecutionResult) -> None:
+        """Tell the panels what is there now."""
+        if (
+            self.session is None and "pellucid.wiring" in sys.modules
+        ):  # a module of the user imported it
+            self.start_session()
+        self._failed = self._failed or result.error_in_exec is not None
+        if self.session is not None:
+            self.session.publish_state()
+
+    def start_session(self) -> None:
+        """Load the core and all that shows it; where it can't be loaded, the user's import will say why."""
+        try:
+            module = importlib.import_module("pellucid_kernel.session")
+        except ImportError:
+            return
+        self.session = module.Session(self.shell, self.cells, self.channel)
+
+    def show_whole_traceback(self) -> None:
+        """Show the last error as IPython does, with all frames."""
+        if self.session is None:
+            self.shell.showtraceback()
+        else:
+            self.session.show_whole_traceback()
+
+    def stop(self) -> None:
+        """Undo what this extension changed."""
+        if self.session is not None:
+            self.session.stop()
+        self.channel.close()
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -12,15 +86,33 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     IPython drops empty lines at the top of a cell before it compiles it. Source lines of a program would
     then differ from the lines that a notebook shows, so they are kept. Programs show as figures.
     """
+    if shell in _attached:
+        return
+    extension = _attached[shell] = ShellExtension(shell)
     formatters.register(shell)
+    shell.register_magics(PellucidMagics(shell, extension))
+    shell.events.register("pre_run_cell", extension.before_cell)
+    shell.events.register("post_run_cell", extension.after_cell)
     transforms = shell.input_transformer_manager.cleanup_transforms
     if leading_empty_lines in transforms:
         transforms.remove(leading_empty_lines)
+    kernel: Any = getattr(shell, "kernel", None)
+    if kernel is not None:
+        extension.channel.listen(kernel.comm_manager)
+    if "pellucid.wiring" in sys.modules:
+        extension.start_session()
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Undo `load_ipython_extension`; IPython calls this for `%unload_ext pellucid_kernel`."""
+    extension = _attached.pop(shell, None)
+    if extension is None:
+        return
+    extension.stop()
     formatters.unregister(shell)
+    shell.events.unregister("pre_run_cell", extension.before_cell)
+    shell.events.unregister("post_run_cell", extension.after_cell)
+    shell.magics_manager.magics["line"].pop("pellucid", None)
     transforms = shell.input_transformer_manager.cleanup_transforms
     if leading_empty_lines not in transforms:
         transforms.insert(0, leading_empty_lines)

@@ -1,5 +1,8 @@
 // The plugins of this extension; each is a file in `plugins`.
 
-import { programs } from './plugins/programs';
+import { cellLines } from './plugins/cell_lines';
+import { explorer } from './plugins/explorer';
+import { panels } from './plugins/panels';
+import { records } from './plugins/records';
 
-export default [programs];
+export default [records, explorer, panels, cellLines];

@@ -3,10 +3,11 @@
 `PROGRAMS` lists them with their arguments: `(program, arguments)`.
 """
 
-import importlib
 import itertools
 
 import numpy as np
+
+from corpus.transform_programs import submodule
 
 X = np.array([0.5, -1.25, 2.0, 0.75], np.float32)
 Y = np.array([1.5, 0.25, -0.5, 3.0], np.float32)
@@ -15,11 +16,6 @@ Z = np.array([0.5 + 1.0j, -1.25 + 0.5j], np.complex64)
 NUMBERS = np.array([2, -1, 0, 3], np.int32)
 FLAGS = np.array([True, False, True, False])
 NOTHING = np.zeros((0, 3), np.float32)
-
-
-def submodule(jax, name):
-    """A module of the library that is not loaded with it."""
-    return importlib.import_module(f"{jax.__name__}.{name}")
 
 
 def total(jax, x):
@@ -519,12 +515,12 @@ def sparse_product(jax, values, x):
 def rematerialized_in_loop_with_policy(jax, m, x):
     policies = jax.checkpoint_policies
     names = policies.save_only_these_names("kept")
-    name = jax.ad_checkpoint.checkpoint_name if hasattr(jax, "ad_checkpoint") else None
+    name = submodule(jax, "ad_checkpoint").checkpoint_name
 
     def with_policy(policy):
         def layer(h, w):
             h = jax.numpy.tanh(jax.lax.dot(h, w[:, None])[0] * h)
-            return name(h, "kept") if name else h, None
+            return name(h, "kept"), None
 
         layer = jax.checkpoint(layer, policy=policy)
         return lambda m: total(jax, jax.lax.scan(layer, x, m)[0])

@@ -193,6 +193,28 @@ def rows_of_a_whole_table(jax):
     return seen(jax, lambda x: x[:, indices], (X, "x"))
 
 
+def row_of_a_sharded_axis(jax):
+    return seen(jax, lambda x: x[0], (X, "x"))
+
+
+def update_of_a_sharded_axis(jax):
+    return seen(jax, lambda x: x.at[0].set(1.0), (X, "x"))
+
+
+def indexing_with_a_stated_layout(jax):
+    P = jax.sharding.PartitionSpec
+    indices = np.array([3, 1])
+    return seen(
+        jax,
+        lambda x: (
+            x.at[indices].get(out_sharding=P(None, "y")),
+            x.at[0].set(1.0, out_sharding=P("x", "y")),
+            x.at[indices].add(2.0, out_sharding=P("x")),
+        ),
+        (X, "x", "y"),
+    )
+
+
 def creation(jax):
     spec = jax.sharding.PartitionSpec("x")
     return seen(

@@ -1,13 +1,17 @@
 """The kernel as a front end meets it: through its kernelspec and the messaging protocol."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
+
+from pellucid_kernel.install import install, main
 
 SECONDS = 120
 
@@ -111,3 +115,23 @@ def test_a_failure_in_python_that_a_program_calls_leaves_the_kernel_alive(
     )
     assert run(client, code)["error"] == "CallbackError"
     assert run(client, "1 + 1")["result"] == "2"
+
+
+def test_a_kernelspec_with_another_number_of_devices(tmp_path) -> None:
+    place = install(16, prefix=str(tmp_path))
+    spec = json.loads((Path(place) / "kernel.json").read_text())
+    assert spec["display_name"] == "Pellucid (16 devices)"
+    assert spec["env"] == {"PELLUCID_NUM_CPU_DEVICES": "16"}
+    with pytest.raises(SystemExit):
+        main(["--devices", "0"])
+
+
+def test_a_kernel_starts_without_the_core() -> None:
+    # The core takes as long to load as the rest of the kernel; the first cell that names it loads it.
+    loaded = (
+        "import sys; [m for m in ('numpy', 'jaxlib', 'pelluc' + 'id.wiring') if m in sys.modules]"
+    )
+    with kernel() as fresh:
+        assert run(fresh, loaded)["result"] == "[]"
+        assert run(fresh, "import pellucid.numpy as jnp; jnp.ones(3).shape")["result"] == "(3,)"
+        assert "wiring" in run(fresh, loaded)["result"]

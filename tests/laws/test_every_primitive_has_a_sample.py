@@ -9,6 +9,7 @@ from tests.laws.sample import all_samples, lax
 lax()  # loads every module of primitives
 
 WITHOUT: dict[str, str] = {
+    "pvary": "made inside shard_map only; tests/core/parallel and test_collectives.py use it",
     "add_any": "made only by differentiation, whose laws use it",
     "reshard": "rows name no devices; tests/core/primitives/test_sharding_constraint.py checks its rules",
     "select_and_gather_add": "made only by differentiation of windowed extrema, whose laws use it",

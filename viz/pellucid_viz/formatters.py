@@ -5,34 +5,46 @@ Core objects know nothing of it. Without this module, or in a terminal, they sho
 
 from __future__ import annotations
 
-import html
+import importlib
 from collections.abc import Callable
 from typing import Any
 
-from pellucid import introspect
 
-PROGRAM_MIME_TYPE = "application/vnd.pellucid.program.v1+json"
+def _figure(name: str, attribute: str | None = None) -> Callable[[Any], dict[str, Any] | None]:
+    """The figure called `name` of a value, or of its `attribute`; loaded when the first one is shown."""
+
+    def bundle(value: Any) -> dict[str, Any] | None:
+        figures = importlib.import_module("pellucid_viz.figures")
+        return getattr(figures, name)(
+            value if attribute is None else getattr(value, attribute)
+        ).bundle()
+
+    return bundle
 
 
-def program_bundle(program: Any) -> dict[str, Any]:
-    """A program in all forms that front ends show: a record, static HTML, text.
+_sharding = _figure("sharding")
 
-    >>> bundle = program_bundle(pl.make_jaxpr(lambda x: -x)(1.0))
-    >>> sorted(bundle)
-    ['application/vnd.pellucid.program.v1+json', 'text/html', 'text/plain']
+
+def array_bundle(array: Any) -> dict[str, Any] | None:
+    """Where an array over several devices lies, beside its text; None for one on a single device.
+
+    Elements are fetched for the text only, as Python's own display does.
     """
-    text = str(program)
-    return {
-        PROGRAM_MIME_TYPE: introspect.program(program).to_dict(),
-        "text/html": f"<pre>{html.escape(text)}</pre>",
-        "text/plain": text,
-    }
+    if array.is_deleted() or len(array.sharding.device_set) == 1:
+        return None
+    return (_sharding(array) or {}) | {"text/plain": repr(array)}
 
 
-FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
-    ("pellucid.ir.jaxpr", "ClosedJaxpr"): program_bundle,
-    ("pellucid.ir.jaxpr", "Jaxpr"): program_bundle,
-    ("pellucid.higher_order.stages", "Traced"): lambda traced: program_bundle(traced.jaxpr),
+FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
+    ("pellucid.ir.jaxpr", "ClosedJaxpr"): _figure("program"),
+    ("pellucid.ir.jaxpr", "Jaxpr"): _figure("program"),
+    ("pellucid.higher_order.stages", "Traced"): _figure("program", "jaxpr"),
+    ("pellucid.higher_order.stages", "Lowered"): _figure("program"),
+    ("pellucid.higher_order.stages", "Compiled"): _figure("compiled"),
+    ("pellucid.sharding.mesh", "Mesh"): _sharding,
+    ("pellucid.sharding.mesh", "AbstractMesh"): _sharding,
+    ("pellucid.sharding.named_sharding", "NamedSharding"): _sharding,
+    ("jaxlib._jax", "ArrayImpl"): array_bundle,
 }
 """For each type, by module and name (so that nothing is imported for it), how it is shown."""
 

@@ -62,6 +62,14 @@ class AxisError(ArgumentValueError, IndexError):
     """An axis that an array doesn't have; as NumPy's, it is a ValueError and an IndexError."""
 
 
+class AxisNameError(PellucidError, NameError):
+    """A named axis that nothing around the call binds."""
+
+
+class CollectiveError(PellucidError, ValueError):
+    """A collective that its operands, or where it stands, do not allow."""
+
+
 class ShapeError(PellucidError, TypeError, ValueError):
     """Shapes or ranks of operands do not fit together.
 

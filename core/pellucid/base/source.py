@@ -103,20 +103,34 @@ def warn_user(text: str, category: type[Warning]) -> None:
         warnings.warn_explicit(text, category, frame.file, frame.line)
 
 
-cell_name: Callable[[str], str | None]
+class Cell(NamedTuple):
+    """A notebook cell."""
+
+    name: str
+    """As the user calls it, `In[4]`."""
+    id: str | None
+    """As the notebook's file names it, where the front end said so."""
+    execution_count: int
 
 
-def _no_cell(file: str) -> str | None:
+def _no_cell(file: str) -> Cell | None:
     return None
 
 
-cell_name = _no_cell
+cell_of: Callable[[str], Cell | None] = _no_cell
+"""The notebook cell that a file name stands for; None for a file."""
 
 
-def name_cells_with(function: Callable[[str], str | None]) -> None:
-    """Let a kernel say which notebook cell a file name stands for."""
-    global cell_name
-    cell_name = function
+def find_cells_with(function: Callable[[str], Cell | None] | None) -> None:
+    """Let a kernel say which notebook cell a file name stands for; None ends that."""
+    global cell_of
+    cell_of = function or _no_cell
+
+
+def cell_name(file: str) -> str | None:
+    """What the user calls the cell that a file name stands for; None for a file."""
+    cell = cell_of(file)
+    return None if cell is None else cell.name
 
 
 class NameStack(NamedTuple):

@@ -212,7 +212,7 @@ def check_distinct(caller: str, names: Sequence[str], operands: Sequence[Any]) -
     seen: dict[Any, int] = {}
     for i, x in enumerate(operands):
         if is_reference(x):
-            key = id(x.var) if type(x) is StagingTracer else id(x)
+            key = id(x.variable) if type(x) is StagingTracer else id(x)
             if key in seen:
                 places = [names[j] if j < len(names) else f"operand {j}" for j in (seen[key], i)]
                 raise EffectsError(

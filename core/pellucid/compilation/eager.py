@@ -128,8 +128,9 @@ def _on_values(
 def _executable_on_values(program: ValueProgram, name: str, place: Where) -> Executable:
     donated = tuple([i in program.written for i in range(len(place.shardings))])
     request = Request(
-        name, place.placement, place.shardings, None, donated=donated, committed=place.committed
-    )
+        name, place.placement, place.shardings, None,
+        donated=donated, committed=place.committed, mesh=place.mesh,
+    )  # fmt: skip
     return compile_program(program.closed, request)
 
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pellucid.compilation.placement import canonical
 from pellucid.ir.avals import element_shape
 from pellucid.sharding.mesh import AbstractMesh, Mesh
@@ -45,6 +47,11 @@ class ShardyAttributes:
         """
         return self._symbol(describe_mesh(mesh, self._devices))
 
+    def positions(self, mesh: Mesh | AbstractMesh) -> np.ndarray:
+        """For each device of `mesh`, major axis first, its position among the devices that the program runs on."""
+        ids = describe_mesh(mesh, self._devices).device_ids
+        return np.arange(mesh.size) if ids is None else np.array(ids)
+
     def attribute(self, sharding: Any, aval: Any, **options: Any) -> ir.Attribute:
         """`#sdy.sharding<@mesh, [{"x"}, {}]>` for a value of type `aval`; options as those of `describe`.
 
@@ -57,10 +64,12 @@ class ShardyAttributes:
             found = self._attributes[key] = self._ctx.attribute(f"#sdy.sharding{text}")
         return found
 
-    def per_value(self, shardings: Sequence[Any], avals: Sequence[Any]) -> ir.Attribute:
-        """`#sdy.sharding_per_value<[…]>` for values of types `avals`."""
-        texts = ", ".join(map(self._text, shardings, avals))
-        return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
+    def per_value(
+        self, shardings: Sequence[Any], avals: Sequence[Any], **options: Any
+    ) -> ir.Attribute:
+        """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as those of `describe`."""
+        texts = [self._text(s, a, **options) for s, a in zip(shardings, avals, strict=True)]
+        return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
 
     def everywhere(self, aval: Any) -> ir.Attribute:
         """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""

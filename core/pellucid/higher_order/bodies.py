@@ -13,10 +13,11 @@ from pellucid.base import dtypes
 from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.tree import keystr, structure_differences
+from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.tracing.context import context
+from pellucid.primitives.varying import vary
 from pellucid.tracing.function import name_of
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
@@ -67,7 +68,7 @@ def known_body(
     function: Callable[..., Any], key: tuple[Any, ...], trace: Callable[[], Body]
 ) -> Body:
     """What `trace` gives, remembered for the function and `key` under the options in force."""
-    key = (*key, tuple(context.axes.items()), trace_context())
+    key = (*key, trace_context())
     try:
         known = _bodies.setdefault(function, {})
     except TypeError:  # neither hashed nor referred to weakly
@@ -162,6 +163,9 @@ def check_carry(
 
 
 def _advice(taken: Any, returned: Any) -> str:
+    if getattr(taken, "varying", None) != getattr(returned, "varying", None):
+        axes = tuple(sorted(taken.varying - returned.varying, key=str))
+        return f'Return `lax.pcast(…, {axes}, to="varying")`: the initial value varies over these mesh axes.'
     if getattr(taken, "shape", None) == getattr(returned, "shape", None):
         return f"Convert it: begin with an initial value of dtype {returned.dtype}, or return `.astype({str(taken.dtype)!r})`."
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
@@ -170,15 +174,38 @@ def _advice(taken: Any, returned: Any) -> str:
 def strengthened(
     values: Sequence[Any], avals: Sequence[Any], out_avals: Sequence[Any]
 ) -> list[Any]:
-    """Initial values of a carry, converted to the dtypes that the body returns where they are weakly typed."""
+    """Initial values of a carry, as the body returns them: of a wider dtype where they are weakly typed, varying."""
     return [
-        convert_element_type(x, out.dtype)
-        if getattr(aval, "weak_type", False)
+        _strengthened(x, aval, out) for x, aval, out in zip(values, avals, out_avals, strict=True)
+    ]
+
+
+def settled(
+    values: list[Any], trace: Callable[[list[Any]], tuple[Body, Any]], tree: Any
+) -> tuple[list[Any], Body, Any]:
+    """(initial values of a carry, a loop's body for them, structure of the carry it returns).
+
+    `trace` gives the last two for types of the carry. The values are strengthened until the body keeps their types.
+    """
+    while True:
+        avals = types_of(values)
+        body, out_tree = trace(avals)
+        if out_tree != tree:
+            return values, body, out_tree
+        stronger = strengthened(values, avals, body.out_avals[: len(values)])
+        if all(a is b for a, b in zip(stronger, values, strict=True)):
+            return values, body, out_tree
+        values = stronger
+
+
+def _strengthened(x: Any, aval: Any, out: Any) -> Any:
+    if (
+        getattr(aval, "weak_type", False)
         and aval.shape == out.shape
         and widens(aval.dtype, out.dtype)
-        else x
-        for x, aval, out in zip(values, avals, out_avals, strict=True)
-    ]
+    ):
+        x = convert_element_type(x, out.dtype)
+    return vary(x, out.varying) if isinstance(out, ShapedArray) else x
 
 
 def widens(weak: Any, dtype: Any) -> bool:

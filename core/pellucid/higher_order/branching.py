@@ -19,9 +19,11 @@ from pellucid.higher_order.cond import (
     platform_index_p,
     with_common_consts,
 )
+from pellucid.higher_order.varying_branches import varying_alike
 from pellucid.ir.jaxpr import ClosedJaxpr, Literal
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import clamp
+from pellucid.primitives.varying import vary
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
@@ -136,7 +138,10 @@ def _branch(
     """Results of the function number `index`."""
     leaves, tree = flatten(operands)
     leaves = checked_leaves(leaves, caller, functions[0], operands, {})
-    bodies = [traced(f, tree, types_of(leaves), caller) for f in functions]
+    # Where devices choose different branches, all that a branch computes with varies as the choice does.
+    axes = type_of(index).varying
+    leaves = [vary(x, axes) for x in leaves]
+    bodies = varying_alike([traced(f, tree, types_of(leaves), caller) for f in functions], axes)
     check_branches(caller, functions, names, bodies)
     programs, consts = with_common_consts([b.program for b in bodies], [b.consts for b in bodies])
     given = [*consts, *leaves]

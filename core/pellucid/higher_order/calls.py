@@ -27,6 +27,7 @@ class Call(Primitive[Any]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
 
     remember_types = False
+    varies_jointly = False
     takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:

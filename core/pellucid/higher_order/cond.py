@@ -48,6 +48,7 @@ class Cond(Primitive[CondParams]):
 
     name = "cond"
     remember_types = False
+    varies_jointly = False
     takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CondParams) -> Sequence[Any]:

@@ -136,6 +136,7 @@ class CustomCall(Primitive[Any]):
     """A staged call of a function with its own derivative; `params.call_jaxpr` is the function."""
 
     remember_types = False
+    varies_jointly = False
     takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:

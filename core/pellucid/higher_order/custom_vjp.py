@@ -34,6 +34,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.broadcasting import reduce_sum
+from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -277,6 +278,7 @@ class CustomLin(Primitive[CustomLinParams]):
     name = "custom_lin"
     remember_types = False
     takes_references = True
+    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
         return params.out_avals
@@ -580,13 +582,17 @@ class _Run:
                 checked.append(Zero(expected))
                 continue
             got = type_of(ct)
-            if got.shape != expected.shape or got.dtype != expected.dtype:  # type: ignore[attr-defined]
+            differs = not got.varying <= expected.varying  # type: ignore[attr-defined]
+            if got.shape != expected.shape or got.dtype != expected.dtype or differs:  # type: ignore[attr-defined]
                 path = flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0][i][0]
                 raise DerivativeRuleError(
                     f"{rule} returned a cotangent of another type than its argument.",
                     got=f"{shown_path('cotangents', path)}: got {got.text()}, expected {expected.text()}",
+                    do="Sum it with `psum`: the argument is the same along that mesh axis."
+                    if differs
+                    else None,
                 )
-            checked.append(ct)
+            checked.append(vary(ct, expected.varying))
         return checked
 
     def _part(self, rule: str, position: int, part: Any, child: Any) -> list[Any]:

@@ -341,6 +341,8 @@ class Jitted:
         """Trace the function for a call's arguments."""
         spec = self.spec
         trees: list[Any] = []
+        # What refers to the call outlives it where tracing fails, and must not keep its arrays.
+        call = call._replace(leaves=[])
 
         def flat(*leaves: Any) -> list[Any]:
             results, tree = flatten(spec.run(call, leaves))
@@ -360,7 +362,7 @@ class Jitted:
             None if arguments is None else (*[None] * len(consts), *arguments), results,
             self.compiler_options,
         )  # fmt: skip
-        return Program(params, consts, trees[0], call._replace(leaves=[]))
+        return Program(params, consts, trees[0], call)
 
     # Executables ------------------------------------------------------------------------------
 
@@ -432,11 +434,15 @@ class Jitted:
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 
+def all_jitted() -> list[Jitted]:
+    """All jitted functions that are alive, pellucid's own among them, in no order."""
+    with _lock:
+        return list(_all_jitted)
+
+
 @clearing
 def _forget_programs() -> None:
-    with _lock:
-        known = list(_all_jitted)
-    for jitted in known:
+    for jitted in all_jitted():
         jitted.clear_cache()
 
 

@@ -68,6 +68,7 @@ class LinearSolve(Primitive[LinearSolveParams]):
 
     name = "custom_linear_solve"
     remember_types = False
+    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: LinearSolveParams) -> Sequence[Any]:
         return params.jaxprs.solve.out_avals

@@ -12,7 +12,7 @@ from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, tree_map
 from pellucid.compilation.discharge import check_carry_is_values
-from pellucid.higher_order.bodies import check_carry, stand_in, strengthened, traced, types_of
+from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced, types_of
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
 from pellucid.primitives.arithmetic import add
@@ -82,14 +82,13 @@ def _scan(
     (leaves, init_tree), (xs_leaves, xs_tree) = init, xs
     in_tree = treedef_tuple([init_tree, xs_tree])
     x_avals = [unstacked(a) for a in types_of(xs_leaves)]
-    body = traced(f, in_tree, [*types_of(leaves), *x_avals], "scan", call)
-    carry_tree, ys_tree = _pair(body.out_tree, f)
-    if carry_tree == init_tree:
-        stronger = strengthened(leaves, types_of(leaves), body.out_avals[: len(leaves)])
-        if any(a is not b for a, b in zip(stronger, leaves, strict=True)):
-            leaves = stronger
-            body = traced(f, in_tree, [*types_of(leaves), *x_avals], "scan", call)
-            carry_tree, ys_tree = _pair(body.out_tree, f)
+
+    def trace(avals: list[Any]) -> Any:
+        body = traced(f, in_tree, [*avals, *x_avals], "scan", call)
+        return body, _pair(body.out_tree, f)[0]
+
+    leaves, body, carry_tree = settled(leaves, trace, init_tree)
+    ys_tree = _pair(body.out_tree, f)[1]
     n = carry_tree.num_leaves
     _check_carry(
         "scan",
@@ -232,19 +231,19 @@ def _while(
 ) -> Any:  # fmt: skip
     """`while_loop` of a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`, and so with `test`."""
     in_tree = treedef_tuple([tree])
-    body = traced(body_fun, in_tree, types_of(leaves), "while_loop", turn)
-    if body.out_tree == tree:
-        stronger = strengthened(leaves, types_of(leaves), body.out_avals)
-        if any(a is not b for a, b in zip(stronger, leaves, strict=True)):
-            leaves = stronger
-            body = traced(body_fun, in_tree, types_of(leaves), "while_loop", turn)
+
+    def trace(avals: list[Any]) -> Any:
+        body = traced(body_fun, in_tree, avals, "while_loop", turn)
+        return body, body.out_tree
+
+    leaves, body, out_tree = settled(leaves, trace, tree)
     is_counted = turn is _counted_turn
     _check_carry(
         "while_loop",
         is_counted,
         body_fun,
         (tree, types_of(leaves)),
-        (body.out_tree, body.out_avals),
+        (out_tree, body.out_avals),
     )
     condition = traced(cond_fun, in_tree, types_of(leaves), "while_loop", test)
     check_predicate("while_loop", cond_fun, condition.out_tree, condition.out_avals)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from pellucid.base.events import logger as logger  # noqa: PLC0414
@@ -55,6 +56,8 @@ class Miss:
     """Seconds of lowering and compiling; 0 while nobody needed an executable."""
     entry_count: int = 1
     """Programs of the function, this one included."""
+    time_ns: int = field(default_factory=time.monotonic_ns)
+    """When it was noted, by a clock that never goes back."""
 
 
 recent: deque[Miss] = deque(maxlen=500)

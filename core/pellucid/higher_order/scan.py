@@ -57,6 +57,7 @@ class Scan(Primitive[ScanParams]):
 
     name = "scan"
     remember_types = False
+    varies_jointly = False
     takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:

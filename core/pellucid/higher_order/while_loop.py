@@ -50,6 +50,7 @@ class While(Primitive[WhileParams]):
 
     name = "while"
     remember_types = False
+    varies_jointly = False
     takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:

@@ -37,7 +37,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     >>> [program.dialect for program in record.programs], [link.relation for link in record.links]
     (['jaxpr', 'stablehlo', 'hlo'], ['lower', 'compile', 'compile'])
     """
-    jitted = function if hasattr(function, "jitted") else jit(function)
+    jitted = function if hasattr(function, "trace") else jit(function)
     traced = jitted.trace(*args)
     lowered = traced.lower()
     before, middle, after = program(traced), program(lowered), program(lowered.compile())

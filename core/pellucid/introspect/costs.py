@@ -409,10 +409,11 @@ def bodies_of(equation: Equation) -> list[Body]:
     for role, value in zip(params._fields, params, strict=True):
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
             found.append(Body(_open(value), role, trips))
-        elif type(value) in (tuple, list):
+        elif isinstance(value, (tuple, list)):
+            names = getattr(value, "_fields", None) or range(len(value))
             found += [
-                Body(_open(item), f"{role}[{i}]", trips)
-                for i, item in enumerate(value)
+                Body(_open(item), f"{role}[{name}]", trips)
+                for name, item in zip(names, value, strict=True)
                 if isinstance(item, (Jaxpr, ClosedJaxpr))
             ]
     return found

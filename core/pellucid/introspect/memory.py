@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
+from types import TracebackType
 from typing import Any
 
 from pellucid.base import source
+from pellucid.base.errors import ArgumentValueError
 from pellucid.base.tree import keystr
 from pellucid.introspect import schema
 from pellucid.runtime import platforms
 from pellucid.runtime.memory import DeviceMemory, LiveArray, described_live_arrays, memory_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ArrayImpl, shards_of
 from pellucid.xla.pytree import flatten_with_path
 
-_HOLDERS = ("last_traceback", "last_value", "last_exc")
+_HOLDERS = ("last_value", "last_exc", "last_traceback")
 _MOST_OWNERS = 8
 
 
@@ -43,9 +46,17 @@ def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
 def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
     """Each piece of memory once, by an array that is `held`: looking at shards makes further arrays of it."""
     found: dict[Any, LiveArray] = {}
+    parts = {
+        shard.unsafe_buffer_pointer()
+        for each in live
+        if len(each.device_bytes) > 1
+        for shard in shards_of(each.array)
+    }
     for each in live:
         is_whole = len(each.device_bytes) == 1 and each.array.is_fully_addressable
         key = each.array.unsafe_buffer_pointer() if is_whole and each.n_bytes else id(each.array)
+        if is_whole and key in parts:
+            continue
         if key not in found or id(each.array) in held:
             found[key] = each
     return list(found.values())
@@ -100,24 +111,54 @@ def _holders(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for count, value in dict(namespace.get("Out") or {}).items():
         _find(f"Out[{count}]", value, found)
-    for place, traceback in _tracebacks():
-        while traceback is not None:
-            frame = traceback.tb_frame
-            for name, value in (
-                frame.f_locals.items() if source.is_user_file(frame.f_code.co_filename) else ()
-            ):
-                if value is not namespace:
+    for place, held in _tracebacks():
+        while held is not None:
+            frame = held.tb_frame
+            is_shown = source.is_user_file(frame.f_code.co_filename)
+            for name, value in frame.f_locals.items() if is_shown else ():
+                # Frames of cells have the namespace itself as their variables.
+                if namespace.get(name, found) is not value and value is not namespace:
                     _find(f"{place}: {name} in {frame.f_code.co_name}", value, found)
-            traceback = traceback.tb_next
+            held = held.tb_next
     return found
 
 
-def _tracebacks() -> Iterator[tuple[str, Any]]:
+def _tracebacks() -> Iterator[tuple[str, TracebackType]]:
+    """What the interpreter keeps of the last error that nobody caught, causes included."""
+    seen: set[int] = set()
     for name in _HOLDERS:
         held = getattr(sys, name, None)
-        traceback = getattr(held, "__traceback__", held)
-        if traceback is not None and hasattr(traceback, "tb_frame"):
-            yield f"sys.{name}", traceback
+        if isinstance(held, TracebackType) and id(held) not in seen:
+            seen.add(id(held))
+            yield f"sys.{name}", held
+        while isinstance(held, BaseException) and id(held) not in seen:
+            seen |= {id(held), id(held.__traceback__)}
+            if held.__traceback__ is not None:
+                yield f"sys.{name}", held.__traceback__
+            held = held.__cause__ or held.__context__
+
+
+def clear_failed_frames() -> None:
+    """Let go of what the frames of the last error hold, which a debugger could otherwise still show.
+
+    Arrays of a failed cell live as long as its frames, that is until the next error.
+    """
+    for _, held in _tracebacks():
+        traceback.clear_frames(held)
+
+
+def delete_array(array_id: int) -> int:
+    """Free the memory of the live array that `memory` called `array_id`; its bytes.
+
+    Variables that hold it stay; using one of them afterwards raises DeletedArrayError.
+
+    Raises: ArgumentValueError if there is no such array.
+    """
+    for live in described_live_arrays():
+        if id(live.array) == array_id:
+            live.array.delete()
+            return live.n_bytes
+    raise ArgumentValueError("this array is gone already.", do="Look at the live arrays again.")
 
 
 def _find(name: str, value: Any, found: dict[int, list[str]]) -> None:

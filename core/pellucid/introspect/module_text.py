@@ -53,6 +53,11 @@ def _operation_lines(text: str) -> Iterator[_Line]:
         stripped = line.lstrip()
         if stripped.startswith("^"):
             arguments = _TYPED.findall(stripped)
+        elif stripped.startswith(
+            "reducer("
+        ):  # of several operands: so far and next of each, in pairs
+            pairs = _TYPED.findall(stripped)
+            arguments = pairs[::2] + pairs[1::2]
         elif stripped and not stripped.startswith(_NO_OPERATION):
             yield _Line(number, line, arguments)
             arguments = []

@@ -44,7 +44,7 @@ def program(
                 do="Pass the function itself, or leave the arguments out.",
             )
     elif callable(x):
-        x = x.trace(*args) if hasattr(x, "jitted") else make_jaxpr(x)(*args)
+        x = x.trace(*args) if hasattr(x, "trace") else make_jaxpr(x)(*args)
     else:
         raise ArgumentTypeError(
             "program takes a function, a jaxpr or a stage of a jitted function.",
@@ -225,6 +225,6 @@ def shown_params(equation: Equation) -> list[tuple[str, str]]:
 
 
 def _holds_program(value: Any) -> bool:
-    if type(value) in (tuple, list):
+    if isinstance(value, (tuple, list)):
         return any(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)
     return isinstance(value, (Jaxpr, ClosedJaxpr))

@@ -111,6 +111,7 @@ class SourceRecord(Record):
     cell_id: str | None
     """Id of the notebook cell, where the front end sent one."""
     execution_count: int | None
+    """How many cells had run with this one, when the cell last ran."""
     first_line: int
     """Number of the first entry of `lines`, counted from 1."""
     lines: list[str] | None
@@ -428,6 +429,87 @@ class MissRecord(Record):
     causes: list[MissCauseRecord]
     schema_version: int = SCHEMA_VERSION
     kind: Literal["miss"] = "miss"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissesRecord(Record):
+    """The latest misses, oldest first."""
+
+    misses: list[MissRecord]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["misses"] = "misses"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionEntryRecord(Record):
+    """One program in the cache of a jitted function."""
+
+    id: int
+    """Names the program as long as it is in the cache."""
+    arguments: list[str]
+    """Types of the arguments, in order; a static argument is its value."""
+    equation_count: int
+    executable_count: int
+    """For how many placements it is compiled; 0 while it is only traced."""
+    miss: MissRecord | None
+    """Why it was made, and what it cost; None for one taken over from another function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRecord(Record):
+    """One jitted function that is alive, with its cache."""
+
+    id: int
+    name: str
+    source: SourceRecord | None
+    """Where it is defined, without its lines."""
+    line: int | None
+    entries: list[FunctionEntryRecord]
+    """The oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionsRecord(Record):
+    """The user's jitted functions, the one that was compiled last first."""
+
+    functions: list[FunctionRecord]
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["functions"] = "functions"
+
+
+# What went wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorFrameRecord(Record):
+    """One frame of the user's on the way to an error."""
+
+    source: SourceRecord
+    """With some lines around the frame's."""
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+    """Columns count from 0; both are -1 where they aren't known."""
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRecord(Record):
+    """An error of core in its four parts, with the user's frames only."""
+
+    name: str
+    what: str
+    got: list[str]
+    """One line for each argument: its path, then its type."""
+    where: str | None
+    do: str | None
+    frames: list[ErrorFrameRecord]
+    """Outermost first, as Python shows them."""
+    traceback: str
+    """The whole traceback as Python prints it."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["error"] = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

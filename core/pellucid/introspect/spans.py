@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import os
-import re
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
@@ -138,20 +137,19 @@ class Spans:
 
 def source_record(path: str, lines: tuple[int, int] | None) -> schema.SourceRecord:
     """The record of a file or cell; with `lines`, its text (of a file only those, first and last)."""
-    cell = source.cell_name(path)
-    count = re.search(r"\[(\d+)\]", cell) if cell else None
+    cell = source.cell_of(path)
     text: list[str] | None = None
     first_line = 1
     if lines is not None:
         text = [line.rstrip("\r\n") for line in linecache.getlines(path)]
-        if not cell and not path.startswith("<"):
+        if cell is None and not path.startswith("<"):
             first_line = max(1, lines[0])
             text = text[first_line - 1 : lines[1]]
     return schema.SourceRecord(
-        name=cell or _short_path(path),
+        name=_short_path(path) if cell is None else cell.name,
         path=path,
-        cell_id=None,
-        execution_count=int(count.group(1)) if count else None,
+        cell_id=None if cell is None else cell.id,
+        execution_count=None if cell is None else cell.execution_count,
         first_line=first_line,
         lines=text or None,
     )

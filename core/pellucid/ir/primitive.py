@@ -44,6 +44,8 @@ class Primitive(Generic[P]):
     name: str
     remember_types = True
     """Whether the type rule is remembered for (params, avals); off where params hold programs."""
+    varies_jointly = True
+    """Whether all operands must vary over the same mesh axes; not where they are a program's inputs."""
     may_be_placed = False
     """Whether equations may name meshes, shardings or devices, themselves or by programs among their params."""
     linear_in: tuple[int, ...] | None = None
@@ -168,6 +170,10 @@ class Primitive(Generic[P]):
         """The program that this primitive does nothing but call, if it is such a primitive."""
         return None
 
+    def axis_names(self, params: P, inner: frozenset[Any]) -> frozenset[Any]:
+        """The named axes that an equation refers to, where the programs within it refer to `inner`."""
+        return inner
+
     def dead_code(self, used: list[bool], equation: Any) -> tuple[list[bool], Any]:
         """Which operands are needed for the `used` results, and the equation that remains (or None)."""
         return [True] * len(equation.operands), equation
@@ -213,11 +219,15 @@ class Primitive(Generic[P]):
             results = self.explicit_sharding(avals, results, params)
         varying = [aval.varying for aval in avals if type(aval) is ShapedArray and aval.varying]
         if varying:
-            results = self.varying_results(avals, results, frozenset().union(*varying))
+            results = self.varying_results(avals, results, frozenset().union(*varying), params)
         return tuple(results), self.effects(avals, params)
 
     def varying_results(
-        self, avals: tuple[Any, ...], results: Sequence[AbstractValue], axes: frozenset[str]
+        self,
+        avals: tuple[Any, ...],
+        results: Sequence[AbstractValue],
+        axes: frozenset[str],
+        params: P,
     ) -> Sequence[AbstractValue]:
         """`results` marked as varying over the manual `axes` over which some operand varies."""
         return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]

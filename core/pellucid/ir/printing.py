@@ -247,6 +247,9 @@ def param_text(value: Any) -> str:
     """A param's value in one line."""
     if isinstance(value, np.dtype):
         return value.name
+    if isinstance(value, frozenset) and value:
+        # In an order that does not change from run to run.
+        return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
     return str(value)

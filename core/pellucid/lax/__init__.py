@@ -9,6 +9,19 @@ from pellucid.higher_order.reduce import reduce, reduce_p, reduce_window, reduce
 from pellucid.higher_order.scan import scan_p
 from pellucid.higher_order.scatter_apply import scatter_apply
 from pellucid.higher_order.while_loop import while_p
+from pellucid.parallel.axes import axis_index, axis_index_p, axis_size, pcast
+from pellucid.parallel.exchange import (
+    all_to_all,
+    all_to_all_p,
+    pbroadcast,
+    ppermute,
+    ppermute_p,
+    pshuffle,
+    pswapaxes,
+)
+from pellucid.parallel.gathering import all_gather, all_gather_p, psum_scatter
+from pellucid.parallel.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
+from pellucid.parallel.reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum, psum_p
 from pellucid.primitives.accuracy import AccuracyMode, Tolerance
 from pellucid.primitives.arithmetic import (
     RoundingMethod,
@@ -355,6 +368,9 @@ from pellucid.primitives.windows import (
 )
 
 __all__ = [
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p", "axis_size",
+    "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute", "ppermute_p", "pshuffle",
+    "psum", "psum_p", "psum_scatter", "pswapaxes", "ragged_all_to_all", "ragged_all_to_all_p",
     "with_sharding_constraint",
     "sharding_constraint_p",
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",

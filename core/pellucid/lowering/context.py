@@ -43,6 +43,8 @@ class LoweringContext:
         self.keep_alive: list[Any] = []
         """Objects that must live as long as the executable."""
         self.sharding_attributes: Any = None
+        self.manual: Any = None
+        """The manual region being lowered (`lowering.collectives`), if there is one."""
         self.module_lowering: Any = None
         """The owner of functions and locations (`lowering.module`)."""
         self._types: dict[Any, ir.Type] = {}
@@ -101,7 +103,7 @@ class LoweringContext:
 
     def int_matrix(self, values: Any) -> ir.Attribute:
         """`dense<...> : tensor<...xi64>`, for padding and replica groups."""
-        return ir.DenseIntElementsAttr.get(np.asarray(values, dtype=_I64))
+        return ir.DenseIntElementsAttr.get(np.ascontiguousarray(values, dtype=_I64))
 
     def integer(self, value: int, width: int = 64) -> ir.Attribute:
         """`value : iN`."""
@@ -275,15 +277,19 @@ class LoweringContext:
     def on_first_device(self, n_results: int) -> dict[str, ir.Attribute]:
         """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
 
-        None are needed in a program of one device; an operation without results counts as one.
+        None are needed in a program of one device, nor in a manual region, where each position does its own; an
+        operation without results counts as one.
         """
-        if self.sharding_attributes is None:
+        if self.sharding_attributes is None or self.manual is not None:
             return {}
         return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
 
     def everywhere(self, x: ir.Value, aval: Any) -> ir.Value:
-        """`x` of type `aval`, which every device must hold in full; `x` itself in a program of one device."""
-        if self.sharding_attributes is None:
+        """`x` of type `aval`, which every device must hold in full.
+
+        `x` itself in a program of one device, and in a manual region, where each position has a value of its own.
+        """
+        if self.sharding_attributes is None or self.manual is not None:
             return x
         attribute = self.sharding_attributes.everywhere(aval)
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})

@@ -17,7 +17,8 @@ from pellucid.tracing.staging import stage
 from pellucid.xla.mlir import ir, location_cache, new_context
 
 _FRAME_LIMIT = 12
-_LOWERED = Lineage("lower", ())
+LOWERED = Lineage("lower", ())
+"""Of equations that a lowering rule makes: they are where the equation is that is lowered."""
 """Of equations that a lowering rule makes because it is written in Python: they are nobody's."""
 
 
@@ -59,7 +60,7 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
     attributes; None for programs of one device.
     """
     context = new_context()
-    with context, ir.Location.unknown(context), use_lineage(_LOWERED):
+    with context, ir.Location.unknown(context), use_lineage(LOWERED):
         lowering = ModuleLowering(context, options.platform)
         lowering.ctx.sharding_attributes = shardings
         module = lowering.lower_main(jaxpr, options)
@@ -189,9 +190,10 @@ class ModuleLowering:
     def symbol(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:
         """The name of the function that `jaxpr` is lowered to, made when first asked for."""
         ctx = self.ctx
-        symbol = self.functions.get((jaxpr, key))
+        key = (jaxpr, key, ctx.manual)
+        symbol = self.functions.get(key)
         if symbol is None:
-            symbol = self.functions[jaxpr, key] = self.unique_name(name)
+            symbol = self.functions[key] = self.unique_name(name)
             location, prefix, self.prefix = ctx.location, self.prefix, ""
             avals_in, avals_out = ctx.avals_in, ctx.avals_out
             with ir.InsertionPoint(self.module.body):
@@ -253,7 +255,7 @@ class ModuleLowering:
 
         What a lowering rule defines by other primitives is where its own equation is.
         """
-        if equation.lineage is _LOWERED:
+        if equation.lineage is LOWERED:
             return self.ctx.location
         scope = equation.scope
         path = self.scopes.get(scope)

@@ -102,14 +102,11 @@ def _as_array(x: Any, dtype: Any) -> Any:
 
 
 def _filled(x: Any, aval: Any, dtype: Any, *, weak_type: bool) -> Any:
-    if context.trace.is_eager:
-        return put_host(
-            np.asarray(x, dtype),
-            shaped_array((), dtype, weak_type),
-            default_sharding(),
-            committed=False,
-        )
-    return convert(x, aval, dtype, weak_type)
+    found = x if context.trace.is_eager else convert(x, aval, dtype, weak_type)
+    if found is not x:
+        return found
+    host = np.asarray(x, dtype)
+    return put_host(host, shaped_array((), dtype, weak_type), default_sharding(), committed=False)
 
 
 def _from_sequence(x: Any, dtype: Any) -> Any:

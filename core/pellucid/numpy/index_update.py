@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.higher_order.scatter_apply import scatter_apply
 from pellucid.ir.avals import AbstractRef
 from pellucid.numpy import elementwise
@@ -31,6 +31,7 @@ from pellucid.primitives.filled import ones
 from pellucid.primitives.gather import fill_param, scatter_add
 from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
 from pellucid.primitives.movement import rev, squeeze
+from pellucid.primitives.reshard import auto_axes
 from pellucid.primitives.scatter import scatter, scatter_max, scatter_min, scatter_mul, scatter_sub
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing.context import context
@@ -190,12 +191,11 @@ class IndexUpdateHelper:
         return f"IndexUpdateHelper({self.array!r})"
 
 
-def _check_no_sharding(out_sharding: Any) -> None:
-    if out_sharding is not None:
-        raise ArgumentValueError(
-            "x.at[...]: `out_sharding` is not supported.",
-            do="Use `with_sharding_constraint` on the result.",
-        )
+def _laid_out(out_sharding: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
+    if out_sharding is None:
+        return function(*operands)
+    return auto_axes(function, out_sharding=out_sharding)(*operands)
 
 
 def _method(
@@ -216,13 +216,16 @@ def _method(
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        _check_no_sharding(out_sharding)
         kind = GatherScatterMode.from_any(mode)
         update = Update(
             operation, then, False, bool(indices_are_sorted), bool(unique_indices), kind,
             bool(wrap_negative_indices),
         )  # fmt: skip
-        return updated(self.array, self.index, values, update)
+
+        def result(array: Any, index: Any, values: Any) -> Any:
+            return updated(array, index, values, update)
+
+        return _laid_out(out_sharding, result, self.array, self.index, values)
 
     method.__name__ = name
     method.__qualname__ = f"IndexUpdateRef.{name}"
@@ -263,7 +266,6 @@ class IndexUpdateRef:
         >>> jnp.asarray([1, 2, 3]).at[7].get(mode="fill", fill_value=0)
         Array(0, dtype=int32)
         """
-        _check_no_sharding(out_sharding)
         kind = (
             GatherScatterMode.PROMISE_IN_BOUNDS
             if mode is None
@@ -274,7 +276,11 @@ class IndexUpdateRef:
         lookup = Lookup(
             bool(indices_are_sorted), bool(unique_indices), kind, fill, bool(wrap_negative_indices)
         )
-        return taken(self.array, self.index, lookup)
+
+        def result(array: Any, index: Any) -> Any:
+            return taken(array, index, lookup)
+
+        return _laid_out(out_sharding, result, self.array, self.index)
 
     def apply(
         self,

@@ -23,6 +23,7 @@ from pellucid.numpy import (
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import convert
 from pellucid.primitives.conversion import bitcast_convert_type
+from pellucid.primitives.reshard import reshard
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
@@ -130,11 +131,14 @@ def _astype(x: Any, dtype: Any) -> Any:
 def _iterate(x: Any) -> Any:
     if not x.shape:
         raise TypeError("iteration over a 0-dimensional array")
-    return (
-        iter(manipulation.unstack(x))
-        if isinstance(x, Tracer)
-        else iter([x[i] for i in range(x.shape[0])])
-    )
+    if isinstance(x, Tracer):
+        return iter(manipulation.unstack(x))
+    shown = x.aval.sharding
+    if shown is not None and shown.spec.axes_per_dim[0]:
+        # Rows of an array that is cut along its first dimension can't be told apart in their types.
+        spec = x.sharding.spec.padded(x.ndim)
+        x = reshard(x, x.sharding.with_spec(spec.update((None, *spec.partitions[1:]))))
+    return iter([x[i] for i in range(x.shape[0])])
 
 
 def _contains(x: Any, item: Any) -> Any:

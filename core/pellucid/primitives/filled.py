@@ -11,6 +11,7 @@ from pellucid.base import dtypes
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.varying import vary
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.transfer import put_host
 from pellucid.tracing.context import context
@@ -42,7 +43,8 @@ def filled(aval: Any, value: int) -> Any:
         if context.trace.is_eager
         else _host_scalar(scalar, value)
     )
-    return broadcast_in_dim(x, aval.shape, (), out_sharding=aval.sharding)
+    full = broadcast_in_dim(x, aval.shape, (), out_sharding=aval.sharding)
+    return vary(full, aval.varying)
 
 
 def _host_scalar(aval: Any, value: int) -> Any:

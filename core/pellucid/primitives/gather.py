@@ -16,6 +16,7 @@ from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.lowering.module import LOWERED
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.families import kind_of
@@ -42,6 +43,7 @@ from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.tracer import Tracer
@@ -423,7 +425,8 @@ def _replaced(old: Any, new: Any) -> Any:
 @functools.lru_cache(maxsize=256)
 def _update_program(combine: Callable[[Any, Any], Any], dtype: Any) -> ClosedJaxpr:
     scalar = shaped_array((), dtype)
-    return ClosedJaxpr(*stage(lambda old, new: [combine(old, new)], [scalar, scalar]))
+    with use_lineage(LOWERED):
+        return ClosedJaxpr(*stage(lambda old, new: [combine(old, new)], [scalar, scalar]))
 
 
 def with_axis(x: Any, size: int, position: int) -> Any:

@@ -204,7 +204,7 @@ def _mesh_of(caller: str, args: Any) -> Any:
     mesh = get_abstract_mesh()
     if mesh.empty:
         for x in tree_flatten(args)[0]:
-            if (shown := type_of(x).sharding) is not None:
+            if (shown := _shown(x)) is not None:
                 return shown.mesh
         raise MissingMeshError(
             f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
@@ -227,7 +227,7 @@ def _without_axes(xs: Any, mesh: Any) -> Any:
     """The tree `xs`, with types that show only axes that are Explicit in `mesh`; no data moves."""
 
     def cast(x: Any) -> Any:
-        old = type_of(x).sharding
+        old = _shown(x)
         if old is None or old.mesh is mesh:
             return x
         if context.trace.is_eager:
@@ -236,6 +236,11 @@ def _without_axes(xs: Any, mesh: Any) -> Any:
         return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
 
     return tree_map(cast, xs)
+
+
+def _shown(x: Any) -> Any:
+    """The sharding that the type of `x` shows; None also for what is no array."""
+    return getattr(getattr(x, "aval", None), "sharding", None)
 
 
 def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:

@@ -14,6 +14,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.lowering.module import LOWERED
 from pellucid.primitives.broadcasting import expand_dims
 from pellucid.primitives.complex_parts import imag, real
 from pellucid.primitives.concatenation import aligned_at_one_dim
@@ -37,6 +38,7 @@ from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
@@ -145,7 +147,8 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
         return [result]
 
     avals = [shaped_array((), dtype) for dtype in dtypes for _ in range(2)]
-    return ClosedJaxpr(*stage(comes_first, avals))
+    with use_lineage(LOWERED):
+        return ClosedJaxpr(*stage(comes_first, avals))
 
 
 def _ordered_parts(x: Any) -> list[Any]:

@@ -32,12 +32,19 @@ class Context(threading.local):
     source: Any = None
     """Where the equation comes from that is being run again; None while the user's code runs."""
     axes: dict[Any, Any] = {}  # noqa: RUF012  (replaced, never changed)
+    """Sizes of the named axes in scope, by name."""
+    checked_axes: frozenset[Any] = frozenset()
+    """Those of `axes` that are mesh axes over which types say whether values vary."""
+    unify: Any = None
+    """Makes the operands of one equation vary over the same mesh axes; None where there is no checked axis."""
 
 
 context = Context()
 """The one instance; `wiring` puts the bottom trace into `Context.trace`, for all threads."""
 
 _tracing_now = flags.tracing_now
+_named_axes = flags.flag("pellucid_named_axes", None, in_trace_key=True)
+"""The named axes in scope, so that what a function traces to is remembered for them only."""
 
 
 class use_trace:
@@ -112,12 +119,33 @@ def extended_axes(**axes: Any) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def bound_axes(axes: dict[Any, Any]) -> Iterator[None]:
-    """Bind the named `axes` until the block ends."""
-    previous = context.axes
-    context.axes = previous | axes
-    try:
-        yield
-    finally:
-        context.axes = previous
+class bound_axes:
+    """Bind the named `axes` (name to size) until the block ends.
+
+    `checked` are those that are mesh axes over which types say whether values vary; `unify` makes the operands of
+    one equation vary over the same of them.
+    """
+
+    __slots__ = ("axes", "checked", "unify", "previous")
+
+    def __init__(
+        self, axes: dict[Any, Any], checked: frozenset[Any] = frozenset(), unify: Any = None
+    ) -> None:
+        self.axes = axes
+        self.checked = checked
+        self.unify = unify
+
+    def __enter__(self) -> None:
+        self.previous = None
+        if self.axes:
+            outer = context.axes, context.checked_axes, context.unify
+            context.axes = axes = context.axes | self.axes
+            context.checked_axes = context.checked_axes.difference(self.axes) | self.checked
+            context.unify = self.unify or context.unify
+            key = (tuple(axes.items()), context.checked_axes)
+            self.previous = *outer, _named_axes.swap_local(key)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.previous is not None:
+            context.axes, context.checked_axes, context.unify, key = self.previous
+            _named_axes.set_local(key)

@@ -36,7 +36,8 @@ class Plan(NamedTuple):
 
 def plan_of(jaxpr: Jaxpr, consts: Sequence[Any], container: type | None = None) -> Plan:
     """The plan of a program with its constants."""
-    fixed, literals = list(consts), [None] * len(consts)
+    fixed = list(consts)
+    literals: list[Literal | None] = [None] * len(fixed)
     positions: dict[Any, int] = {v: i for i, v in enumerate((*jaxpr.invars, *jaxpr.constvars))}
     atoms = [a for e in jaxpr.equations for a in e.operands] + list(jaxpr.outvars)
     for atom in atoms:

@@ -34,14 +34,14 @@ _capture = source.capture
 
 
 class StagingTracer(Tracer):
-    """A value that will be known when the program runs; `var` stands for it in the program."""
+    """A value that will be known when the program runs; `variable` stands for it in the program."""
 
-    __slots__ = ("var", "equation")
+    __slots__ = ("variable", "equation")
 
     def __init__(self, trace: StagingTrace, var: Var, equation: Equation | None) -> None:
         self._trace = trace
         self.aval = var.aval
-        self.var = var
+        self.variable = var
         self.equation = equation
 
     def origin(self) -> str | None:
@@ -52,7 +52,7 @@ class StagingTracer(Tracer):
         if debug is None:
             return None
         for name, var in zip(debug.argument_names, self._trace.invars, strict=False):
-            if var is self.var:
+            if var is self.variable:
                 return f"argument {name} of {debug.name}"
         return f"an argument of {debug.name}"
 
@@ -81,7 +81,7 @@ class StagingTrace(Trace):
         self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
     ) -> list[Any]:
         atoms = [
-            x.var if type(x) is StagingTracer and x._trace is self else self.atom(x)
+            x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
             for x in operands
         ]
         result_avals, effects = primitive.types(tuple([a.aval for a in atoms]), params)
@@ -102,7 +102,7 @@ class StagingTrace(Trace):
         """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
         values: list[Any] = [*operands, *plan.fixed]
         atoms: list[Any] = [
-            x.var if type(x) is StagingTracer and x._trace is self else self.atom(x)
+            x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
             for x in operands
         ]
         for literal, value in zip(plan.literals, plan.fixed, strict=True):
@@ -139,7 +139,7 @@ class StagingTrace(Trace):
         """The variable or literal that stands for `x` in this program."""
         kind = type(x)
         if kind is StagingTracer and x._trace is self:
-            return x.var
+            return x.variable
         var = self.const_vars.get(id(x))
         if var is not None:
             return var

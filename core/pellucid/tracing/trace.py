@@ -43,9 +43,13 @@ class Trace:
 
 def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> list[Any]:
     """Results of `primitive` applied to `operands` under the current trace."""
+    if context.unify is not None:
+        operands = context.unify(primitive, operands)
     return context.trace.interpret(primitive, operands, params)
 
 
 def bind1(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Any:
     """The one result of `primitive` applied to `operands` under the current trace."""
+    if context.unify is not None:
+        operands = context.unify(primitive, operands)
     return context.trace.interpret(primitive, operands, params)[0]

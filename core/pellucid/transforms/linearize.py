@@ -437,20 +437,20 @@ def _linearize_jaxpr(
         if recompute_from is not None:
             program = _with_fewer_residuals(program, trace, results, recompute_from)
         found.append(program)
-        inputs = {x.var: i for i, x in enumerate(arguments)}
-        outputs = {x.var: i for i, x in enumerate(results) if _belongs(x, trace)}
+        inputs = {x.variable: i for i, x in enumerate(arguments)}
+        outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
         extra: list[Any] = []
         for residual in program.residuals:
             if not _belongs(residual, trace):
                 sources.append(Source("constant", len(constants)))
                 constants.append(residual)
-            elif residual.var in inputs:
-                sources.append(Source("input", inputs[residual.var]))
+            elif residual.variable in inputs:
+                sources.append(Source("input", inputs[residual.variable]))
             else:
-                if residual.var not in outputs:
-                    outputs[residual.var] = len(results) + len(extra)
+                if residual.variable not in outputs:
+                    outputs[residual.variable] = len(results) + len(extra)
                     extra.append(residual)
-                sources.append(Source("result", outputs[residual.var]))
+                sources.append(Source("result", outputs[residual.variable]))
         return [*results, *extra]
 
     primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
@@ -474,9 +474,9 @@ def _with_fewer_residuals(
     traced = [v for v in program.jaxpr.constvars if v not in outside]
     jaxpr, variables = with_fewer_residuals(
         program.jaxpr.replace(constvars=traced),
-        [r.var for r in program.residuals if _belongs(r, trace)],
+        [r.variable for r in program.residuals if _belongs(r, trace)],
         trace.equations,
-        {x.var for x in results if _belongs(x, trace)},
+        {x.variable for x in results if _belongs(x, trace)},
         least_bytes,
     )
     return program._replace(

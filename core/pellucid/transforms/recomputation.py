@@ -66,7 +66,7 @@ def with_fewer_residuals(
             continue
         needed.add(equation.id)
         for atom in equation.operands:
-            if type(atom) is Literal or atom in kept or atom in going:
+            if not isinstance(atom, Var) or atom in kept or atom in going:
                 continue
             if atom not in renamed:
                 renamed[atom] = Var(atom.aval)

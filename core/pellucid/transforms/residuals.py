@@ -51,7 +51,7 @@ def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> lis
             )[0], ()
 
         results, program, _ = linearize_flat(flat, xs, [is_differentiable(a) for a in avals])
-        positions = {x.var: i for i, x in enumerate(xs)}
+        positions = {x.variable: i for i, x in enumerate(xs)}
         found.extend(_described(r, positions, paths) for r in program.without_dead_code().residuals)
         return results
 
@@ -66,8 +66,8 @@ def _described(residual: Any, positions: dict[Any, int], paths: tuple[str, ...])
     aval = type_of(residual)
     if type(residual) is not StagingTracer:
         return Residual(aval, "from a constant", None)
-    if residual.var in positions:
-        return Residual(aval, f"from the argument {paths[positions[residual.var]]}", None)
+    if residual.variable in positions:
+        return Residual(aval, f"from the argument {paths[positions[residual.variable]]}", None)
     equation = residual.equation
     if equation is None:
         return Residual(aval, "from a constant", None)

@@ -14,6 +14,7 @@ from pellucid.base.tree import (
     tree_leaves,
 )
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.axis_names import axis_names
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -92,8 +93,8 @@ def vmap(
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs)
-        given = _input_dims(fun, in_axes, args, kwargs, tree)
-        size, dims = _batch_size(fun, args, kwargs, leaves, given, axis_size)
+        given = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        size, dims = batch_size("vmap", fun, args, kwargs, leaves, given, axis_size)
         axis = BatchAxis(size, axis_name, spmd_axis_name)
         out_tree: Any = None
 
@@ -137,8 +138,8 @@ def _check_axes(what: str, axes: Any) -> None:
         )
 
 
-def _input_dims(
-    fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: Any
+def input_dims(
+    caller: str, fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: Any
 ) -> list[BatchDim]:
     """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
     if type(in_axes) is int:
@@ -149,14 +150,15 @@ def _input_dims(
         )
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ArgumentValueError(
-            "vmap in_axes needs one entry for each positional argument.",
+            f"{caller} in_axes needs one entry for each positional argument.",
             got=f"{len(in_axes)} entries, but `{name_of(fun)}` was called with {len(args)} positional arguments",
         )
-    dims = broadcast_prefix(in_axes, args, is_none, caller="vmap in_axes", name="args")
+    dims = broadcast_prefix(in_axes, args, is_none, caller=f"{caller} in_axes", name="args")
     return dims + [0] * (tree.num_leaves - len(dims))
 
 
-def _batch_size(
+def batch_size(
+    caller: str,
     fun: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -174,7 +176,7 @@ def _batch_size(
         aval: Any = type_of(x)
         if not -aval.ndim <= dim < aval.ndim:
             raise ArgumentValueError(
-                f"vmap was asked to batch along axis {dim} of an argument that has {aval.ndim} dimensions.",
+                f"{caller} was asked to batch along axis {dim} of an argument that has {aval.ndim} dimensions.",
                 got=f"{argument_paths(fun, args, kwargs)[i]}: {aval.text()}",
                 do="Choose another axis in in_axes, or None for an argument that is the same for the whole batch.",
             )
@@ -185,7 +187,7 @@ def _batch_size(
         return distinct.pop(), canonical
     if not distinct:
         raise ArgumentValueError(
-            "vmap doesn't know how long the batch is: no argument is batched.",
+            f"{caller} doesn't know how long the batch is: no argument is batched.",
             got=f"`{name_of(fun)}` was called with {len(leaves)} arrays",
             do="Batch an argument (in_axes), or give axis_size.",
         )
@@ -197,7 +199,7 @@ def _batch_size(
         if dim is not None
     ]
     raise ArgumentValueError(
-        "vmap got axes of different sizes to batch along.", got=lines[:12],
+        f"{caller} got axes of different sizes to batch along.", got=lines[:12],
         do="All batched axes must have one size; give None in in_axes to what is the same for the whole batch.",
     )  # fmt: skip
 
@@ -318,13 +320,7 @@ class BatchTrace(Trace):
 
 def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
     """Whether an equation refers to the batch axis by its name, so that it must see it."""
-    return axis.name is not None and axis.name in getattr(primitive, "axis_names", _no_names)(
-        params
-    )
-
-
-def _no_names(params: Any) -> tuple[Any, ...]:
-    return ()
+    return axis.name is not None and axis.name in axis_names(primitive, params)
 
 
 def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:

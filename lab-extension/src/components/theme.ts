@@ -109,6 +109,12 @@ export const baseStyle = `
 .pl-root :focus-visible { outline: 2px solid var(--pl-accent); outline-offset: -1px; }
 .pl-code { font-family: var(--pl-code); }
 .pl-muted { color: var(--pl-muted); }
+.pl-link, .pl-action {
+  border: 1px solid var(--pl-line); border-radius: 5px; background: none; cursor: pointer; padding: 0 7px;
+  font: 11px/18px var(--pl-code) !important; color: var(--pl-accent) !important;
+}
+.pl-action { font: 12px/24px var(--pl-font) !important; }
+.pl-link:hover, .pl-action:hover { background: var(--pl-accent-soft); }
 .pl-icon-button {
   display: inline-flex; align-items: center; justify-content: center; width: 28px; height: 28px; padding: 0;
   border: 1px solid transparent; border-radius: 6px; background: none; cursor: pointer; color: var(--pl-muted);

@@ -9,11 +9,16 @@ import { DiffView, diffStyle } from './diff/diff_view';
 import { LadderView, ladderStyle } from './panes/ladder_view';
 import { LensView } from './panes/lens_view';
 import { linkedPanesStyle } from './panes/linked_panes';
+import { compiledView } from './facts/compiled_view';
+import { errorStyle, errorView } from './facts/error_view';
+import { memoryView } from './facts/memory_view';
+import { missesView } from './facts/misses_view';
 import { explorerStyle, ProgramExplorer } from './explorer/program_explorer';
 import { ArrayView, arrayStyle, placedArrayOf } from './sharding/array_view';
 import { FunctionShardingView, functionShardingStyle } from './sharding/function_view';
 import { canvasPaneStyle } from './canvas_pane';
 import { failureNotice, failureStyle } from './failure';
+import { tableStyle } from './table';
 import { baseStyle, followTheme } from './theme';
 
 /** A part of the page that shows one record. */
@@ -21,6 +26,8 @@ export interface View {
   readonly element: HTMLElement;
   /** Resolves when there is something to see. */
   readonly ready: Promise<void>;
+  /** Whether it is as high as its content; other views fill their place. */
+  readonly isFlowing?: boolean;
   readonly themeChanged: () => void;
   readonly dispose: () => void;
 }
@@ -62,6 +69,8 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     linkedPanesStyle,
     ladderStyle,
     diffStyle,
+    tableStyle,
+    errorStyle,
   ].join('\n');
   const root = el('div', { class: 'pl-root' });
   shadow.replaceChildren(style, root);
@@ -74,6 +83,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     view = null;
     const text = options.text ?? '';
     root.classList.remove('pl-sized');
+    host.classList.remove('pl-flowing');
     root.replaceChildren(
       failureNotice('This view', error),
       ...(text === '' ? [] : [el('pre', { class: 'pl-code pl-fallback' }, text)]),
@@ -85,7 +95,8 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     try {
       const read = readRecord(next);
       view = viewOf(read, root, layouts, options);
-      root.classList.toggle('pl-sized', true);
+      root.classList.toggle('pl-sized', view.isFlowing !== true);
+      host.classList.toggle('pl-flowing', view.isFlowing === true);
       root.replaceChildren(view.element);
     } catch (error) {
       fail(error);
@@ -128,12 +139,25 @@ function viewOf(
       return new LadderView(root, record);
     case 'diff':
       return new DiffView(root, record);
+    case 'compiled':
+      return compiledView(record);
+    case 'memory':
+      return memoryView(record);
+    case 'miss':
+      return missesView([record]);
+    case 'misses':
+      return missesView(record.misses);
+    case 'error':
+      return errorView(record);
     default:
-      throw new Error(`records of kind ${JSON.stringify(record.kind)} have no view`);
+      throw new Error(
+        `records of kind ${JSON.stringify((record as { kind: unknown }).kind)} have no view`,
+      );
   }
 }
 
 const viewStyle = `
+:host(.pl-flowing) { height: auto !important; }
 .pl-root { height: 100%; border: 1px solid var(--pl-line); border-radius: 8px; overflow: hidden; }
 .pl-root:not(.pl-sized) { height: auto; max-height: 100%; overflow: auto; }
 .pl-fallback { margin: 0; padding: 12px 14px; white-space: pre; overflow: auto; font-size: 12px; }

@@ -54,6 +54,7 @@ export interface SourceRecord {
   readonly path: string;
   /** Id of the notebook cell, where the front end sent one. */
   readonly cell_id: string | null;
+  /** How many cells had run with this one, when the cell last ran. */
   readonly execution_count: number | null;
   /** Number of the first entry of `lines`, counted from 1. */
   readonly first_line: number;
@@ -315,6 +316,72 @@ export interface MissRecord {
   readonly causes: readonly MissCauseRecord[];
   readonly schema_version: number;
   readonly kind: "miss";
+}
+
+/** The latest misses, oldest first. */
+export interface MissesRecord {
+  readonly misses: readonly MissRecord[];
+  readonly schema_version: number;
+  readonly kind: "misses";
+}
+
+/** One program in the cache of a jitted function. */
+export interface FunctionEntryRecord {
+  /** Names the program as long as it is in the cache. */
+  readonly id: number;
+  /** Types of the arguments, in order; a static argument is its value. */
+  readonly arguments: readonly string[];
+  readonly equation_count: number;
+  /** For how many placements it is compiled; 0 while it is only traced. */
+  readonly executable_count: number;
+  /** Why it was made, and what it cost; None for one taken over from another function. */
+  readonly miss: MissRecord | null;
+}
+
+/** One jitted function that is alive, with its cache. */
+export interface FunctionRecord {
+  readonly id: number;
+  readonly name: string;
+  /** Where it is defined, without its lines. */
+  readonly source: SourceRecord | null;
+  readonly line: number | null;
+  /** The oldest first. */
+  readonly entries: readonly FunctionEntryRecord[];
+}
+
+/** The user's jitted functions, the one that was compiled last first. */
+export interface FunctionsRecord {
+  readonly functions: readonly FunctionRecord[];
+  readonly schema_version: number;
+  readonly kind: "functions";
+}
+
+/** One frame of the user's on the way to an error. */
+export interface ErrorFrameRecord {
+  /** With some lines around the frame's. */
+  readonly source: SourceRecord;
+  readonly line: number;
+  readonly end_line: number;
+  readonly column: number;
+  /** Columns count from 0; both are -1 where they aren't known. */
+  readonly end_column: number;
+  readonly function: string;
+}
+
+/** An error of core in its four parts, with the user's frames only. */
+export interface ErrorRecord {
+  readonly name: string;
+  readonly what: string;
+  /** One line for each argument: its path, then its type. */
+  readonly got: readonly string[];
+  readonly where: string | null;
+  readonly do: string | null;
+  /** Outermost first, as Python shows them. */
+  readonly frames: readonly ErrorFrameRecord[];
+  /** The whole traceback as Python prints it. */
+  readonly traceback: string;
+  readonly schema_version: number;
+  readonly kind: "error";
 }
 
 /** Something that core did, as it happened. */

@@ -4,11 +4,13 @@ import {
   SCHEMA_VERSION,
   type CompiledRecord,
   type DiffRecord,
+  type ErrorRecord,
   type FunctionShardingRecord,
   type LadderRecord,
   type LensRecord,
   type MemoryRecord,
   type MissRecord,
+  type MissesRecord,
   type ProgramRecord,
   type ShardingRecord,
 } from '../generated/introspect';
@@ -18,11 +20,13 @@ import { RecordError } from './columns';
 export type AnyRecord =
   | CompiledRecord
   | DiffRecord
+  | ErrorRecord
   | FunctionShardingRecord
   | LadderRecord
   | LensRecord
   | MemoryRecord
   | MissRecord
+  | MissesRecord
   | ProgramRecord
   | ShardingRecord;
 

@@ -182,3 +182,14 @@ def test_a_function_may_take_axes_from_the_compiler(over):
     assert seen == ["f32[8@x,4]"]
     assert str(pl.typeof(result)) == "f32[8,4]"
     assert result.sharding.spec == P("x")
+
+
+def test_rows_of_a_cut_array_are_had_by_iteration_and_with_a_stated_layout(explicit):
+    with set_mesh(explicit):
+        x = reshard(X, P("x", "y"))
+        rows = list(x)
+        assert [str(pl.typeof(row)) for row in rows] == ["f32[4@y]"] * 8
+        np.testing.assert_array_equal(np.stack(rows), X)
+        row = pl.jit(lambda x: x.at[3].get(out_sharding=P("y")))(x)
+    assert str(pl.typeof(row)) == "f32[4@y]"
+    np.testing.assert_array_equal(row, X[3])

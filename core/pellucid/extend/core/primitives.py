@@ -11,6 +11,11 @@ from pellucid.higher_order.remat import remat_p
 from pellucid.higher_order.remat_policies import name_p
 from pellucid.higher_order.scan import scan_p
 from pellucid.higher_order.while_loop import while_p
+from pellucid.parallel.axes import axis_index_p
+from pellucid.parallel.exchange import all_to_all_p, ppermute_p
+from pellucid.parallel.gathering import all_gather_p
+from pellucid.parallel.ragged_exchange import ragged_all_to_all_p
+from pellucid.parallel.reductions import pmax_p, pmin_p, psum_p
 from pellucid.primitives.arithmetic import (
     abs_p,
     add_p,
@@ -132,6 +137,8 @@ from pellucid.primitives.windows import (
 )
 
 __all__ = [
+    "all_gather_p", "all_to_all_p", "axis_index_p", "pmax_p", "pmin_p", "ppermute_p", "psum_p",
+    "ragged_all_to_all_p",
     "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "and_p", "approx_top_k_p",
     "argmax_p", "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p", "bessel_i0e_p",
     "bessel_i1e_p", "bitcast_convert_type_p", "broadcast_in_dim_p", "cbrt_p", "ceil_p",

@@ -238,11 +238,5 @@ export const inspectorStyle = `
 .pl-facts code, .pl-source-line { font: 11.5px/1.5 var(--pl-code); background: none; padding: 0; color: inherit; }
 .pl-source-line { display: block; color: var(--pl-muted); }
 .pl-links { display: inline-flex; flex-wrap: wrap; gap: 4px; margin-left: 8px; }
-.pl-link, .pl-action {
-  border: 1px solid var(--pl-line); border-radius: 5px; background: none; cursor: pointer; padding: 0 7px;
-  font: 11px/18px var(--pl-code) !important; color: var(--pl-accent) !important;
-}
-.pl-action { font: 12px/24px var(--pl-font) !important; }
-.pl-link:hover, .pl-action:hover { background: var(--pl-accent-soft); }
 .pl-actions { display: flex; flex-wrap: wrap; gap: 6px; margin-top: 12px; }
 `;

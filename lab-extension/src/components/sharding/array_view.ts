@@ -170,7 +170,7 @@ export class ArrayView {
     const { mesh, spec, tiles } = this.array;
     const facts: [string, string][] = [
       [counted(mesh.deviceCount, mesh.isAbstract ? 'abstract device' : 'device'), ''],
-      [this.bytesText(), ''],
+      ...(this.array.itemBytes > 0 ? [[this.bytesText(), ''] as [string, string]] : []),
     ];
     const copies = Math.max(...tiles.devicesOfTile.map(devices => devices.length));
     if (copies > 1 && spec.unreduced_axes.length === 0) {

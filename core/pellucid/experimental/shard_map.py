@@ -1,0 +1,21 @@
+"""The older form of `shard_map` under the names of `jax.experimental.shard_map`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.parallel.shard_map import shard_map as _shard_map
+
+
+def shard_map(
+    f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
+) -> Any:
+    """`pellucid.shard_map` with positional arguments; `check_rep` is its `check_vma`.
+
+    >>> from pellucid import P, make_mesh
+    >>> shard_map(lambda x: 2 * x, make_mesh((1,), ("x",)), P("x"), P("x"))(np.arange(2))
+    Array([0, 2], dtype=int32)
+    """
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
+
+
+__all__ = ["shard_map"]

@@ -1,0 +1,75 @@
+"""Branches inside `shard_map` among which devices choose differently.
+
+What such a branch computes with varies as the choice does, and is made to vary before it: the transpose of that cast
+sums over devices, which they can do only where all of them arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.higher_order.bodies import Body, types_of
+from pellucid.ir.jaxpr import Jaxpr, Literal
+from pellucid.primitives.varying import pvary_p, vary
+from pellucid.tracing.context import context
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind
+from pellucid.transforms.derived import stage_open
+
+
+def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
+    """The bodies made to take constants that vary over `axes`, and to give results that vary alike."""
+    if not context.checked_axes:
+        return bodies
+    if axes:
+        bodies = [_with_varying_constants(body, axes) for body in bodies]
+    if len({len(body.out_avals) for body in bodies}) > 1:
+        return bodies
+    columns: Any = zip(*(body.out_avals for body in bodies), strict=True)
+    wanted = [axes.union(*(aval.varying for aval in column)) for column in columns]
+    return [_with_varying_results(body, wanted) for body in bodies]
+
+
+def _with_varying_constants(body: Body, axes: frozenset[Any]) -> Body:
+    consts = [vary(x, axes) for x in body.consts]
+    if all(a is b for a, b in zip(consts, body.consts, strict=True)):
+        return body
+    jaxpr = body.program.jaxpr
+    avals = [*types_of(consts), *jaxpr.in_avals[len(consts) :]]
+    return body._replace(
+        program=stage_open(lambda *xs: _replayed(jaxpr, xs), avals, jaxpr.debug)[0], consts=consts
+    )
+
+
+def _replayed(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
+    """Results of a program on operands that vary over more axes than those it was traced with."""
+    values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if type(atom) is Literal else values[atom]
+
+    for equation in jaxpr.equations:
+        given = [read(a) for a in equation.operands]
+        called = equation.primitive.called(equation.params)
+        if equation.primitive is pvary_p:
+            results = [vary(given[0], equation.params.axes)]
+        elif called is not None:
+            results = _replayed(called, given)
+        else:
+            results = bind(equation.primitive, *given, params=equation.params)
+        values.update(zip(equation.results, results, strict=True))
+    return [read(a) for a in jaxpr.outvars]
+
+
+def _with_varying_results(body: Body, wanted: Sequence[frozenset[Any]]) -> Body:
+    avals: list[Any] = list(body.out_avals)
+    if all(aval.varying == axes for aval, axes in zip(avals, wanted, strict=True)):
+        return body
+    jaxpr = body.program.jaxpr
+
+    def run(*operands: Any) -> list[Any]:
+        results = replay(jaxpr, (), *operands)
+        return [vary(x, axes) for x, axes in zip(results, wanted, strict=True)]
+
+    return body._replace(program=stage_open(run, jaxpr.in_avals, jaxpr.debug)[0])

@@ -1,0 +1,22 @@
+"""How many virtual CPU devices there are to be."""
+
+from __future__ import annotations
+
+from pellucid.base import config
+from pellucid.introspect.errors import DeviceError
+from pellucid.runtime import platforms
+
+
+def set_cpu_device_count(count: int) -> None:
+    """Make `count` virtual CPU devices when the CPU is first used.
+
+    Raises: DeviceError if the CPU is in use with another number.
+    """
+    for client in platforms.started_clients():
+        if client.platform == "cpu" and client.device_count() != count:
+            raise DeviceError(
+                f"the number of CPU devices can't become {count}: they are in use.",
+                got=f"{client.device_count()} CPU devices since the first array was made",
+                do=f"Restart the kernel and write `%pellucid devices {count}` in its first cell.",
+            )
+    config.num_cpu_devices.set(count)

@@ -1,0 +1,19 @@
+"""The errors that tools raise as core does: what, got, where, do."""
+
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceError,
+    PellucidError,
+    UnsupportedError,
+    message,
+)
+
+__all__ = [
+    "ArgumentTypeError",
+    "ArgumentValueError",
+    "DeviceError",
+    "PellucidError",
+    "UnsupportedError",
+    "message",
+]

@@ -1,0 +1,70 @@
+"""Errors as records: what went wrong, and the user's frames that led there."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from types import TracebackType
+
+from pellucid.base import source
+from pellucid.base.errors import PellucidError
+from pellucid.introspect import schema
+from pellucid.introspect.spans import source_record
+from pellucid.xla.traceback import JaxRuntimeError
+
+_LINES_AROUND = 3
+
+
+def error(raised: BaseException) -> schema.ErrorRecord | None:
+    """The record of an error that core raised; None for any other.
+
+    >>> try:
+    ...     jnp.ones((2, 3)) @ jnp.ones((4, 5))
+    ... except TypeError as raised:
+    ...     record = error(raised)
+    >>> record.name, record.got
+    ('ShapeError', ['argument 0: f32[2,3], dimension 1', 'argument 1: f32[4,5], dimension 0'])
+    """
+    if isinstance(raised, PellucidError):
+        what, got, where, do = raised.what, list(raised.got), raised.where, raised.do
+    elif isinstance(raised, JaxRuntimeError):
+        what, got, where, do = str(raised), [], None, None
+    else:
+        return None
+    return schema.ErrorRecord(
+        name=type(raised).__name__,
+        what=what,
+        got=got,
+        where=where,
+        do=do,
+        frames=list(_frames(raised.__traceback__)),
+        traceback="".join(
+            traceback.format_exception(type(raised), raised, _from_user(raised.__traceback__))
+        ),
+    )
+
+
+def _from_user(held: TracebackType | None) -> TracebackType | None:
+    """The traceback without the shell's frames that lead to the user's first."""
+    first = held
+    while first is not None and not source.is_user_file(first.tb_frame.f_code.co_filename):
+        first = first.tb_next
+    return first or held
+
+
+def _frames(held: TracebackType | None) -> Iterator[schema.ErrorFrameRecord]:
+    """The user's frames, outermost first."""
+    while held is not None:
+        code = held.tb_frame.f_code
+        if source.is_user_file(code.co_filename):
+            frame = source.frame_of(code, held.tb_lasti)
+            around = max(1, frame.line - _LINES_AROUND), frame.end_line + _LINES_AROUND
+            yield schema.ErrorFrameRecord(
+                source=source_record(frame.file, around),
+                line=frame.line,
+                end_line=max(frame.end_line, frame.line),
+                column=frame.column,
+                end_column=frame.end_column,
+                function=frame.function,
+            )
+        held = held.tb_next

@@ -1,0 +1,83 @@
+"""The user's jitted functions and what is in their caches, as records."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from pellucid.base.errors import ArgumentValueError
+from pellucid.higher_order.jitted import Jitted, Program, all_jitted
+from pellucid.introspect import schema
+from pellucid.introspect.costs import bodies_of
+from pellucid.introspect.misses import miss_record
+from pellucid.introspect.program import jaxpr_record
+from pellucid.introspect.spans import source_record
+from pellucid.ir.jaxpr import Jaxpr
+
+
+def functions() -> schema.FunctionsRecord:
+    """The jitted functions of the user that are alive and were called, the one traced last first.
+
+    >>> f = pl.jit(lambda x: x + 1)
+    >>> _ = f(2.0), f(2)
+    >>> found = functions().functions[0]
+    >>> found.name, [entry.arguments for entry in found.entries]
+    ('<lambda>', [['f32[]'], ['i32[]']])
+    """
+    users = [jitted for jitted in all_jitted() if jitted.share and jitted.programs]
+    users.sort(key=_last_traced, reverse=True)
+    return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
+
+
+def function_program(entry_id: int) -> schema.ProgramRecord:
+    """The program that `functions` called `entry_id`.
+
+    Raises: ArgumentValueError if no jitted function has it any more.
+    """
+    for jitted in all_jitted():
+        for program in list(jitted.programs.values()):
+            if id(program) == entry_id:
+                return jaxpr_record(program.closed.jaxpr, name=jitted.spec.name)
+    raise ArgumentValueError(
+        "this program is gone: its function was defined again, or the caches were cleared.",
+        do="Call the function again, and look at its newest program.",
+    )
+
+
+def _last_traced(jitted: Jitted) -> int:
+    return max((p.miss.time_ns for p in list(jitted.programs.values()) if p.miss), default=0)
+
+
+def _function_record(jitted: Jitted) -> schema.FunctionRecord:
+    code = getattr(inspect.unwrap(jitted.spec.function), "__code__", None)
+    return schema.FunctionRecord(
+        id=id(jitted),
+        name=jitted.spec.name,
+        source=None if code is None else source_record(code.co_filename, None),
+        line=None if code is None else code.co_firstlineno,
+        entries=[_entry_record(key, program) for key, program in list(jitted.programs.items())],
+    )
+
+
+def _entry_record(key: Any, program: Program) -> schema.FunctionEntryRecord:
+    static = [repr(value) for _, _, value in (*key.static.positions, *key.static.keywords)]
+    return schema.FunctionEntryRecord(
+        id=id(program),
+        arguments=[aval.text() for aval in key.avals] + static,
+        equation_count=sum(len(each.equations) for each in _with_inner(program.closed.jaxpr)),
+        executable_count=len(program.executables),
+        miss=None if program.miss is None else miss_record(program.miss),
+    )
+
+
+def _with_inner(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """A program and every program within it, once each."""
+    seen = {jaxpr}
+    waiting = [jaxpr]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        inner = {body.jaxpr for equation in each.equations for body in bodies_of(equation)} - seen
+        seen |= inner
+        waiting += inner

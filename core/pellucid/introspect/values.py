@@ -1,0 +1,57 @@
+"""What a value is, in a few words, without looking at its elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten
+
+_MOST_LEAVES = 10_000
+
+
+def short_text(x: Any) -> str | None:
+    """Type and placement of an array, or those of a tree of arrays together; None for anything else.
+
+    Nothing is copied from a device, and nothing is waited for.
+
+    >>> short_text(jnp.ones((8, 128)))
+    'f32[8,128]'
+    >>> short_text({"w": jnp.ones((2, 3)), "b": jnp.ones(3)})
+    'dict of 2 arrays, 36 B'
+    """
+    if isinstance(x, ArrayImpl):
+        if x.is_deleted():
+            return f"{x.aval.text()}, deleted"  # type: ignore[attr-defined]
+        spec = getattr(x.sharding, "spec", None)
+        count = x.sharding.num_devices
+        placed = f" as {spec} on {count} devices" if spec is not None and count > 1 else ""
+        return x.aval.text() + placed  # type: ignore[attr-defined]
+    if isinstance(x, Tracer):
+        return x.aval.text()
+    if not isinstance(x, (dict, list, tuple)) or not 0 < len(x) <= _MOST_LEAVES:
+        return None
+    leaves, _ = flatten(x)
+    arrays = [leaf for leaf in leaves[:_MOST_LEAVES] if isinstance(leaf, ArrayImpl)]
+    if not arrays:
+        return None
+    n_bytes = sum(type_of(array).nbytes for array in arrays)  # type: ignore[attr-defined]
+    word = "array" if len(arrays) == 1 else "arrays"
+    return f"{type(x).__name__} of {len(arrays)} {word}, {bytes_text(n_bytes)}"
+
+
+def bytes_text(n_bytes: float) -> str:
+    """A number of bytes with three digits and its unit.
+
+    >>> bytes_text(36), bytes_text(123456789)
+    ('36 B', '118 MiB')
+    """
+    if n_bytes < 1024:
+        return f"{n_bytes:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        n_bytes /= 1024
+        if n_bytes < 1024 or unit == "TiB":
+            break
+    return f"{n_bytes:.3g} {unit}" if n_bytes < 1000 else f"{n_bytes:.0f} {unit}"

@@ -1,0 +1,27 @@
+"""Which named axes a program refers to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid.ir.jaxpr import Jaxpr, subjaxprs
+from pellucid.ir.primitive import Primitive
+
+_NONE: frozenset[Any] = frozenset()
+
+
+def axis_names(primitive: Primitive[Any], params: Any) -> frozenset[Any]:
+    """The named axes that an equation refers to and does not bind."""
+    inner = (
+        _NONE if primitive.remember_types else _NONE.union(*map(axis_names_of, subjaxprs(params)))
+    )
+    return primitive.axis_names(params, inner)
+
+
+def axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
+    """The named axes that a program's equations refer to and do not bind."""
+    found = jaxpr.memo.get("axis names")
+    if found is None:
+        found = _NONE.union(*(axis_names(e.primitive, e.params) for e in jaxpr.equations))
+        jaxpr.memo["axis names"] = found
+    return found

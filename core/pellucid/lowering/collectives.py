@@ -1,0 +1,177 @@
+"""Collectives in StableHLO: which devices take part, and the operations by which they exchange values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import AxisNameError
+from pellucid.ir.avals import shaped_array
+from pellucid.lowering.context import LoweringContext
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.shardy import axis_texts
+from pellucid.xla.mlir import ir
+
+Groups = tuple[tuple[int, ...], ...]
+
+_INDEX = np.dtype(np.int32)
+_CHANNEL = "#stablehlo.channel_handle<handle = 1, type = 1>"
+
+
+class ManualRegion(NamedTuple):
+    """The part of a program that runs once for each position along the `manual` axes of a mesh."""
+
+    mesh: Any
+    manual: frozenset[Any]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every axis of the mesh is manual."""
+        return self.manual.issuperset(self.mesh.axis_names)
+
+
+def region_of(ctx: LoweringContext, axes: Sequence[Any]) -> ManualRegion:
+    """The manual region being lowered, which must bind `axes`."""
+    region = ctx.manual
+    for axis in axes:
+        if region is None or axis not in region.manual:
+            raise AxisNameError(
+                f"axis {axis!r} has no devices where the program is compiled.",
+                do="Call the function under `shard_map` over a mesh with that axis, or under `vmap` with axis_name.",
+            )
+    return region
+
+
+def device_groups(
+    ctx: LoweringContext, axes: Sequence[Any], within: Groups | None = None
+) -> np.ndarray:
+    """Rows of positions in the device assignment: those that differ only along `axes`, in the order of `axes`.
+
+    `within` splits each row further, by positions along the axes; shorter groups are padded with -1.
+    """
+    mesh = region_of(ctx, axes).mesh
+    positions = ctx.sharding_attributes.positions(mesh).reshape(mesh.axis_sizes)
+    dims = [mesh.axis_names.index(axis) for axis in axes]
+    others = [i for i in range(positions.ndim) if i not in dims]
+    size = math.prod(mesh.axis_sizes[i] for i in dims)
+    rows = positions.transpose(*others, *dims).reshape(-1, size)
+    if within is None:
+        return rows
+    longest = max(map(len, within))
+    padded = np.full((len(within), longest), -1)
+    for i, group in enumerate(within):
+        padded[i, : len(group)] = group
+    return np.where(padded < 0, -1, rows[:, padded]).reshape(-1, longest)
+
+
+def group_attributes(ctx: LoweringContext, groups: np.ndarray) -> dict[str, Any]:
+    """The attributes by which a collective names its groups of devices."""
+    return {
+        "replica_groups": ctx.int_matrix(groups),
+        "channel_handle": ctx.attribute(_CHANNEL),
+    }
+
+
+def global_attributes(ctx: LoweringContext, groups: np.ndarray) -> dict[str, Any]:
+    """The attributes of collectives that could also speak of replicas: these speak of devices."""
+    return group_attributes(ctx, groups) | {"use_global_device_ids": ir.UnitAttr.get()}
+
+
+def all_reduce(ctx: LoweringContext, x: Any, aval: Any, op: str, groups: np.ndarray) -> Any:
+    """`x` of type `aval` combined by the StableHLO operation `op` over each group."""
+    if groups.shape[1] == 1:
+        return x
+    attributes = global_attributes(ctx, groups)
+    reduction = ctx.op("stablehlo.all_reduce", [ctx.type(aval)], [x], attributes, regions=1)
+    ctx.scalar_body(reduction.regions[0], op, aval.dtype)
+    return reduction.result
+
+
+def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
+    """Where the running device stands along `axes`, an int32 scalar; the last of them counts fastest."""
+    region = region_of(ctx, axes)
+    if all(region.mesh.shape[axis] == 1 for axis in axes):
+        return ctx.constant(_INDEX.type(0))
+    if not region.is_full:
+        # A device's number says its position only where every axis is manual.
+        rest = frozenset(region.mesh.axis_names) - region.manual
+        return in_region(ctx, region.mesh, rest, lambda: position_along(ctx, axes))
+    mesh = region.mesh
+    places = np.argsort(ctx.sharding_attributes.positions(mesh)).reshape(-1)
+    along = np.unravel_index(places, mesh.axis_sizes)
+    dims = [mesh.axis_names.index(axis) for axis in axes]
+    table = np.ravel_multi_index([along[d] for d in dims], [mesh.axis_sizes[d] for d in dims])
+    number = ctx.op("stablehlo.partition_id", [ctx.tensor((), np.uint32)], []).result
+    one = ctx.tensor((1,), _INDEX)
+    part = ctx.op(
+        "stablehlo.dynamic_slice", [one], [ctx.constant(table.astype(_INDEX)), number],
+        {"slice_sizes": ctx.ints((1,))},
+    ).result  # fmt: skip
+    return ctx.reshape(part, shaped_array((), _INDEX))
+
+
+def in_region(
+    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], body: Callable[[], Any]
+) -> Any:
+    """The int32 scalar that `body` makes in a manual region without operands, the same at all positions."""
+    scalar, spec = shaped_array((), _INDEX), PartitionSpec()
+    none = Parts((), (), ())
+    results = Parts((spec,), (scalar,), (scalar,))
+    return manual_computation(ctx, mesh, axes, none, results, [], lambda _: [body()])[0]
+
+
+class Parts(NamedTuple):
+    """Values on both sides of a manual region: their specs, and the types of whole values and of parts."""
+
+    specs: Sequence[Any]
+    whole: Sequence[Any]
+    local: Sequence[Any]
+
+
+def manual_computation(
+    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], given: Parts, made: Parts, operands: Sequence[Any],
+    body: Callable[[list[Any]], Sequence[Any]],
+) -> list[Any]:  # fmt: skip
+    """Whole values of which `body` makes the device's parts, from its parts of `operands`.
+
+    `axes` of `mesh` become manual; the compiler may place values over the others as it likes.
+    Source: Shardy, operation `sdy.manual_computation`.
+    """
+    outer = ctx.manual
+    region = ManualRegion(mesh, axes if outer is None else axes | outer.manual)
+    if all(
+        mesh.shape[axis] == 1 for axis in axes
+    ):  # a part is the whole, also where nothing is partitioned
+        ctx.manual = region
+        results = body(list(operands))
+        ctx.manual = outer
+        return list(results)
+    names = [json.dumps(text) for name, text in axis_texts(mesh).items() if name in axes]
+
+    def placements(parts: Parts) -> Any:
+        shardings = [NamedSharding(mesh, spec) for spec in parts.specs]
+        return ctx.sharding_attributes.per_value(
+            shardings, parts.whole, leave_auto_open=not region.is_full
+        )
+
+    computation = ctx.op(
+        "sdy.manual_computation",
+        ctx.types(made.whole),
+        operands,
+        {
+            "in_shardings": placements(given),
+            "out_shardings": placements(made),
+            "manual_axes": ctx.attribute(f"#sdy<manual_axes{{{', '.join(names)}}}>"),
+        },
+        regions=1,
+    )
+    ctx.manual = region
+    with ctx.inside(computation.regions[0], given.local) as parts:
+        ctx.op("sdy.return", [], body(parts))
+    ctx.manual = outer
+    return list(computation.results)

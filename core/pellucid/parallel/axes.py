@@ -1,0 +1,218 @@
+"""Named axes: which are in scope, how long they are, where a program stands along them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    AxisNameError,
+    CollectiveError,
+    UnsupportedError,
+)
+from pellucid.base.tree import tree_map
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.collectives import Groups, position_along
+from pellucid.primitives.arithmetic import add, mul
+from pellucid.primitives.creation import iota
+from pellucid.primitives.varying import vary
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+AxisNames = tuple[Any, ...]
+
+_INDEX = np.dtype(np.int32)
+
+
+def listed_axes(caller: str, axis_name: Any) -> AxisNames:
+    """`axis_name`, one name or several, as a tuple of names that are in scope.
+
+    Raises AxisNameError that lists the axes in scope, CollectiveError for a name given twice.
+    """
+    names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    for name in names:
+        if name not in context.axes:
+            raise _unbound(caller, name)
+    if len(set(names)) < len(names):
+        raise CollectiveError(
+            f"{caller} got one axis name more than once.", got=f"axis_name={names!r}"
+        )
+    return names
+
+
+def _unbound(caller: str, name: Any) -> AxisNameError:
+    scope = ", ".join(f"{n!r} (size {size})" for n, size in context.axes.items())
+    return AxisNameError(
+        f"{caller}: no axis is named {name!r} here.",
+        got=f"axes in scope: {scope or 'none'}",
+        do="Name one of these."
+        if scope
+        else f"Call it within `shard_map` over a mesh with axis {name!r}, or `vmap(..., axis_name={name!r})`.",
+    )
+
+
+def checked_groups(
+    caller: str, axes: AxisNames, groups: Any, *, even: bool = False
+) -> Groups | None:
+    """`axis_index_groups` as tuples, which must hold each position along `axes` once.
+
+    Raises CollectiveError otherwise, and if `even` unless all groups have one size.
+    """
+    if groups is None:
+        return None
+    listed = tuple([tuple([int(i) for i in group]) for group in groups])
+    size = size_along(axes)
+    if sorted(i for group in listed for i in group) != list(range(size)):
+        raise CollectiveError(
+            f"{caller}: axis_index_groups must hold each position along the axis exactly once.",
+            got=f"{[list(g) for g in listed]} for {_text(axes)} of size {size}",
+        )
+    if even and len({len(group) for group in listed}) != 1:
+        raise CollectiveError(
+            f"{caller}: all groups in axis_index_groups must have the same size.",
+            got=f"sizes {[len(g) for g in listed]}",
+        )
+    return listed
+
+
+def refuse_groups(name: str, groups: Groups | None) -> None:
+    """Raise UnsupportedError for groups along an axis that `vmap` binds."""
+    if groups is not None:
+        raise UnsupportedError(
+            f"{name}: vmap can't batch over an axis that axis_index_groups splits.",
+            got=f"axis_index_groups={[list(g) for g in groups]}",
+            do="Use shard_map, or two nested vmaps with an axis name each.",
+        )
+
+
+def _text(axes: AxisNames) -> str:
+    return f"axis {axes[0]!r}" if len(axes) == 1 else f"axes {axes!r}"
+
+
+def size_along(axes: AxisNames, groups: Groups | None = None) -> int:
+    """How many positions exchange values along `axes`: all, or those of one group."""
+    return math.prod(context.axes[a] for a in axes) if groups is None else len(groups[0])
+
+
+def axis_size(axis_name: Any) -> int:
+    """Number of positions along `axis_name`; the product for several names. It is a Python int.
+
+    Raises: AxisNameError where no axis has that name.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: x / axis_size("i"), axis_name="i")(np.ones(4))
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+    """
+    return size_along(listed_axes("axis_size", axis_name))
+
+
+# Positions ----------------------------------------------------------------------------------------
+
+
+class AxisIndexParams(NamedTuple):
+    """`checked`: the axis is a mesh axis over which types say whether values vary."""
+
+    axis_name: Any
+    checked: bool
+
+
+class AxisIndex(Primitive[AxisIndexParams]):
+    """The position along one named axis."""
+
+    name = "axis_index"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: AxisIndexParams) -> Sequence[Any]:
+        varying = frozenset({params.axis_name}) if params.checked else frozenset()
+        return [shaped_array((), _INDEX, varying=varying)]
+
+    def axis_names(self, params: AxisIndexParams, inner: frozenset[Any]) -> frozenset[Any]:
+        return frozenset({params.axis_name})
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: AxisIndexParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return [iota(_INDEX, axis.size)], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: AxisIndexParams) -> Sequence[Any]:
+        return [position_along(ctx, (params.axis_name,))]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        return {"axis_name": equation.params.axis_name}
+
+
+axis_index_p = AxisIndex()
+
+
+def axis_index(axis_name: Any) -> Any:
+    """The position along `axis_name`, an int32 scalar; along several names, counted with the last one fastest.
+
+    Raises: AxisNameError where no axis has that name.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: x + axis_index("i"), axis_name="i")(np.zeros(3, int))
+    Array([0, 1, 2], dtype=int32)
+    """
+    index: Any = None
+    for name in listed_axes("axis_index", axis_name):
+        params = AxisIndexParams(name, name in context.checked_axes)
+        position = bind1(axis_index_p, params=params)
+        outer = None if index is None else mul(index, np.int32(context.axes[name]))
+        index = position if outer is None else add(outer, position)
+    return np.int32(0) if index is None else index
+
+
+# Casts between types ------------------------------------------------------------------------------
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """`x` (arrays in a tree) with a type that says that it varies along the mesh axes `axis_name` (`to="varying"`).
+
+    Values don't change. Inside `shard_map` the operands of one operation are cast where they need it, so this is
+    for loops and other places that want equal types. For a result that is the same along an axis use `psum`,
+    `pmax` or `all_gather(..., to="invarying")`.
+
+    Raises: ArgumentValueError if the value varies over the axis already.
+
+    >>> pcast(1.0, (), to="varying")
+    1.0
+    """
+    if isinstance(axis_name, (set, frozenset)):
+        raise ArgumentTypeError(
+            "pcast takes one axis name or a tuple of names.", got=f"axis_name={axis_name!r}"
+        )
+    if to not in ("varying", "reduced", "unreduced"):
+        raise ArgumentValueError(
+            'pcast: `to` is "varying", "reduced" or "unreduced".', got=f"to={to!r}"
+        )
+    axes = listed_axes("pcast", axis_name) if axis_name != () else ()
+    if not axes:
+        return x
+    if to != "varying":
+        raise UnsupportedError(
+            f"pcast: types that say {to!r} are not there yet.",
+            do='Cast to "varying", and sum with `psum`.',
+        )
+    return tree_map(lambda leaf: _cast(leaf, axes), x)
+
+
+def _cast(x: Any, axes: AxisNames) -> Any:
+    aval = type_of(x)
+    already = [a for a in axes if a in aval.varying]
+    if already:
+        raise ArgumentValueError(
+            f"pcast: the value varies over {_text(tuple(already))} already.", got=aval.text(),
+            do="Name only axes over which it does not vary.",
+        )  # fmt: skip
+    return vary(x, axes)

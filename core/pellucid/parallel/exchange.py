@@ -1,0 +1,383 @@
+"""Values that change places along named axes: permutations, broadcasts, transpositions with an array's own axis."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import CollectiveError
+from pellucid.base.tree import tree_map
+from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.collectives import (
+    Groups,
+    all_reduce,
+    device_groups,
+    group_attributes,
+    position_along,
+)
+from pellucid.parallel.axes import (
+    AxisNames,
+    axis_index,
+    checked_groups,
+    listed_axes,
+    refuse_groups,
+    size_along,
+)
+from pellucid.parallel.gathering import GatherAxesParams, all_gather_p, folded, split
+from pellucid.parallel.reductions import psum_p
+from pellucid.primitives.arithmetic import add, mul
+from pellucid.primitives.broadcasting import broadcast, broadcast_in_dim, expand_dims
+from pellucid.primitives.creation import full_like, iota
+from pellucid.primitives.logical import eq, select
+from pellucid.primitives.movement import Movement, canonical_axis, move_axis, squeeze
+from pellucid.primitives.slicing import dynamic_index_in_dim, index_take
+from pellucid.primitives.varying import CollectiveParams, vary
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+
+Pairs = tuple[tuple[int, int], ...]
+_INDEX = np.dtype(np.int32)
+
+
+class Exchange(Movement):
+    """A linear exchange of values along `params.axis_name`."""
+
+    def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
+        return frozenset(params.axis_name)
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [x], [dim] = operands, dims
+        if axis.name is None or axis.name not in params.axis_name:
+            if dim is None:
+                return bind(self, x, params=params), [None]
+            return [bind1(self, move_axis(x, dim, 0), params=self.behind_batch(params))], [0]
+        x = broadcast(x, (axis.size,)) if dim is None else move_axis(x, dim, 0)
+        return [self.among_batch(axis, x, params)], [0]
+
+    def behind_batch(self, params: Any) -> Any:
+        """The params for operands with one more dimension in front."""
+        return params
+
+    def among_batch(self, axis: BatchAxis, x: Any, params: Any) -> Any:
+        """The exchange in which the first dimension of `x` is the named axis of the batch."""
+        raise self.missing("batch")
+
+
+def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any]:
+    """(values of all positions along `axes`, those of the batch among them, in front; each position in the batch).
+
+    `x` holds the batch in front.
+    """
+    params = GatherAxesParams(0, None, axes, size_with(axis, axes), False)
+    [everything], _ = all_gather_p.batch(axis, (x,), (0,), params)
+    here: Any = np.zeros((), _INDEX)
+    for name in axes:
+        size, own = (axis.size, iota(_INDEX, axis.size)) if name == axis.name else (
+            context.axes[name], axis_index(name))  # fmt: skip
+        here = add(mul(here, np.int32(size)), own)
+    return everything, here
+
+
+def size_with(axis: BatchAxis, axes: AxisNames) -> int:
+    """Number of positions along `axes`, of which one is that of the batch."""
+    return axis.size * size_along(tuple([a for a in axes if a != axis.name]))
+
+
+# ppermute -----------------------------------------------------------------------------------------
+
+
+class PPermuteParams(NamedTuple):
+    """`perm` holds pairs (source, destination) of positions along the axes."""
+
+    axis_name: AxisNames
+    perm: Pairs
+
+
+class PPermute(Exchange):
+    """Each position gets the value of its source, or zeros if it has none."""
+
+    name = "ppermute"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PPermuteParams) -> Sequence[Any]:
+        return [avals[0]]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: PPermuteParams) -> Any:
+        inverse = tuple([(destination, source) for source, destination in params.perm])
+        return bind1(self, cotangent, params=params._replace(perm=inverse))
+
+    def among_batch(self, axis: BatchAxis, x: Any, params: PPermuteParams) -> Any:
+        source = np.full(size_with(axis, params.axis_name), -1, _INDEX)
+        for s, d in params.perm:
+            source[d] = s
+        if len(params.axis_name) == 1:
+            everything, origin = x, source
+        else:
+            everything, here = of_all_positions(axis, x, params.axis_name)
+            origin = index_take(source, (here,), (0,))
+        taken = index_take(everything, (origin,), (0,))
+        if (source >= 0).all():
+            return taken
+        shape = type_of(taken).shape
+        has_source = broadcast_in_dim(origin >= 0, shape, (0,))
+        return select(has_source, taken, full_like(taken, 0))
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PPermuteParams) -> Sequence[Any]:
+        groups = device_groups(ctx, params.axis_name)
+        if groups.shape[1] == 1:
+            return [operands[0] if params.perm else ctx.zeros(ctx.avals_out[0])]
+        pairs = np.array(params.perm, np.int64).reshape(-1, 2)
+        attributes = group_attributes(ctx, groups)
+        del attributes["replica_groups"]
+        attributes["source_target_pairs"] = ctx.int_matrix(groups[:, pairs].reshape(-1, 2))
+        return [ctx.op1("stablehlo.collective_permute", ctx.avals_out[0], operands, attributes)]
+
+
+ppermute_p = PPermute()
+
+
+def ppermute(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
+    """`x` (arrays in a tree) sent along `axis_name`: `perm` holds pairs (source, destination) of positions.
+
+    A position that is no destination gets zeros. Along several axes positions are counted with the innermost axis (the
+    last of the mesh) fastest, in whatever order they are named.
+
+    Raises: AxisNameError where no axis has that name; CollectiveError for positions that the axis lacks, or that are
+    the source or the destination of several pairs.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(np.array([1, 2, 3]))
+    Array([0, 1, 2], dtype=int32)
+    """
+    named = listed_axes("ppermute", axis_name)
+    axes = tuple([axis for axis in context.axes if axis in named])
+    pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
+    size = size_along(axes)
+    for what, positions in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
+        bad = [p for p in positions if not 0 <= p < size]
+        twice = sorted({p for p in positions if positions.count(p) > 1})
+        if bad or twice:
+            raise CollectiveError(
+                f"ppermute: each position is the {what} of one pair at most, and between 0 and {size - 1}.",
+                got=f"{what} {(bad or twice)[0]} in perm={list(pairs)}, axis_name={axes!r} of size {size}",
+            )
+    params = PPermuteParams(axes, pairs)
+    return tree_map(lambda leaf: bind1(ppermute_p, vary(leaf, axes), params=params), x)
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """`x` (arrays in a tree) sent along `axis_name`, so that position `i` gets the value of position `perm[i]`.
+
+    Raises: CollectiveError unless `perm` holds each position once.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.array([1, 2, 3]))
+    Array([3, 1, 2], dtype=int32)
+    """
+    size = size_along(listed_axes("pshuffle", axis_name))
+    if sorted(perm) != list(range(size)):
+        raise CollectiveError(
+            "pshuffle: perm must hold each position along the axis exactly once.",
+            got=f"perm={list(perm)}, axis_name={axis_name!r} of size {size}",
+        )
+    return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
+
+
+# pbroadcast ---------------------------------------------------------------------------------------
+
+
+class PBroadcastParams(NamedTuple):
+    axis_name: AxisNames
+    source: int
+
+
+class PBroadcast(Exchange):
+    """All positions get the value of one."""
+
+    name = "pbroadcast"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PBroadcastParams) -> Sequence[Any]:
+        return [avals[0]]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: PBroadcastParams) -> Any:
+        summed = bind1(psum_p, cotangent, params=CollectiveParams(params.axis_name))
+        is_source = eq(axis_index(params.axis_name), np.int32(params.source))
+        return select(is_source, vary(summed, params.axis_name), full_like(summed, 0))
+
+    def among_batch(self, axis: BatchAxis, x: Any, params: PBroadcastParams) -> Any:
+        everything, _ = of_all_positions(axis, x, params.axis_name)
+        one = dynamic_index_in_dim(everything, params.source, 0, keepdims=False)
+        return broadcast(one, (axis.size,))
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PBroadcastParams) -> Sequence[Any]:
+        [x], [aval] = operands, ctx.avals_in
+        groups = device_groups(ctx, params.axis_name)
+        if groups.shape[1] == 1:
+            return operands
+        if ctx.platform == "cpu":  # which has no broadcast: all add zeros but the source
+            scalar = shaped_array((), _INDEX)
+            here = position_along(ctx, params.axis_name)
+            is_source = ctx.compare(here, ctx.constant(np.int32(params.source)), "EQ", scalar)
+            wide = aval if aval.dtype.kind != "b" else aval.update(dtype=_INDEX)
+            given = x if wide is aval else ctx.convert(x, wide)
+            given = ctx.op1("stablehlo.select", wide, [is_source, given, ctx.zeros(wide)])
+            result = all_reduce(ctx, given, wide, "stablehlo.add", groups)
+            return [result if wide is aval else ctx.convert(result, aval)]
+        first = [params.source, *(i for i in range(groups.shape[1]) if i != params.source)]
+        attributes = group_attributes(ctx, groups[:, first])
+        return [ctx.op1("stablehlo.collective_broadcast", aval, operands, attributes)]
+
+
+pbroadcast_p = PBroadcast()
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """`x` (arrays in a tree) of the position `source` along `axis_name`, at all positions.
+
+    Raises: AxisNameError where no axis has that name; CollectiveError for a position that it lacks.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(np.array([1, 2, 3]))
+    Array([2, 2, 2], dtype=int32)
+    """
+    axes = listed_axes("pbroadcast", axis_name)
+    if not 0 <= source < size_along(axes):
+        raise CollectiveError(
+            f"pbroadcast: the axis has no position {source}.",
+            got=f"axis_name={axes!r} of size {size_along(axes)}",
+        )
+    params = PBroadcastParams(axes, operator.index(source))
+    return tree_map(lambda leaf: bind1(pbroadcast_p, vary(leaf, axes), params=params), x)
+
+
+# all_to_all ---------------------------------------------------------------------------------------
+
+
+class AllToAllParams(NamedTuple):
+    """`split_axis` is cut into parts, one for each position; those received are joined along `concat_axis`."""
+
+    axis_index_groups: Groups | None
+    axis_name: AxisNames
+    concat_axis: int
+    split_axis: int
+    tiled: bool
+    parts: int
+
+
+class AllToAll(Exchange):
+    """Each position sends a part of its value to each other, and joins the parts it gets in order of their origin."""
+
+    name = "all_to_all"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: AllToAllParams) -> Sequence[Any]:
+        [x] = avals
+        shape = list(x.shape)
+        shape[params.split_axis] //= params.parts
+        shape[params.concat_axis] *= params.parts
+        return [x.update(shape=tuple(shape), weak_type=False)]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = equation.params._asdict()
+        del shown["parts"]
+        names = equation.params.axis_name
+        return shown | {"axis_name": names[0] if len(names) == 1 else names}
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: AllToAllParams) -> Any:
+        swapped = params._replace(split_axis=params.concat_axis, concat_axis=params.split_axis)
+        return bind1(self, cotangent, params=swapped)
+
+    def behind_batch(self, params: AllToAllParams) -> AllToAllParams:
+        return params._replace(split_axis=params.split_axis + 1, concat_axis=params.concat_axis + 1)
+
+    def among_batch(self, axis: BatchAxis, x: Any, params: AllToAllParams) -> Any:
+        refuse_groups(self.name, params.axis_index_groups)
+        parts = params.parts
+        at, to = params.split_axis + 1, params.concat_axis + 1
+        if len(params.axis_name) == 1:
+            x = move_axis(split(x, at, parts), at, 0)  # destination, origin, rest
+            return folded(move_axis(x, 1, to), to)
+        everything, here = of_all_positions(axis, x, params.axis_name)
+        everything = move_axis(split(everything, at, parts), at, 0)  # destination, origin, rest
+        mine = index_take(everything, (here,), (0,))  # batch, origin, rest
+        return folded(move_axis(mine, 1, to), to)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: AllToAllParams) -> Sequence[Any]:
+        if params.parts == 1:
+            return operands
+        groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
+        attributes = group_attributes(ctx, groups) | {
+            "split_dimension": ctx.integer(params.split_axis),
+            "concat_dimension": ctx.integer(params.concat_axis),
+            "split_count": ctx.integer(groups.shape[1]),
+        }
+        result = [ctx.type(ctx.avals_out[0])]
+        return list(ctx.op("stablehlo.all_to_all", result, operands, attributes).results)
+
+
+all_to_all_p = AllToAll()
+
+
+def all_to_all(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """`x` (arrays in a tree) with the named axis and the axis `split_axis` exchanged.
+
+    Each position sends the part of `x` at `j` along `split_axis` to position `j`, and stacks what it gets along a new
+    axis `concat_axis`; if `tiled`, `split_axis` is cut into as many parts, which are concatenated along
+    `concat_axis`, so that the rank stays. `axis_index_groups` does so within groups of positions, all of one size.
+
+    Raises: AxisNameError where no axis has that name; CollectiveError for a size or groups that don't fit.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(np.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    axes = listed_axes("all_to_all", axis_name)
+    groups = checked_groups("all_to_all", axes, axis_index_groups, even=True)
+    parts = size_along(axes, groups)
+
+    def exchanged(leaf: Any) -> Any:
+        aval = type_of(leaf)
+        at = canonical_axis(split_axis, aval.ndim, "all_to_all: split_axis")
+        to = canonical_axis(concat_axis, aval.ndim, "all_to_all: concat_axis")
+        if aval.shape[at] % parts if tiled else aval.shape[at] != parts:
+            need = "a multiple of" if tiled else "equal to"
+            raise CollectiveError(
+                f"all_to_all needs a dimension {at} whose size is {need} the number of positions, {parts}.",
+                got=f"x: {aval.text()}, axis_name={axes!r}",
+            )
+        if not tiled and at != to:
+            # The new axis stands at `concat_axis` once `split_axis` is gone.
+            to, at = (to + 1, at) if at < to else (to, at + 1)
+            leaf = expand_dims(leaf, (to,))
+        params = AllToAllParams(groups, axes, to, at, tiled, parts)
+        result = bind1(all_to_all_p, vary(leaf, axes), params=params)
+        return squeeze(result, (at,)) if not tiled and at != to else result
+
+    return tree_map(exchanged, x) if axes else x
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """`x` (arrays in a tree) with the named axis and its axis `axis`, which are equally long, exchanged.
+
+    Raises: as `all_to_all`.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(np.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)

@@ -1,0 +1,332 @@
+"""Values gathered from all positions along named axes, and sums scattered over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentValueError, CollectiveError, UnsupportedError
+from pellucid.base.tree import tree_map
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.collectives import Groups, device_groups, global_attributes
+from pellucid.parallel.axes import (
+    AxisNames,
+    axis_index,
+    checked_groups,
+    listed_axes,
+    refuse_groups,
+    size_along,
+)
+from pellucid.primitives.arithmetic import mul
+from pellucid.primitives.broadcasting import broadcast, reduce_sum
+from pellucid.primitives.families import constant_like
+from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
+from pellucid.primitives.slicing import dynamic_slice_in_dim
+from pellucid.primitives.varying import vary
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+
+
+class GatherAxesParams(NamedTuple):
+    """`axis_size` parts along the axes (or within a group) meet at `all_gather_dimension`."""
+
+    all_gather_dimension: int
+    axis_index_groups: Groups | None
+    axis_name: AxisNames
+    axis_size: int
+    tiled: bool
+
+
+class ScatterSumParams(NamedTuple):
+    """The sum is cut into `axis_size` parts along `scatter_dimension`."""
+
+    axis_index_groups: Groups | None
+    axis_name: AxisNames
+    axis_size: int
+    scatter_dimension: int
+    tiled: bool
+
+
+def folded(x: Any, axis: int) -> Any:
+    """`x` with its axes `axis` and `axis + 1` as one."""
+    shape = type_of(x).shape
+    return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+
+
+def split(x: Any, axis: int, parts: int) -> Any:
+    """`x` with its axis `axis` as two, the first of size `parts`."""
+    shape = type_of(x).shape
+    return reshape(x, (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :]))
+
+
+class AllGather(Movement):
+    """The values of all positions along named axes, at each of them."""
+
+    name = "all_gather"
+
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: GatherAxesParams
+    ) -> Sequence[ShapedArray]:
+        [x] = avals
+        dim, shape = params.all_gather_dimension, list(x.shape)
+        if params.tiled:
+            shape[dim] *= params.axis_size
+        else:
+            shape.insert(dim, params.axis_size)
+        return [x.update(shape=tuple(shape))]
+
+    def axis_names(self, params: GatherAxesParams, inner: frozenset[Any]) -> frozenset[Any]:
+        return frozenset(params.axis_name)
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
+        scatter = ScatterSumParams(
+            params.axis_index_groups, params.axis_name, params.axis_size,
+            params.all_gather_dimension, params.tiled,
+        )  # fmt: skip
+        return bind1(reduce_scatter_p, cotangent, params=scatter)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: GatherAxesParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [x], [dim], at = operands, dims, params.all_gather_dimension
+        if axis.name is None or axis.name not in params.axis_name:
+            if dim is None:
+                return bind(self, x, params=params), [None]
+            x = move_axis(x, dim, 0)
+            return bind(self, x, params=params._replace(all_gather_dimension=at + 1)), [0]
+        refuse_groups(self.name, params.axis_index_groups)
+        stacked = broadcast(x, (axis.size,)) if dim is None else move_axis(x, dim, 0)
+        i = params.axis_name.index(axis.name)
+        outer, inner = params.axis_name[:i], params.axis_name[i + 1 :]
+        # The axes in front of the batch axis gather in front of it, those behind it between it and the rest.
+        x = self.stacked(stacked, inner, 1) if inner else stacked
+        x = self.stacked(x, outer, 0) if outer else x
+        x = move_axis(x, 0, at)
+        return [folded(x, at) if params.tiled else x], [None]
+
+    def stacked(self, x: Any, names: AxisNames, at: int) -> Any:
+        """`x` gathered along the axes `names`, in front of or behind its first axis, into one axis with that."""
+        gather = GatherAxesParams(at, None, names, size_along(names), False)
+        return folded(bind1(self, x, params=gather), 0)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: GatherAxesParams) -> Sequence[Any]:
+        [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
+        dim = params.all_gather_dimension
+        groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
+        if not params.tiled:
+            x = ctx.reshape(x, aval.update(shape=(*aval.shape[:dim], 1, *aval.shape[dim:])))
+        if params.axis_size == 1:
+            return [x]
+        attributes = global_attributes(ctx, groups) | {"all_gather_dim": ctx.integer(dim)}
+        return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
+
+
+class AllGatherInvariant(AllGather):
+    """An all_gather whose type says that all positions have the same result; each uses it on its own."""
+
+    name = "all_gather_invariant"
+
+    def varying_results(
+        self,
+        avals: tuple[Any, ...],
+        results: Sequence[Any],
+        axes: frozenset[str],
+        params: GatherAxesParams,
+    ) -> Sequence[Any]:
+        return [results[0].update(varying=axes.difference(params.axis_name))]
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = equation.params._asdict()
+        del shown["axis_index_groups"]
+        return shown
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
+        dim = params.all_gather_dimension
+        length = type_of(cotangent).shape[dim] // params.axis_size
+        start = mul(axis_index(params.axis_name), np.int32(length))
+        part = dynamic_slice_in_dim(vary(cotangent, params.axis_name), start, length, dim)
+        return part if params.tiled else reshape(part, aval.shape)
+
+
+all_gather_p = AllGather()
+all_gather_invariant_p = AllGatherInvariant()
+
+
+def all_gather(
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
+    """`x` (arrays in a tree) of all positions along `axis_name`, at each of them.
+
+    They are stacked along a new axis at `axis`, or if `tiled` concatenated along the axis that is there.
+    `axis_index_groups` gathers within groups of positions, all of one size. In `shard_map`, `to="invarying"` gives a
+    result whose type says that it is the same along the axis.
+
+    Raises: AxisNameError where no axis has that name; CollectiveError for groups that don't fit.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.arange(3))
+    Array([[0, 1, 2],
+           [0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    if to not in ("varying", "invarying", "reduced"):
+        raise ArgumentValueError(
+            'all_gather: `to` is "varying", "invarying" or "reduced".', got=f"to={to!r}"
+        )
+    if to == "reduced":
+        raise UnsupportedError(
+            'all_gather: types that say "reduced" are not there yet.', do='Use to="invarying".'
+        )
+    axes = listed_axes("all_gather", axis_name)
+    groups = checked_groups("all_gather", axes, axis_index_groups, even=True)
+    if to == "invarying" and groups is not None:
+        raise UnsupportedError(
+            'all_gather: with axis_index_groups, groups have different results, so `to` is "varying".'
+        )
+    # Only where types say that all have the same result does each position use it on its own.
+    invariant = to == "invarying" and context.checked_axes.issuperset(axes)
+    primitive = all_gather_invariant_p if invariant else all_gather_p
+
+    def gathered(leaf: Any) -> Any:
+        ndim = type_of(leaf).ndim
+        at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather: axis")
+        params = GatherAxesParams(at, groups, axes, size_along(axes, groups), tiled)
+        return bind1(primitive, vary(leaf, axes), params=params)
+
+    return tree_map(gathered, x) if axes else x
+
+
+# psum_scatter -------------------------------------------------------------------------------------
+
+
+class ReduceScatter(Movement):
+    """The sum along named axes, of which each position keeps one part."""
+
+    name = "reduce_scatter"
+
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: ScatterSumParams
+    ) -> Sequence[ShapedArray]:
+        [x] = avals
+        dim, shape = params.scatter_dimension, list(x.shape)
+        if params.tiled:
+            shape[dim] //= params.axis_size
+        else:
+            del shape[dim]
+        return [x.update(shape=tuple(shape))]
+
+    def axis_names(self, params: ScatterSumParams, inner: frozenset[Any]) -> frozenset[Any]:
+        return frozenset(params.axis_name)
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: ScatterSumParams) -> Any:
+        gather = GatherAxesParams(
+            params.scatter_dimension, params.axis_index_groups, params.axis_name, params.axis_size,
+            params.tiled,
+        )  # fmt: skip
+        return bind1(all_gather_p, cotangent, params=gather)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ScatterSumParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [x], [dim], at = operands, dims, params.scatter_dimension
+        if axis.name is None or axis.name not in params.axis_name:
+            if dim is None:
+                return bind(self, x, params=params), [None]
+            x = move_axis(x, dim, 0)
+            return bind(self, x, params=params._replace(scatter_dimension=at + 1)), [0]
+        refuse_groups(self.name, params.axis_index_groups)
+        x = mul(x, constant_like(x, axis.size)) if dim is None else reduce_sum(x, (dim,))
+        sizes = [context.axes.get(name, axis.size) for name in params.axis_name]
+        return [_scattered(x, params, sizes, axis.name)], [0]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterSumParams) -> Sequence[Any]:
+        [aval], [result] = ctx.avals_in, ctx.avals_out
+        if params.axis_size == 1:
+            return [operands[0] if params.tiled else ctx.reshape(operands[0], result)]
+        dim, shape = params.scatter_dimension, list(aval.shape)
+        shape[dim] //= params.axis_size
+        groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
+        attributes = global_attributes(ctx, groups) | {"scatter_dimension": ctx.integer(dim)}
+        part = aval.update(shape=tuple(shape))
+        op = ctx.op("stablehlo.reduce_scatter", [ctx.type(part)], operands, attributes, regions=1)
+        ctx.scalar_body(op.regions[0], "stablehlo.add", aval.dtype)
+        return [op.result if params.tiled else ctx.reshape(op.result, result)]
+
+
+def _scattered(x: Any, params: ScatterSumParams, sizes: Sequence[int], name: Any) -> Any:
+    """Parts of `x`, which is summed over the batch axis `name` already, for each position along it in front."""
+    dim, shape = params.scatter_dimension, type_of(x).shape
+    i = params.axis_name.index(name)
+    x = reshape(x, (*shape[:dim], *sizes, shape[dim] // params.axis_size, *shape[dim + 1 :]))
+    x = move_axis(x, dim + i, 0)
+    dim += 1
+    rest = params.axis_name[:i] + params.axis_name[i + 1 :]
+    size = params.axis_size // sizes[i]
+    shape = type_of(x).shape
+    if rest:
+        x = reshape(x, (*shape[:dim], size, *shape[dim + len(rest) :]))
+        x = bind1(reduce_scatter_p, x, params=ScatterSumParams(None, rest, size, dim, False))
+    if params.tiled:
+        return x
+    shape = type_of(x).shape
+    return reshape(x, (*shape[:dim], *shape[dim + 1 :]))
+
+
+reduce_scatter_p = ReduceScatter()
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """The sum of `x` (arrays in a tree) along `axis_name`, of which each position keeps its part.
+
+    The axis `scatter_dimension` of `x` is as long as the named axis and vanishes; if `tiled`, it is cut into as
+    many parts and stays. `axis_index_groups` does so within groups of positions, all of one size.
+
+    Raises: AxisNameError where no axis has that name; CollectiveError for a dimension or groups that don't fit.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(np.ones((2, 2)))
+    Array([2., 2.], dtype=float32)
+    """
+    axes = listed_axes("psum_scatter", axis_name)
+    groups = checked_groups("psum_scatter", axes, axis_index_groups, even=True)
+    parts = size_along(axes, groups)
+
+    def scattered(leaf: Any) -> Any:
+        aval = type_of(leaf)
+        dim = canonical_axis(scatter_dimension, aval.ndim, "psum_scatter: scatter_dimension")
+        if aval.shape[dim] % parts if tiled else aval.shape[dim] != parts:
+            need = "a multiple of" if tiled else "equal to"
+            raise CollectiveError(
+                f"psum_scatter needs a dimension {dim} whose size is {need} the number of positions, {parts}.",
+                got=f"x: {aval.text()}, axis_name={axes!r}",
+                do="Pad it, scatter another dimension, or use `psum`.",
+            )
+        params = ScatterSumParams(groups, axes, parts, dim, tiled)
+        return bind1(reduce_scatter_p, vary(leaf, axes), params=params)
+
+    return tree_map(scattered, x) if axes else x

@@ -1,0 +1,90 @@
+"""Types of whole values and of the parts that one position along manual mesh axes has, as specs relate them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.base.errors import UnsupportedError
+from pellucid.ir.avals import ShapedArray
+from pellucid.sharding.errors import indivisible_error
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec, axes_text, rank_error
+
+REPLICATED = PartitionSpec()
+"""The spec of a value that every position has in full."""
+
+
+def part_counts(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[int]:
+    """Into how many parts `spec` cuts each of its dimensions."""
+    return [math.prod(mesh.shape[axis] for axis in axes) for axes in spec.axes_per_dim]
+
+
+def check_is_array(aval: Any, path: str) -> None:
+    """Raise UnsupportedError for a reference or a token, of which devices can't have parts."""
+    if not isinstance(aval, ShapedArray):
+        raise UnsupportedError(
+            "shard_map takes arrays, no references or tokens.", got=f"{path}: {aval.text()}",
+            do="Make references inside the function, and return what they hold.",
+        )  # fmt: skip
+
+
+def checked_local_type(
+    aval: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec, checked: bool, path: str
+) -> ShapedArray:
+    """`local_type`, for a value that a user passed as `path`.
+
+    Raises: PartitionSpecError for a spec longer than the rank, IndivisibleError for a size that isn't a multiple.
+    """
+    check_is_array(aval, path)
+    if len(spec) > aval.ndim:
+        error = rank_error(spec, aval.ndim)
+        raise type(error)(
+            f"shard_map: in_specs give {spec!r} to an argument of rank {aval.ndim}.",
+            got=f"{path}: {aval.text()}", do=error.do,
+        )  # fmt: skip
+    for dim, parts in enumerate(part_counts(mesh, spec)):
+        if aval.shape[dim] % parts:
+            axes = axes_text(spec.axes_per_dim[dim])
+            raise indivisible_error(
+                f"{path}: {aval.text()}, {spec!r}", aval.shape, dim, parts, axes
+            )
+    return local_type(aval, mesh, spec, checked)
+
+
+def local_type(
+    aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec, checked: bool
+) -> ShapedArray:
+    """Type of one position's part of a value; where types are `checked`, it varies over the axes of `spec`."""
+    shape = list(aval.shape)
+    for dim, parts in enumerate(part_counts(mesh, spec)):
+        shape[dim] //= parts
+    varying = aval.varying | spec.axis_names if checked else aval.varying
+    return aval.update(shape=tuple(shape), varying=varying, sharding=None)
+
+
+def whole_type(
+    aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec, manual: frozenset[Any]
+) -> ShapedArray:
+    """Type of the value that the positions along the axes `manual` have parts of."""
+    shape = list(aval.shape)
+    for dim, parts in enumerate(part_counts(mesh, spec)):
+        shape[dim] *= parts
+    sharding = aval.sharding
+    if any(mesh.axis_type_by_name[a] is AxisType.Explicit for a in manual):
+        sharding = NamedSharding(mesh.abstract_mesh, spec.padded(len(shape)))
+    return aval.update(shape=tuple(shape), varying=aval.varying - manual, sharding=sharding)
+
+
+def with_batch_dim(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
+    """`spec` with `entry` for a new dimension at `dim`."""
+    entries = list(spec) + [None] * (dim - len(spec))
+    return PartitionSpec(*entries[:dim], entry, *entries[dim:])
+
+
+def leading_spec(mesh: Mesh | AbstractMesh, axes: Sequence[Any] | frozenset[Any]) -> PartitionSpec:
+    """The spec that joins the parts of all positions along `axes` at the first dimension."""
+    names = tuple([name for name in mesh.axis_names if name in axes])
+    return PartitionSpec(names) if names else REPLICATED

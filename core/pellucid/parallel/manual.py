@@ -1,0 +1,467 @@
+"""`shard_map` as a primitive: a program that runs once for each position along mesh axes, with all its rules."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import CollectiveError
+from pellucid.compilation.discharge import discharged
+from pellucid.ir.effects import Effects
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rewriting import inlined, remove_dead_equations
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.lowering.collectives import Parts, manual_computation
+from pellucid.parallel.divergence import check_no_divergence
+from pellucid.parallel.local_types import (
+    REPLICATED,
+    leading_spec,
+    whole_type,
+    with_batch_dim,
+)
+from pellucid.parallel.reductions import psum_p
+from pellucid.primitives.arithmetic import div
+from pellucid.primitives.families import constant_like
+from pellucid.primitives.movement import reshape
+from pellucid.primitives.varying import CollectiveParams, unified, vary
+from pellucid.sharding import mesh_context
+from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.context import bound_axes
+from pellucid.tracing.replay import replay
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+from pellucid.transforms.derived import Derived, remembered, stage_open
+from pellucid.transforms.jvp import jvp_jaxpr
+from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from pellucid.transforms.transpose import transpose_jaxpr
+from pellucid.transforms.vmap import batch_flat, batched_aval, brought_to
+from pellucid.transforms.zeros import spread
+
+Specs = tuple[PartitionSpec, ...]
+
+
+@contextlib.contextmanager
+def manual_axes_bound(
+    mesh: Mesh | AbstractMesh, manual_axes: frozenset[Any], check_vma: bool
+) -> Iterator[None]:
+    """Trace what runs at one position along `manual_axes`: collectives may name them, and the mesh has them Manual."""
+    current = get_abstract_mesh()
+    outer = mesh.abstract_mesh if current.empty else current
+    inner = outer.update_axis_types(dict.fromkeys(manual_axes, AxisType.Manual))
+    sizes = {name: mesh.shape[name] for name in mesh.axis_names if name in manual_axes}
+    previous = mesh_context.abstract.swap_local(inner)
+    try:
+        checked = manual_axes if check_vma else frozenset()
+        with bound_axes(sizes, checked, unified if check_vma else None):
+            yield
+    finally:
+        mesh_context.abstract.set_local(previous)
+
+
+class ShardMapParams(NamedTuple):
+    """`jaxpr` has no constants, and computes with the parts of one position along `newly_manual_axes`."""
+
+    check_vma: bool
+    in_specs: Specs
+    jaxpr: ClosedJaxpr
+    newly_manual_axes: frozenset[Any]
+    mesh: Mesh | AbstractMesh
+    out_specs: Specs
+
+    def scope(self) -> contextlib.AbstractContextManager[None]:
+        """The context in which programs that belong to this one are traced."""
+        return manual_axes_bound(self.mesh, self.newly_manual_axes, self.check_vma)
+
+    def unmentioned(self, spec: PartitionSpec) -> tuple[Any, ...]:
+        """The manual axes that `spec` does not use."""
+        return tuple(
+            [
+                a
+                for a in self.mesh.axis_names
+                if a in self.newly_manual_axes and a not in spec.axis_names
+            ]
+        )
+
+    def on(self, program: ClosedJaxpr, in_specs: Sequence[Any], out_specs: Sequence[Any]) -> Any:
+        """Params of a call of a program derived from this one; its results are made to vary as `out_specs` say."""
+        program = _fitted(program, self, tuple(out_specs))
+        return self._replace(jaxpr=program, in_specs=tuple(in_specs), out_specs=tuple(out_specs))
+
+
+class ShardMap(Primitive[ShardMapParams]):
+    """A call of a program at each position along mesh axes, on parts of its operands."""
+
+    name = "shard_map"
+    remember_types = False
+    varies_jointly = False
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
+        made: list[Any] = list(params.jaxpr.out_avals)
+        return [
+            whole_type(aval, params.mesh, spec, params.newly_manual_axes)
+            for aval, spec in zip(made, params.out_specs, strict=True)
+        ]
+
+    def _typed(self, avals: tuple[Any, ...], params: ShardMapParams) -> Any:
+        return tuple(self.abstract_eval(avals, params)), params.jaxpr.effects
+
+    def effects(self, avals: tuple[Any, ...], params: ShardMapParams) -> Effects:
+        return params.jaxpr.effects
+
+    def axis_names(self, params: ShardMapParams, inner: frozenset[Any]) -> frozenset[Any]:
+        return inner - params.newly_manual_axes
+
+    def placed(self, params: ShardMapParams) -> Sequence[Any]:
+        return (params.mesh,)
+
+    # Derivatives ----------------------------------------------------------------------------------
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ShardMapParams
+    ) -> tuple[Any, Any]:
+        nonzero = [type(t) is not Zero for t in tangents]
+        with params.scope():
+            program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
+        in_specs = (
+            *[REPLICATED] * len(consts),
+            *params.in_specs,
+            *_chosen(params.in_specs, nonzero),
+        )
+        out_specs = (*params.out_specs, *_chosen(params.out_specs, nonzero_out))
+        given = _chosen(tangents, nonzero)
+        called = params.on(program, in_specs, out_specs)
+        results = bind(self, *consts, *primals, *given, params=called)
+        n = len(nonzero_out)
+        return results[:n], spread(results[n:], nonzero_out, [type_of(x) for x in results[:n]])
+
+    def linearize(
+        self,
+        trace: Any,
+        primals: tuple[Any, ...],
+        tangents: tuple[Any, ...],
+        params: ShardMapParams,
+    ) -> Any:
+        nonzero = tuple([type(t) is not Zero for t in tangents])
+        split = split_at_point(params, nonzero)
+        parts, n = split.parts, len(split.parts.nonzero_out)
+        results = bind(self, *parts.consts, *primals, params=split.primal)
+        found: Sequence[Any] = ()
+        if any(parts.nonzero_out) or parts.linear.effects:
+            operands = (*parts.residuals(primals, results), *_chosen(tangents, nonzero))
+            found = trace.stage_linear(self, operands, split.linear)
+        return results[:n], spread(found, parts.nonzero_out, [type_of(x) for x in results[:n]])
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ShardMapParams
+    ) -> Sequence[Any]:
+        linear = tuple([type(x) is LinearOperand for x in operands])
+        nonzero = tuple([type(ct) is not Zero for ct in cotangents])
+        with params.scope():
+            program, consts, mask = _transposed(params, linear, nonzero)
+        check_no_divergence("shard_map", program.jaxpr)
+        known = [not is_linear for is_linear in linear]
+        in_specs = (
+            *[REPLICATED] * len(consts),
+            *_chosen(params.in_specs, known),
+            *_chosen(params.out_specs, nonzero),
+        )
+        out_specs = _chosen(_chosen(params.in_specs, linear), mask)
+        given = (*consts, *_chosen(operands, known), *_chosen(cotangents, nonzero))
+        results = iter(bind(self, *given, params=params.on(program, in_specs, out_specs)))
+        masked = iter(mask)
+        return [
+            None if not is_linear else next(results) if next(masked) else Zero(x.aval)
+            for x, is_linear in zip(operands, linear, strict=True)
+        ]
+
+    # Batches --------------------------------------------------------------------------------------
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: ShardMapParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        over = tuple([a for a in axis.spmd_name or () if a in params.newly_manual_axes])
+        _check_batch_axes(over, params)
+        parts = math.prod(params.mesh.shape[a] for a in over)
+        local = BatchAxis(axis.size // parts, axis.name, None if over else axis.spmd_name)
+        entry = over or None
+        with params.scope():
+            program, consts, out_dims = _batched(params, local, dims, frozenset(over))
+        in_specs = _with_batch_dims(params.in_specs, dims, entry)
+        out_specs = _with_batch_dims(params.out_specs, out_dims, entry)
+        called = params.on(program, (*[REPLICATED] * len(consts), *in_specs), out_specs)
+        return bind(self, *consts, *operands, params=called), out_dims
+
+    # Running --------------------------------------------------------------------------------------
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ShardMapParams) -> Sequence[Any]:
+        jaxpr = params.jaxpr.jaxpr
+        given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
+        made = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
+        return manual_computation(
+            ctx, params.mesh, params.newly_manual_axes, given, made, operands,
+            lambda parts: ctx.inline(jaxpr, (), parts),
+        )  # fmt: skip
+
+    def discharge(self, operands: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
+        with params.scope():
+            body = discharged(params.jaxpr.jaxpr)
+        in_specs = (*[REPLICATED] * len(body.consts), *params.in_specs)
+        called = params.on(body.program, in_specs, params.out_specs)
+        return bind(self, *body.consts, *operands, params=called)
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        params: ShardMapParams = equation.params
+        pruned, needed = remove_dead_equations(params.jaxpr.jaxpr, used)
+        if not pruned.effects and not any(used):
+            return [False] * len(needed), None
+        called = params._replace(
+            jaxpr=ClosedJaxpr(pruned),
+            in_specs=tuple(_chosen(params.in_specs, needed)),
+            out_specs=tuple(_chosen(params.out_specs, used)),
+        )
+        return needed, equation.replace(
+            operands=_chosen(equation.operands, needed),
+            results=_chosen(equation.results, used),
+            params=called,
+        )
+
+
+shard_map_p = ShardMap()
+
+
+def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [x for x, flag in zip(items, flags, strict=True) if flag]
+
+
+# Derived programs ---------------------------------------------------------------------------------
+
+
+def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> ClosedJaxpr:
+    """`program` whose results vary over the axes that `out_specs` use, as the types of whole values say."""
+    if not params.check_vma:
+        return program
+    avals: list[Any] = list(program.out_avals)
+    found = [aval.varying & params.newly_manual_axes for aval in avals]
+    wanted = [spec.axis_names for spec in out_specs]
+    if found == wanted:
+        return program
+    for varying, axes, aval in zip(found, wanted, avals, strict=True):
+        if not varying <= axes:
+            raise CollectiveError(
+                "shard_map: a derivative varies over mesh axes over which its value is the same.",
+                got=f"{aval.text()}, the same over {sorted(map(repr, varying - axes))}",
+                do="Sum it with `psum` in the derivative rule that makes it.",
+            )
+    jaxpr = program.jaxpr
+
+    def fitted() -> Derived:
+        def run(*operands: Any) -> list[Any]:
+            results = replay(jaxpr, (), *operands)
+            return [vary(x, axes) for x, axes in zip(results, wanted, strict=True)]
+
+        return Derived(*stage_open(run, jaxpr.in_avals, jaxpr.debug), ())
+
+    with params.scope():
+        return remembered(jaxpr, ("varying results", tuple(wanted)), fitted).program
+
+
+class SplitManual(NamedTuple):
+    """A program split at a point, as params of its primal and of its linear part; `parts` says what they take."""
+
+    parts: LinearizedJaxpr
+    primal: ShardMapParams
+    linear: ShardMapParams
+
+    @property
+    def consts(self) -> list[Any]:
+        return [*self.parts.consts, *self.parts.constants]
+
+
+def split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitManual:
+    """The parts of the program whose operands have tangents where `nonzero`.
+
+    A residual that each position has its own of leaves the primal part as one array of all of them.
+    """
+    key = ("split manual", nonzero, params._replace(jaxpr=None))  # type: ignore[arg-type]
+    with params.scope():
+        return remembered(params.jaxpr.jaxpr, key, lambda: _split_at_point(params, nonzero))
+
+
+def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitManual:
+    parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
+    n = len(parts.nonzero_out)
+    extra_avals: list[Any] = list(parts.primal.out_avals[n:])
+    extra_specs = [
+        leading_spec(
+            params.mesh,
+            a.varying & params.newly_manual_axes if params.check_vma else params.newly_manual_axes,
+        )
+        for a in extra_avals
+    ]
+    # A scalar has no dimension at which the positions' values could be joined.
+    joined = [a.shape == () and bool(s) for a, s in zip(extra_avals, extra_specs, strict=True)]
+    known = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
+    specs = [REPLICATED if s.kind == "constant" else known[s.kind][s.index] for s in parts.sources]
+    scalars = [s.kind == "result" and s.index >= n and joined[s.index - n] for s in parts.sources]
+    primal = _with_reshaped_results(parts.primal, [False] * n + joined)
+    linear = _with_reshaped_inputs(parts.linear, scalars)
+    return SplitManual(
+        parts,
+        params.on(
+            primal,
+            (*[REPLICATED] * len(parts.consts), *params.in_specs),
+            (*params.out_specs, *extra_specs),
+        ),
+        params.on(
+            linear,
+            (*specs, *_chosen(params.in_specs, nonzero)),
+            _chosen(params.out_specs, parts.nonzero_out),
+        ),
+    )
+
+
+def _with_reshaped_results(program: ClosedJaxpr, scalars: Sequence[bool]) -> ClosedJaxpr:
+    """`program` that gives the scalars among its results as vectors of length 1."""
+    if not any(scalars):
+        return program
+
+    def run(*operands: Any) -> list[Any]:
+        results = replay(program.jaxpr, (), *operands)
+        return [reshape(x, (1,)) if s else x for x, s in zip(results, scalars, strict=True)]
+
+    return stage_open(run, program.in_avals, program.jaxpr.debug)[0]
+
+
+def _with_reshaped_inputs(program: ClosedJaxpr, scalars: Sequence[bool]) -> ClosedJaxpr:
+    """`program` that takes the scalars among its first inputs as vectors of length 1."""
+    if not any(scalars):
+        return program
+    flags = [*scalars, *[False] * (len(program.in_avals) - len(scalars))]
+    given_avals: list[Any] = list(program.in_avals)
+    avals = [a.update(shape=(1,)) if s else a for a, s in zip(given_avals, flags, strict=True)]
+
+    def run(*operands: Any) -> list[Any]:
+        given = [reshape(x, ()) if s else x for x, s in zip(operands, flags, strict=True)]
+        return replay(program.jaxpr, (), *given)
+
+    return stage_open(run, avals, program.jaxpr.debug)[0]
+
+
+def _transposed(
+    params: ShardMapParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> Derived:
+    """The transposed program, from (known operands, cotangents) to cotangents of the linear operands in `mask`.
+
+    Where types don't tell which values are the same at all positions, the cotangent of a result that is the same
+    everywhere is shared out among the positions, and those of an operand that all have in full are summed.
+    """
+    made = params.jaxpr.out_avals
+    avals = [aval if nz else None for aval, nz in zip(made, nonzero, strict=True)]
+    derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
+    if params.check_vma:
+        return derived
+    key = ("transposed manual", linear, nonzero, params._replace(jaxpr=None))  # type: ignore[arg-type]
+    return remembered(
+        params.jaxpr.jaxpr, key, lambda: _shared_out(derived, params, linear, nonzero)
+    )
+
+
+def _shared_out(
+    derived: Derived, params: ShardMapParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> Derived:
+    program = derived.program.jaxpr
+    ct_specs = _chosen(params.out_specs, nonzero)
+    result_specs = _chosen(_chosen(params.in_specs, linear), derived.mask)
+    first = len(program.invars) - len(ct_specs)
+
+    def run(*operands: Any) -> list[Any]:
+        shares = [
+            _divided(ct, math.prod(params.mesh.shape[a] for a in params.unmentioned(spec)))
+            for ct, spec in zip(operands[first:], ct_specs, strict=True)
+        ]
+        results = replay(program, (), *operands[:first], *shares)
+        return [
+            _summed(x, params.unmentioned(spec))
+            for x, spec in zip(results, result_specs, strict=True)
+        ]
+
+    shared, _ = stage_open(run, program.in_avals, program.debug)
+    return Derived(shared, derived.consts, derived.mask)
+
+
+def _divided(x: Any, parts: int) -> Any:
+    return x if parts == 1 else div(x, constant_like(x, parts))
+
+
+def _summed(x: Any, axes: tuple[Any, ...]) -> Any:
+    return bind1(psum_p, x, params=CollectiveParams(axes)) if axes else x
+
+
+def _check_batch_axes(over: tuple[Any, ...], params: ShardMapParams) -> None:
+    """Raise CollectiveError if the mesh axes of a batch are used by specs already."""
+    for spec in (*params.in_specs, *params.out_specs):
+        used = [a for a in over if a in spec.axis_names]
+        if used:
+            raise CollectiveError(
+                f"vmap can't shard its batch over mesh axis {used[0]!r}, which specs of shard_map use.",
+                got=f"spmd_axis_name={over!r}, spec {spec!r}",
+                do="Choose another mesh axis for the batch.",
+            )
+
+
+def _with_batch_dims(specs: Specs, dims: Sequence[BatchDim], entry: Any) -> list[PartitionSpec]:
+    return [
+        spec if d is None else with_batch_dim(spec, d, entry)
+        for spec, d in zip(specs, dims, strict=True)
+    ]
+
+
+def _batched(
+    params: ShardMapParams, axis: BatchAxis, dims: Sequence[BatchDim], over: frozenset[Any]
+) -> Derived:
+    """The program on batches, whose parts differ along the mesh axes `over`; `mask` is where results have theirs."""
+    key = ("batched manual", axis, tuple(dims), over, params.check_vma)
+    return remembered(
+        params.jaxpr.jaxpr,
+        key,
+        lambda: _batch(params, axis, dims, over if params.check_vma else frozenset()),
+    )
+
+
+def _batch(
+    params: ShardMapParams, axis: BatchAxis, dims: Sequence[BatchDim], over: frozenset[Any]
+) -> Derived:
+    jaxpr = _without_calls(params.jaxpr.jaxpr) if over else params.jaxpr.jaxpr
+    out_dims: list[BatchDim] = []
+
+    def run(*operands: Any) -> list[Any]:
+        results, found = batch_flat(lambda *xs: replay(jaxpr, (), *xs), axis, operands, dims)
+        out_dims[:] = [None if d is None else 0 for d in found]
+        return [brought_to(axis, x, d, o) for x, d, o in zip(results, found, out_dims, strict=True)]
+
+    in_avals: list[Any] = list(jaxpr.in_avals)
+    avals = [
+        aval if d is None else batched_aval(aval, axis, d).update(varying=aval.varying | over)
+        for aval, d in zip(in_avals, dims, strict=True)
+    ]
+    program, consts = stage_open(run, avals, jaxpr.debug)
+    return Derived(program, consts, tuple(out_dims))
+
+
+def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with calls written out, since the types of a call's own program are fixed."""
+
+    def body_of(equation: Equation) -> ClosedJaxpr | None:
+        body = equation.primitive.called(equation.params)
+        return None if body is None else ClosedJaxpr(body)
+
+    return inlined(jaxpr, body_of)[0]

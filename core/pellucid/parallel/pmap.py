@@ -1,0 +1,180 @@
+"""`pmap`: a function run on several devices at once, each with its element of the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, DeviceError
+from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
+from pellucid.higher_order.jitted import jit
+from pellucid.parallel.local_types import REPLICATED
+from pellucid.parallel.shard_map import shard_map
+from pellucid.primitives.broadcasting import expand_dims
+from pellucid.primitives.movement import canonical_axis, move_axis, squeeze
+from pellucid.primitives.placement import device_put
+from pellucid.runtime import platforms
+from pellucid.sharding.mesh import Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.function import indices, name_of
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
+from pellucid.transforms.vmap import batch_size, input_dims
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.pytree import flatten
+
+
+class _Unnamed:
+    """The name of an axis that the user gave none."""
+
+    def __repr__(self) -> str:
+        return "unnamed"
+
+
+def pmap(
+    fun: Callable[..., Any],
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
+    """`fun` compiled and run on several devices at once, each with its element of the arguments.
+
+    `in_axes` and `out_axes` say as in `vmap` along which axes arguments and results have one element for each device
+    (results with None are taken from the first). Collectives inside `fun` may name `axis_name`. Arguments at
+    `static_broadcasted_argnums` stay Python values; memory of those at `donate_argnums` may hold results. `devices`
+    are by default the first ones (of `backend`). In new code, `jit` with shardings or `shard_map` say more.
+
+    Raises: ArgumentValueError for axes that don't fit the arguments or whose sizes differ (it names each);
+    DeviceError where there are fewer devices than elements.
+
+    >>> pmap(lambda x: 2 * x)(np.array([3.0]))
+    Array([6.], dtype=float32)
+    """
+    check_callable(fun, "pmap")
+    if not all(type(axis) is int for axis in tree_leaves((in_axes, out_axes))):
+        raise ArgumentTypeError(
+            "pmap: in_axes and out_axes are ints or None, or trees of those.",
+            got=f"in_axes={in_axes!r}, out_axes={out_axes!r}",
+        )
+    name = _Unnamed() if axis_name is None else axis_name
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    static = indices(static_broadcasted_argnums, "static_broadcasted_argnums")
+    out_specs = tree_map(
+        lambda axis: REPLICATED if axis is None else PartitionSpec(name), out_axes, is_leaf=is_none
+    )
+
+    def placed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:
+        """(the devices in a row, along which axis each leaf of the arguments has its elements)."""
+        leaves, tree = flatten((tuple(args), kwargs))
+        leaves = checked_leaves(leaves, "pmap", fun, args, kwargs)
+        axes = in_axes
+        if static and isinstance(axes, tuple):
+            axes = tuple([a for i, a in enumerate(axes) if i not in static])
+        given = input_dims("pmap", fun, axes, tuple(args), kwargs, tree)
+        size, dims = batch_size("pmap", fun, tuple(args), kwargs, leaves, given, axis_size)
+        return _row(fun, name, size, devices, backend), dims
+
+    def over_devices(*args: Any, **kwargs: Any) -> Any:
+        dynamic = [x for i, x in enumerate(args) if i not in static]
+        mesh, dims = placed(dynamic, kwargs)
+        leaves, tree = flatten((dynamic, kwargs))
+
+        def one(*parts: Any) -> Any:
+            elements = [
+                x if d is None else squeeze(x, (d,)) for x, d in zip(parts, dims, strict=True)
+            ]
+            inner, inner_kwargs = tree.unflatten(elements)
+            for i in static:
+                if i < len(args):
+                    inner.insert(i, args[i])
+            results, out_tree = result_leaves(fun(*inner, **inner_kwargs), "pmap", fun)
+            return out_tree.unflatten(
+                [
+                    x if axis is None else expand_dims(x, (0,))
+                    for x, axis in zip(results, _wanted(out_axes, out_tree), strict=True)
+                ]
+            )
+
+        in_specs = tuple(
+            [REPLICATED if d is None else PartitionSpec(*[None] * d, name) for d in dims]
+        )
+        mapped = shard_map(one, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+        results, out_tree = flatten(mapped(*leaves))
+        return out_tree.unflatten(
+            [
+                move_axis(x, 0, canonical_axis(axis, type_of(x).ndim, "pmap: out_axes"))
+                if axis
+                else x
+                for x, axis in zip(results, _wanted(out_axes, out_tree), strict=True)
+            ]
+        )
+
+    over_devices.__name__ = name_of(fun)
+    compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
+
+    @wraps(fun, "Form for several devices")
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if any(type(x) is ArrayImpl and x._committed for x in tree_leaves((args, kwargs))):
+            args, kwargs = _moved(args, kwargs, static, placed, name)
+        return compiled(*args, **kwargs)
+
+    mapped.lower = compiled.lower
+    mapped.clear_cache = compiled.clear_cache
+    return mapped
+
+
+def _row(
+    fun: Callable[..., Any],
+    name: Any,
+    size: int,
+    devices: Sequence[Any] | None,
+    backend: str | None,
+) -> Mesh:
+    """The mesh of the devices that `size` elements go to."""
+    found = list(devices) if devices is not None else platforms.devices(backend)
+    if size > len(found) or (devices is not None and size != len(found)):
+        raise DeviceError(
+            f"pmap: `{name_of(fun)}` has {size} elements to run, and {len(found)} devices to run them on.",
+            got=f"devices: {', '.join(map(str, found[:8]))}{', …' if len(found) > 8 else ''}",
+            do="Give each device one element of the mapped axes; `vmap` the rest of them.",
+        )
+    return Mesh(np.array(found[:size]), (name,))
+
+
+def _wanted(out_axes: Any, out_tree: Any) -> list[int | None]:
+    return broadcast_prefix_to(out_axes, out_tree, is_none, caller="pmap out_axes", name="result")
+
+
+def _moved(
+    args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Callable[..., Any], name: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
+    """The arguments, with arrays that are committed elsewhere moved to the devices of their elements."""
+    dynamic = [x for i, x in enumerate(args) if i not in static]
+    mesh, dims = placed(dynamic, kwargs)
+    leaves, tree = flatten((dynamic, kwargs))
+    own = mesh._internal_device_list
+
+    def moved(x: Any, dim: int | None) -> Any:
+        if type(x) is not ArrayImpl or not x._committed:
+            return x
+        # What another mesh's Explicit axes lay out has that in its type.
+        if x._sharding._internal_device_list == own and x.aval.sharding is None:
+            return x
+        spec = REPLICATED if dim is None else PartitionSpec(*[None] * dim, name)
+        return device_put(x, NamedSharding(mesh, spec))
+
+    there = [moved(x, dim) for x, dim in zip(leaves, dims, strict=True)]
+    new_args, new_kwargs = tree.unflatten(there)
+    for i in static:
+        if i < len(args):
+            new_args.insert(i, args[i])
+    return tuple(new_args), new_kwargs

@@ -1,0 +1,259 @@
+"""Reductions along named axes: `psum`, `pmean`, `pmax`, `pmin`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.tree import tree_map
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.lowering.collectives import all_reduce, device_groups
+from pellucid.parallel.axes import (
+    AxisNames,
+    checked_groups,
+    listed_axes,
+    refuse_groups,
+    size_along,
+)
+from pellucid.primitives.arithmetic import div, mul
+from pellucid.primitives.broadcasting import reduce_sum
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.families import constant_like
+from pellucid.primitives.logical import eq
+from pellucid.primitives.reduction import reduce_max, reduce_min
+from pellucid.primitives.varying import CollectiveParams, vary
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+
+
+class AllReduce(Primitive[CollectiveParams]):
+    """A reduction along named axes, whose result is the same at all positions along them."""
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: CollectiveParams) -> Sequence[Any]:
+        return [avals[0]]
+
+    def varying_results(
+        self,
+        avals: tuple[Any, ...],
+        results: Sequence[Any],
+        axes: frozenset[str],
+        params: CollectiveParams,
+    ) -> Sequence[Any]:
+        if params.axis_index_groups is None:
+            axes = axes.difference(params.axes)
+        return [results[0].update(varying=axes)]
+
+    def axis_names(self, params: CollectiveParams, inner: frozenset[Any]) -> frozenset[Any]:
+        return frozenset(params.axes)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CollectiveParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [x], [dim] = operands, dims
+        if axis.name is None or axis.name not in params.axes:
+            return bind(self, x, params=params), dims
+        refuse_groups(self.name, params.axis_index_groups)
+        x = self.of_equals(x, axis.size) if dim is None else self.along(x, dim)
+        rest = params._replace(axes=tuple([a for a in params.axes if a != axis.name]))
+        return [bind1(self, x, params=rest) if rest.axes else x], [None]
+
+    def along(self, x: Any, dim: int) -> Any:
+        """`x` reduced along its axis `dim`."""
+        raise self.missing("batch")
+
+    def of_equals(self, x: Any, size: int) -> Any:
+        """The reduction of `size` times `x`."""
+        return x
+
+
+class PSum(AllReduce):
+    """The sum along named axes. Where types say that it makes a value the same along them, its text says so."""
+
+    name = "psum"
+
+    def printed_name(self, equation: Any) -> str:
+        invariant = equation.operands[0].aval.varying.intersection(equation.params.axes)
+        return "psum_invariant" if invariant else self.name
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = equation.params._asdict()
+        if self.printed_name(equation) != self.name:
+            del shown["axis_index_groups"]
+        return shown
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CollectiveParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CollectiveParams
+    ) -> Sequence[Any]:
+        [cotangent], [x] = cotangents, operands
+        if type(cotangent) is Zero:
+            return [Zero(x.aval)]
+        if params.axis_index_groups is not None:
+            return bind(self, cotangent, params=params)
+        # Where types don't say that the sum is the same everywhere, each position has a cotangent of its own.
+        summed = tuple([a for a in params.axes if a not in x.aval.varying])
+        if summed:
+            cotangent = bind1(self, cotangent, params=CollectiveParams(summed))
+        return [vary(cotangent, x.aval.varying)]
+
+    def along(self, x: Any, dim: int) -> Any:
+        return reduce_sum(x, (dim,))
+
+    def of_equals(self, x: Any, size: int) -> Any:
+        return mul(constant_like(x, size), x)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: CollectiveParams) -> Sequence[Any]:
+        groups = device_groups(ctx, params.axes, params.axis_index_groups)
+        return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
+
+
+psum_p = PSum()
+
+
+class PExtreme(AllReduce):
+    """The largest or smallest value along named axes."""
+
+    def __init__(self, name: str, op: str, reduce: Callable[..., Any]) -> None:
+        super().__init__(name)
+        self.op = op
+        self.reduce = reduce
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CollectiveParams
+    ) -> tuple[Any, Any]:
+        [x], [t] = primals, tangents
+        y = bind1(self, x, params=params)
+        # Positions that attain the extreme share the derivative, as those of a reduction along an axis do.
+        aval = type_of(x)
+        attains = convert_element_type(eq(vary(x, params.axes), vary(y, params.axes)), aval.dtype)
+        shares = bind1(psum_p, attains, params=params)
+        tangent = bind1(psum_p, mul(t, attains), params=params)
+        return [y], [div(tangent, shares)]
+
+    def along(self, x: Any, dim: int) -> Any:
+        return self.reduce(x, (dim,))
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: CollectiveParams) -> Sequence[Any]:
+        groups = device_groups(ctx, params.axes, params.axis_index_groups)
+        return [all_reduce(ctx, operands[0], ctx.avals_in[0], self.op, groups)]
+
+
+pmax_p = PExtreme("pmax", "stablehlo.maximum", reduce_max)
+pmin_p = PExtreme("pmin", "stablehlo.minimum", reduce_min)
+
+
+def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, tuple[int, ...]]:
+    """The names among `axis_name`, and the ints that are no names: axes of the array itself."""
+    given = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    positional = tuple([a for a in given if isinstance(a, int) and a not in context.axes])
+    return listed_axes(caller, [a for a in given if a not in positional]), positional
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The sum of `x` (arrays in a tree) over all positions along `axis_name`, at each of them.
+
+    Booleans are summed as int32. A Python number or array that is not traced is the same at all positions:
+    `psum(1, axis)` is the number of positions, a Python int. `axis_index_groups`, lists of positions that hold each
+    once, sums within groups.
+
+    Raises: AxisNameError where no axis has that name; CollectiveError for groups that don't fit.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: x / psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
+    """
+    axes, positional = named_and_positional("psum", axis_name)
+    groups = checked_groups("psum", axes, axis_index_groups)
+    return tree_map(lambda leaf: _psum(leaf, axes, positional, groups), x)
+
+
+def _psum(x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Any) -> Any:
+    aval = type_of(x)
+    if aval.dtype == np.bool_:
+        x = convert_element_type(x, np.int32)
+    if positional:
+        x = reduce_sum(x, tuple([p % aval.ndim for p in positional]))
+    if not axes:
+        return x
+    if not isinstance(x, Tracer):
+        size = size_along(axes, groups)
+        return x * size if type(x) in (int, float, complex) else mul(x, constant_like(x, size))
+    return bind1(psum_p, vary(x, axes), params=CollectiveParams(axes, groups))
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The mean of `x` (arrays in a tree) over all positions along `axis_name`, at each of them.
+
+    `axis_index_groups` averages within groups of positions.
+
+    Raises: as `psum`.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: x - pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+    Array([-1.,  1.], dtype=float32)
+    """
+    count = psum(1, axis_name, axis_index_groups=axis_index_groups)
+    sums = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    return tree_map(lambda total: _divided(total, count), sums)
+
+
+def _divided(total: Any, count: Any) -> Any:
+    aval = type_of(total)
+    if aval.dtype.kind in "biu":
+        total = convert_element_type(total, type_of(0.0).dtype)
+    return div(total, constant_like(total, count))
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The largest `x` (arrays in a tree, element by element) among all positions along `axis_name`.
+
+    `axis_index_groups` takes it within groups of positions.
+
+    Raises: as `psum`.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: x == pmax(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+    Array([False,  True], dtype=bool)
+    """
+    return _extreme(pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The smallest `x` (arrays in a tree, element by element) among all positions along `axis_name`.
+
+    `axis_index_groups` takes it within groups of positions.
+
+    Raises: as `psum`.
+
+    >>> from pellucid import vmap
+    >>> vmap(lambda x: x - pmin(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    return _extreme(pmin_p, x, axis_name, axis_index_groups)
+
+
+def _extreme(primitive: PExtreme, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+    axes, positional = named_and_positional(primitive.name, axis_name)
+    groups = checked_groups(primitive.name, axes, axis_index_groups)
+
+    def reduced(leaf: Any) -> Any:
+        if positional:
+            leaf = primitive.reduce(leaf, tuple([p % type_of(leaf).ndim for p in positional]))
+        if not axes or not isinstance(leaf, Tracer):
+            return leaf
+        return bind1(primitive, vary(leaf, axes), params=CollectiveParams(axes, groups))
+
+    return tree_map(reduced, x)

@@ -1,0 +1,372 @@
+"""`shard_map`: a function that runs once for each position along mesh axes, on its part of the arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence, Set as AbstractSet
+from typing import Any
+
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    CollectiveError,
+    EffectsError,
+)
+from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
+from pellucid.higher_order.bodies import Body, known_body, types_of
+from pellucid.ir.jaxpr import DebugInfo
+from pellucid.parallel.divergence import check_no_divergence
+from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
+from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p
+from pellucid.primitives.varying import vary
+from pellucid.sharding import mesh_context
+from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
+from pellucid.sharding.partition_spec import PartitionSpec, axes_text, check_axes_are_used_once
+from pellucid.tracing.context import context
+from pellucid.tracing.function import name_of
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import (
+    argument_paths,
+    check_callable,
+    checked_leaves,
+    result_leaves,
+    wraps,
+)
+from pellucid.transforms.derived import stage_open
+from pellucid.xla.pytree import flatten, flatten_with_path
+
+
+class InferFromArgs:
+    """Stands for specs that are found from the types of the arguments."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = InferFromArgs()
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: AbstractSet[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """`f` run once for each position along axes of a mesh of devices, on its part of the arguments.
+
+    `in_specs` and `out_specs` are PartitionSpecs, or trees of them that are prefixes of the arguments (a tuple) and
+    of the result: an axis at a dimension cuts the argument there, and joins the results there. An axis that a spec
+    does not use means the whole argument at each position, and a result that is the same at all of them. In
+    `in_specs`, None marks an argument that is no array; left out, they are read from the types of arguments sharded
+    over Explicit axes. `mesh` is by default the current one (`set_mesh`). `axis_names` are the axes over which `f`
+    runs; over the others the compiler decides. Collectives (`lax.psum`, …) inside `f` may name these axes.
+
+    With `check_vma`, types inside `f` say over which axes values vary: results that `out_specs` wrongly call the same
+    are errors, and derivatives need no communication that isn't there already. `shard_map(out_specs=…)` without a
+    function is a decorator.
+
+    Shapes: inside `f` a dimension cut over axes is shorter by their sizes.
+    Raises: IndivisibleError, PartitionSpecError (rank), MeshError (axes), CollectiveError (results that differ).
+
+    >>> from pellucid import P, make_mesh
+    >>> mesh = make_mesh((1,), ("x",))
+    >>> double = shard_map(lambda x: 2 * x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    >>> double(np.arange(4))
+    Array([0, 2, 4, 6], dtype=int32)
+    """
+    options = {
+        "out_specs": out_specs, "in_specs": in_specs, "mesh": mesh, "axis_names": axis_names,
+        "check_vma": check_vma,
+    }  # fmt: skip
+    if f is None:
+        return functools.partial(shard_map, **options)
+    check_callable(f, "shard_map")
+
+    @wraps(f, "Form for one position along mesh axes")
+    def mapped(*args: Any) -> Any:
+        over = _mesh("shard_map", mesh)
+        manual = _manual_axes(over, axis_names)
+        return _call(f, args, over, manual, in_specs, out_specs, check_vma)
+
+    return mapped
+
+
+def smap(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_axes: Any = Infer,
+    out_axes: Any,
+    axis_name: Any,
+) -> Any:
+    """`f` run once for each position along one axis of the current mesh: `shard_map` in the words of `vmap`.
+
+    `in_axes` and `out_axes` say, as ints or None, or trees of them that are prefixes, which dimension is cut along
+    `axis_name`; that dimension stays, shorter. Without `f` it is a decorator.
+
+    >>> from pellucid import make_mesh, set_mesh
+    >>> with set_mesh(make_mesh((1,), ("x",))):
+    ...     smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")(np.arange(4))
+    Array([0, 2, 4, 6], dtype=int32)
+    """
+    if isinstance(axis_name, (list, tuple)):
+        raise ArgumentTypeError("smap takes one axis name.", got=f"axis_name={axis_name!r}")
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+
+    def spec(axis: Any) -> PartitionSpec:
+        if axis is None:
+            return REPLICATED
+        if type(axis) is not int or axis < 0:
+            raise ArgumentTypeError(
+                "smap: axes are None or ints from 0 on, or trees of those.", got=f"got {axis!r}"
+            )
+        return PartitionSpec(*[None] * axis, axis_name)
+
+    in_specs = Infer if in_axes is Infer else tree_map(spec, in_axes, is_leaf=is_none)
+    out_specs = tree_map(spec, out_axes, is_leaf=is_none)
+    return shard_map(f, in_specs=in_specs, out_specs=out_specs, axis_names=frozenset({axis_name}))
+
+
+# The mesh -----------------------------------------------------------------------------------------
+
+
+def _mesh(caller: str, mesh: Any) -> Mesh | AbstractMesh:
+    if mesh is None:
+        mesh = (
+            mesh_context.concrete.value or mesh_context.abstract.value or mesh_context.entered.value
+        )
+        if mesh is None:
+            raise MeshError(
+                f"{caller} needs a mesh, and none is current.",
+                do="Pass `mesh=`, or call it within `with set_mesh(mesh):`.",
+            )
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise ShardingArgumentError(
+            f"{caller} takes a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
+        )
+    if mesh.empty:
+        raise MeshError(f"{caller}: the mesh has no devices.", got=repr(mesh))
+    return mesh
+
+
+def _manual_axes(mesh: Mesh | AbstractMesh, axis_names: Any) -> frozenset[Any]:
+    """The axes that become manual: those named, or all that are not manual already."""
+    if isinstance(axis_names, str):
+        raise ArgumentTypeError(
+            "shard_map: axis_names is a set of names.", got=f"axis_names={axis_names!r}",
+            do=f"Write {{{axis_names!r}}}.",
+        )  # fmt: skip
+    for name in axis_names:
+        if name not in mesh.axis_names:
+            raise axis_not_in_mesh_error("shard_map: axis_names", name, mesh)
+    outer = mesh_context.abstract.value
+    already = frozenset(outer.manual_axes if outer is not None else ()) & context.axes.keys()
+    again = frozenset(axis_names) & already
+    if again:
+        raise MeshError(
+            f"shard_map: axis {min(again, key=str)!r} is manual here already.",
+            got=f"axes of the shard_map around it: {axes_text(already)}",
+            do="Name other axes in axis_names.",
+        )
+    return frozenset(axis_names or mesh.axis_names) - already
+
+
+# Calls --------------------------------------------------------------------------------------------
+
+
+def _call(
+    f: Callable[..., Any], args: tuple[Any, ...], mesh: Any, manual: frozenset[Any], in_specs: Any, out_specs: Any,
+    check_vma: bool,
+) -> Any:  # fmt: skip
+    leaves, tree = flatten(args)
+    given = _input_specs(args, in_specs)
+    arrays = [x for x, spec in zip(leaves, given, strict=True) if spec is not None]
+    static = [(i, x) for i, (x, spec) in enumerate(zip(leaves, given, strict=True)) if spec is None]
+    arrays = checked_leaves(arrays, "shard_map", f, args, {})
+    paths = [p for p, s in zip(argument_paths(f, args, {}), given, strict=True) if s is not None]
+    specs = [
+        _checked_spec(spec, x, mesh, manual, path)
+        for spec, x, path in zip([s for s in given if s is not None], arrays, paths, strict=True)
+    ]
+    avals = [
+        checked_local_type(type_of(x), mesh, spec, check_vma, path)
+        for x, spec, path in zip(arrays, specs, paths, strict=True)
+    ]
+    out_leaves, out_tree = flatten(out_specs)
+    for spec in out_leaves:
+        _check_is_spec("out_specs", spec)
+        _check_axes("out_specs", spec, mesh, manual)
+
+    def flat(*parts: Any) -> tuple[list[Any], Any]:
+        xs = list(parts)
+        for i, x in static:
+            xs.insert(i, x)
+        results, result_tree = result_leaves(f(*tree.unflatten(xs)), "shard_map", f)
+        wanted = broadcast_prefix_to(
+            out_specs, result_tree, caller="shard_map out_specs", name="result"
+        )
+        _check_results(f, results, wanted, result_tree, mesh, manual, check_vma)
+        if check_vma:
+            results = [vary(x, s.axis_names) for x, s in zip(results, wanted, strict=True)]
+        return results, (result_tree, tuple(wanted))
+
+    key = (
+        "shard_map",
+        tree,
+        tuple(avals),
+        tuple(given),
+        mesh,
+        manual,
+        check_vma,
+        tuple(out_leaves),
+        out_tree,
+    )
+    with manual_axes_bound(mesh, manual, check_vma):
+        if static:
+            body = _traced(f, flat, avals)
+        else:
+            body = known_body(f, key, lambda: _traced(f, flat, avals))
+    for aval in types_of(body.consts):
+        check_is_array(aval, f"used from outside by `{name_of(f)}`")
+    result_tree, wanted = body.out_tree
+    params = ShardMapParams(
+        check_vma=check_vma,
+        in_specs=(*[REPLICATED] * len(body.consts), *specs),
+        jaxpr=body.program,
+        newly_manual_axes=manual,
+        mesh=mesh,
+        out_specs=wanted,
+    )
+    return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
+
+
+def _traced(f: Callable[..., Any], flat: Callable[..., Any], avals: Sequence[Any]) -> Body:
+    structure: list[Any] = []
+
+    def run(*parts: Any) -> list[Any]:
+        results, found = flat(*parts)
+        structure.append(found)
+        return results
+
+    program, consts = stage_open(run, avals, DebugInfo(name_of(f)))
+    ordered = [e for e in program.effects if e.ordered]
+    if ordered:
+        raise EffectsError(
+            f"shard_map: `{name_of(f)}` has effects in an order, which devices don't share.",
+            got=", ".join(map(repr, ordered)),
+            do="Use the unordered form (ordered=False).",
+        )
+    check_no_divergence("shard_map", program.jaxpr)
+    return Body(program, consts, structure[0])
+
+
+def _input_specs(args: tuple[Any, ...], in_specs: Any) -> list[Any]:
+    """For each leaf of the arguments its spec, None where it is no array, Infer where its type tells."""
+    if in_specs is Infer:
+        return [Infer] * len(flatten(args)[0])
+    if isinstance(in_specs, list):
+        in_specs = tuple(in_specs)
+    if isinstance(in_specs, tuple) and len(in_specs) != len(args):
+        raise ArgumentValueError(
+            "shard_map in_specs needs one entry for each argument.",
+            got=f"{len(in_specs)} entries, called with {len(args)} positional arguments",
+        )
+    return broadcast_prefix(in_specs, args, is_none, caller="shard_map in_specs", name="args")
+
+
+def _checked_spec(
+    spec: Any, x: Any, mesh: Mesh | AbstractMesh, manual: frozenset[Any], path: str
+) -> PartitionSpec:
+    if spec is Infer:
+        return _inferred(x, mesh, manual, path)
+    _check_is_spec("in_specs", spec)
+    _check_axes("in_specs", spec, mesh, manual)
+    return spec
+
+
+def _inferred(
+    x: Any, mesh: Mesh | AbstractMesh, manual: frozenset[Any], path: str
+) -> PartitionSpec:
+    """The spec that the type of `x` says."""
+    if any(mesh.axis_type_by_name[a] is not AxisType.Explicit for a in manual):
+        raise MeshError(
+            "shard_map can leave in_specs out only over Explicit mesh axes.",
+            got=f"{path}: {type_of(x).text()}, {mesh}",
+            do="Give in_specs, or make the mesh with axis_types=(AxisType.Explicit, …).",
+        )
+    sharding = type_of(x).sharding
+    if sharding is None:
+        return REPLICATED
+    entries = [
+        tuple([a for a in axes if a in manual]) or None for axes in sharding.spec.axes_per_dim
+    ]
+    return PartitionSpec(*entries)
+
+
+def _check_is_spec(what: str, spec: Any) -> None:
+    if not isinstance(spec, PartitionSpec):
+        raise ArgumentTypeError(
+            f"shard_map {what} is a PartitionSpec, or a tree of them.", got=f"got {spec!r:.60}",
+            do="Write P() for a value that every position has whole.",
+        )  # fmt: skip
+
+
+def _check_axes(
+    what: str, spec: PartitionSpec, mesh: Mesh | AbstractMesh, manual: frozenset[Any]
+) -> None:
+    for axes in spec.axes_per_dim:
+        for axis in axes:
+            if axis not in mesh.axis_names:
+                raise axis_not_in_mesh_error(
+                    f"shard_map {what}: {spec!r}", axis, mesh, PartitionSpecError
+                )
+            if axis not in manual:
+                raise PartitionSpecError(
+                    f"shard_map {what}: {spec!r} names axis {axis!r}, over which the function does not run.",
+                    got=f"it runs over {axes_text(manual)}",
+                    do=f"Add {axis!r} to axis_names, or leave it out: the compiler decides about it.",
+                )
+    if spec.unreduced or spec.reduced:
+        raise PartitionSpecError(
+            f"shard_map {what}: {spec!r} has unreduced or reduced axes, which are not there yet.",
+            do="Sum over them with `psum` inside the function.",
+        )
+    check_axes_are_used_once(spec)
+
+
+def _check_results(
+    f: Callable[..., Any], results: Sequence[Any], specs: Sequence[PartitionSpec], tree: Any, mesh: Any,
+    manual: frozenset[Any], check_vma: bool,
+) -> None:  # fmt: skip
+    """Raise an error for results whose rank or sameness isn't what `out_specs` say."""
+    for i, (aval, spec) in enumerate(zip(types_of(results), specs, strict=True)):
+        if len(spec) > aval.ndim:
+            raise PartitionSpecError(
+                f"shard_map: out_specs give {spec!r} to a result of rank {aval.ndim}.",
+                got=f"{_path(tree, i)} of `{name_of(f)}`: {aval.text()}",
+                do="Give a scalar that differs a dimension, `x[None]`, at which all are joined, or sum it (`psum`)."
+                if aval.ndim == 0
+                else "Leave the last entries out; dimensions not mentioned are not cut.",
+            )
+        differing = [a for a in mesh.axis_names if a in (aval.varying & manual) - spec.axis_names]
+        if check_vma and differing:
+            shown = axes_text(differing)
+            raise CollectiveError(
+                f"shard_map: out_specs call a result the same along {shown}, but it may differ.",
+                got=f"{_path(tree, i)} of `{name_of(f)}`: {aval.text()}, spec {spec!r}",
+                do=f'Name {shown} in the spec, or reduce over it (`psum`, `pmax`, `all_gather(…, to="invarying")`); '
+                "check_vma=False turns this check off.",
+            )
+
+
+def _path(tree: Any, index: int) -> str:
+    return shown_path(
+        "result", flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0]
+    )

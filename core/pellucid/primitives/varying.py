@@ -1,0 +1,100 @@
+"""The cast that says that a value may differ along the mesh axes of `shard_map`.
+
+Types keep the axes along which a value varies. The operands of one equation are made to vary over the same axes, so
+that each use of a common value at all positions is an equation of its own, whose transpose sums their cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.primitive import Primitive, registry
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.lowering.collectives import Groups
+from pellucid.primitives.movement import Movement
+from pellucid.tracing.context import context
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+
+AxisNames = tuple[Any, ...]
+
+
+class CollectiveParams(NamedTuple):
+    """`axis_index_groups` are positions along the axes that exchange values among themselves."""
+
+    axes: AxisNames
+    axis_index_groups: Groups | None = None
+
+
+class PVaryParams(NamedTuple):
+    axes: AxisNames
+
+
+class PVary(Movement):
+    """The same value, whose type says that it may differ along mesh axes."""
+
+    name = "pvary"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PVaryParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        return [x.update(varying=x.varying.union(params.axes))]
+
+    def varying_results(
+        self,
+        avals: tuple[Any, ...],
+        results: Sequence[Any],
+        axes: frozenset[str],
+        params: PVaryParams,
+    ) -> Sequence[Any]:
+        return results
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: PVaryParams) -> Any:
+        # By name, since collectives stand above what makes zeros of a type that varies.
+        return bind1(registry["psum"], cotangent, params=CollectiveParams(params.axes))
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: PVaryParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands, params=params), dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PVaryParams) -> Sequence[Any]:
+        return operands
+
+
+pvary_p = PVary()
+
+
+def vary(x: Any, axes: Iterable[Any]) -> Any:
+    """`x` with a type that says that it varies over those of `axes` that are checked."""
+    aval = type_of(x) if context.checked_axes else None
+    if not isinstance(aval, ShapedArray):
+        return x
+    known = aval.varying
+    missing = [
+        a for a in context.axes if a in context.checked_axes and a in axes and a not in known
+    ]
+    return bind1(pvary_p, x, params=PVaryParams(tuple(missing))) if missing else x
+
+
+def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`operands` of one equation so that all traced ones vary over the same axes."""
+    if len(operands) < 2 or not primitive.varies_jointly:
+        return operands
+    found = {
+        x.aval.varying for x in operands if isinstance(x, Tracer) and type(x.aval) is ShapedArray
+    }
+    if len(found) < 2:
+        return operands
+    axes = frozenset().union(*found)
+    return tuple([vary(x, axes) if _joins(x, axes) else x for x in operands])
+
+
+def _joins(x: Any, axes: frozenset[Any]) -> bool:
+    return isinstance(x, Tracer) and type(x.aval) is ShapedArray and x.aval.varying != axes

@@ -1,0 +1,44 @@
+"""Which notebook cell a source file stands for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
+
+
+class RunCell(NamedTuple):
+    """A cell that ran."""
+
+    name: str
+    id: str | None
+    execution_count: int
+
+
+class Cells:
+    """The cells of one shell, by the file name that their code is compiled with.
+
+    The name depends on the text alone where a debugger has to find it (ipykernel), so of two cells with the same
+    text the one that ran last is meant.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._ids: dict[str, str | None] = {}
+
+    def note(self, info: ExecutionInfo) -> None:
+        """Remember the cell that is about to run."""
+        raw = info.raw_cell or ""
+        transformed: Any = getattr(info, "transformed_cell", None) or raw
+        file = self._shell.compile.get_code_name(raw, transformed, self._shell.execution_count)
+        self._ids[file] = info.cell_id
+
+    def of(self, file: str) -> RunCell | None:
+        """The cell that `file` stands for; None for a file."""
+        # IPython knows the number that its prompt shows; while `note` runs it may not have counted yet.
+        named = self._shell.compile.format_code_name(file)
+        count = None if named is None else re.fullmatch(r"In\s*\[(\d+)\]", named[1])
+        if count is None:
+            return None
+        return RunCell(f"In[{count[1]}]", self._ids.get(file), int(count[1]))

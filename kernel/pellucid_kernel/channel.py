@@ -1,0 +1,81 @@
+"""The line to the panels of a front end: records out, requests in.
+
+A panel opens a comm; several panels, of several windows, may be open. A comm whose front end is gone fails when it is
+used, and is forgotten.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+TARGET = "pellucid.session"
+logger = logging.getLogger("pellucid")
+
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
+
+
+class Channel:
+    """All open comms of this kernel. Messages may come in from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._comms: dict[str, Any] = {}
+        self._manager: Any = None
+        self._answer: Answer | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._comms)
+
+    def listen(self, manager: Any) -> None:
+        """Let front ends open comms with `manager`, the kernel's."""
+        self._manager = manager
+        manager.register_target(TARGET, self._opened)
+
+    def answer_with(self, answer: Answer | None) -> None:
+        """Answer requests with what `answer` makes of them; until then a request is answered by nothing."""
+        self._answer = answer
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send to everybody who listens."""
+        with self._lock:
+            for comm in list(self._comms.values()):
+                self._send(comm, message)
+
+    def close(self) -> None:
+        """Close all comms and take no more."""
+        with self._lock:
+            for comm in self._comms.values():
+                comm.close()
+            self._comms.clear()
+        if self._manager is not None:
+            self._manager.unregister_target(TARGET, self._opened)
+            self._manager = None
+
+    def _opened(self, comm: Any, message: Mapping[str, Any]) -> None:
+        comm.on_msg(lambda each: self._received(comm, each["content"]["data"]))
+        comm.on_close(lambda _: self._forget(comm))
+        with self._lock:
+            self._comms[comm.comm_id] = comm
+        self._received(comm, {"kind": "look"})
+
+    def _received(self, comm: Any, request: Mapping[str, Any]) -> None:
+        answer = None if self._answer is None else self._answer(request)
+        if answer is not None:
+            with self._lock:
+                self._send(comm, answer)
+
+    def _send(self, comm: Any, message: Mapping[str, Any]) -> None:
+        try:
+            comm.send(dict(message))
+        except Exception:
+            logger.warning("a panel can't be reached any more", exc_info=True)
+            self._forget(comm)
+
+    def _forget(self, comm: Any) -> None:
+        with self._lock:
+            self._comms.pop(comm.comm_id, None)

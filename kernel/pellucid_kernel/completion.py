@@ -1,0 +1,74 @@
+"""Types and placement of arrays in completion and in tooltips; no array is fetched for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from IPython.core.completer import Completion
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.oinspect import object_info
+
+from pellucid import introspect
+
+_MOST_CHARACTERS = 60
+
+
+class Hints:
+    """Wraps a shell's completer and its inspector."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._completer: Any = shell.Completer
+        self._inspector: Any = shell.inspector
+        self._completions: Callable[..., Iterator[Completion]] = self._completer.completions
+        self._info: Callable[..., Any] = self._inspector.info
+        self._completer.completions = self.completions
+        self._inspector.info = self.info
+
+    def stop(self) -> None:
+        """Give the shell back its own."""
+        del self._completer.completions, self._inspector.info
+
+    def completions(self, text: str, offset: int) -> Iterator[Completion]:
+        """The shell's completions, with what they stand for where that is an array or a tree of arrays."""
+        for completion in self._completions(text, offset):
+            described = self.describe(completion.text)
+            if described is not None:
+                completion.type = described
+            yield completion
+
+    def describe(self, name: str) -> str | None:
+        """What the variable `name` holds; None if that is no array."""
+        root, *attributes = name.split(".")
+        value = self._shell.user_ns.get(root)
+        for attribute in attributes:  # of plain objects only: a property may compute or fetch
+            value = getattr(value, "__dict__", {}).get(attribute)
+        text = introspect.short_text(value)
+        return text if text is None or len(text) <= _MOST_CHARACTERS else f"{text[:59]}…"
+
+    def info(self, obj: Any, oname: str = "", info: Any = None, detail_level: int = 0) -> Any:
+        """What a tooltip says of a value; IPython's own would print an array, and so fetch it."""
+        text = introspect.short_text(obj)
+        if text is None or not hasattr(obj, "sharding"):
+            result = self._info(obj, oname=oname, info=info, detail_level=detail_level)
+            return result if text is None else {**result, "string_form": text}
+        lines = [text, *device_lines(obj)]
+        return object_info(
+            name=oname,
+            found=True,
+            type_name="Array",
+            string_form="\n".join(lines),
+            docstring="An array on devices; its elements are fetched when it is shown.",
+        )
+
+
+def device_lines(array: Any) -> list[str]:
+    """Which devices hold an array, and how much of it each holds."""
+    if array.is_deleted():
+        return []
+    ids = sorted(device.id for device in array.sharding.device_set)
+    shard = array.sharding.shard_shape(array.shape)
+    if len(ids) == 1:
+        return [f"on device {ids[0]}"]
+    return [f"on devices {', '.join(map(str, ids))}, {list(shard)} on each"]

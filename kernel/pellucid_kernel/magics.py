@@ -1,0 +1,71 @@
+"""`%pellucid`: what one asks of pellucid in a line of a cell."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_magic, magics_class
+
+if TYPE_CHECKING:
+    from pellucid_kernel.shell import ShellExtension
+
+_USAGE = """%pellucid devices [N]   number of virtual CPU devices; with N, set it before a device is used
+%pellucid memory        devices and live arrays, with who holds them
+%pellucid misses [N]    why functions were traced and compiled, the newest first
+%pellucid traceback     the whole traceback of the last error"""
+
+
+@magics_class
+class PellucidMagics(Magics):
+    """The line magic of one shell."""
+
+    def __init__(self, shell: InteractiveShell, extension: ShellExtension) -> None:
+        super().__init__(shell)
+        self._extension = extension
+
+    @line_magic
+    def pellucid(self, line: str) -> Any:
+        """Devices, memory, misses and tracebacks; without an argument, what there is."""
+        word, *rest = line.split() or [""]
+        commands = {
+            "devices": self._devices,
+            "memory": self._memory,
+            "misses": self._misses,
+            "traceback": self._traceback,
+        }
+        if word not in commands:
+            if word:
+                raise UsageError(f"%pellucid knows no {word!r}.\n{_USAGE}")
+            print(_USAGE)  # noqa: T201
+            return None
+        return commands[word](*rest[:1])
+
+    def _devices(self, count: str | None = None) -> int | None:
+        if count is None:
+            return importlib.import_module("pellucid").device_count()
+        if not count.isdecimal() or int(count) < 1:
+            raise UsageError(f"%pellucid devices takes a whole number from 1 on, not {count!r}.")
+        # Read when the core is imported; an imported core is told by itself.
+        if "pellucid.wiring" in sys.modules:
+            importlib.import_module("pellucid.introspect").set_cpu_device_count(int(count))
+        os.environ["PELLUCID_NUM_CPU_DEVICES"] = count
+        return None
+
+    def _memory(self) -> Any:
+        return _viz().memory()
+
+    def _misses(self, count: str = "20") -> Any:
+        return _viz().misses(int(count))
+
+    def _traceback(self) -> None:
+        self._extension.show_whole_traceback()
+
+
+def _viz() -> Any:
+    """The figures, which load the core."""
+    return importlib.import_module("pellucid_viz")

@@ -1,0 +1,130 @@
+/** The line to one kernel's session: state in, requests out. The only code that talks to a kernel. */
+
+import type { Kernel } from '@jupyterlab/services';
+import { Signal, type ISignal } from '@lumino/signaling';
+
+import type { Connection } from '../components/panels/panel';
+import type { ProgramRecord } from '../generated/introspect';
+import type { FreeArrayRequest, LetGoRequest, Message, ProgramRequest } from '../generated/kernel';
+
+const TARGET = 'pellucid.session';
+
+/** A request as its sender writes it: the number is added here. */
+type Asked =
+  | Omit<ProgramRequest, 'request'>
+  | Omit<FreeArrayRequest, 'request'>
+  | Omit<LetGoRequest, 'request'>;
+
+interface Waiting {
+  readonly resolve: (program: ProgramRecord | null) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * One kernel connection of one notebook. A kernel that restarts is asked again; one that knows no
+ * pellucid closes the comm at once.
+ */
+export class SessionClient {
+  private comm: Kernel.IComm | null = null;
+  private current: Connection;
+  private lastRequest = 0;
+  private readonly waiting = new Map<number, Waiting>();
+  private readonly changedSignal = new Signal<this, Connection>(this);
+  private isDisposed = false;
+
+  constructor(
+    private readonly kernel: Kernel.IKernelConnection,
+    private readonly name: string,
+  ) {
+    this.current = { status: 'waiting', kernel: name };
+    kernel.statusChanged.connect(this.statusChanged, this);
+    kernel.disposed.connect(this.dispose, this);
+    this.open();
+  }
+
+  get connection(): Connection {
+    return this.current;
+  }
+
+  /** Emitted with each new state of the kernel. */
+  get changed(): ISignal<this, Connection> {
+    return this.changedSignal;
+  }
+
+  /** Asks the kernel; the program that it answers with, if it answers with one. */
+  ask(request: Asked): Promise<ProgramRecord | null> {
+    const { comm } = this;
+    if (comm === null || this.current.status !== 'ready') {
+      return Promise.reject(new Error(`${this.name} is not connected`));
+    }
+    const number = ++this.lastRequest;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(number, { resolve, reject });
+      comm.send({ ...request, request: number });
+    });
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this.isDisposed = true;
+    this.kernel.statusChanged.disconnect(this.statusChanged, this);
+    this.kernel.disposed.disconnect(this.dispose, this);
+    this.lose('gone');
+    Signal.clearData(this);
+  }
+
+  private open(): void {
+    const comm = this.kernel.createComm(TARGET);
+    this.comm = comm;
+    comm.onMsg = message => {
+      if (this.comm === comm) {
+        this.received(message.content.data as unknown as Message);
+      }
+    };
+    comm.onClose = () => {
+      if (this.comm === comm) {
+        this.lose('absent');
+      }
+    };
+    comm.open();
+  }
+
+  private received(message: Message): void {
+    if (message.kind === 'state') {
+      this.become({ status: 'ready', kernel: this.name, state: message });
+      return;
+    }
+    const waiting = this.waiting.get(message.request);
+    this.waiting.delete(message.request);
+    if (message.error === null) {
+      waiting?.resolve(message.program);
+    } else {
+      waiting?.reject(new Error(message.error));
+    }
+  }
+
+  private statusChanged(_: unknown, status: Kernel.Status): void {
+    if (status === 'restarting' || status === 'autorestarting') {
+      this.lose('waiting');
+    } else if (status === 'dead') {
+      this.lose('gone');
+    } else if (this.comm === null && this.current.status !== 'absent' && status === 'idle') {
+      this.open();
+    }
+  }
+
+  /** Forgets the comm: nothing that was asked will be answered. */
+  private lose(status: 'waiting' | 'absent' | 'gone'): void {
+    this.comm = null;
+    this.waiting.forEach(each => each.reject(new Error(`${this.name} did not answer`)));
+    this.waiting.clear();
+    this.become({ status, kernel: this.name });
+  }
+
+  private become(connection: Connection): void {
+    this.current = connection;
+    this.changedSignal.emit(connection);
+  }
+}

@@ -1,0 +1,81 @@
+/** An error of core: what went wrong, the user's lines, the whole traceback behind a click. */
+
+import type { ErrorFrameRecord, ErrorRecord } from '../../generated/introspect';
+import { el, type Content } from '../dom';
+import { oneLine } from '../format';
+import { FactsView } from './facts_view';
+
+const LINES_AROUND = 2;
+
+export function errorView(record: ErrorRecord): FactsView {
+  return new FactsView(
+    [el('span', { class: 'pl-error-name' }, oneLine(record.name, 60)), ' ', record.what],
+    [],
+    record.got.length === 0
+      ? null
+      : el(
+          'ul',
+          { class: 'pl-error-got' },
+          record.got.map(each => el('li', {}, el('code', {}, oneLine(each, 300)))),
+        ),
+    record.do === null ? null : el('p', { class: 'pl-error-do' }, record.do),
+    record.frames.map(frameOf),
+    el(
+      'details',
+      { class: 'pl-error-details' },
+      el('summary', {}, 'The whole traceback'),
+      el('pre', { class: 'pl-code' }, record.traceback),
+    ),
+  );
+}
+
+function frameOf(frame: ErrorFrameRecord): Content {
+  const where = frame.function === '<module>' ? '' : `, in ${oneLine(frame.function, 60)}`;
+  const first = frame.source.first_line;
+  const lines = (frame.source.lines ?? [])
+    .map((text, index) => ({ text, number: first + index }))
+    .filter(
+      ({ number }) =>
+        number >= frame.line - LINES_AROUND && number <= frame.end_line + LINES_AROUND,
+    );
+  return [
+    el('p', { class: 'pl-muted' }, `${oneLine(frame.source.name, 80)}, line ${frame.line}${where}`),
+    el(
+      'pre',
+      { class: 'pl-code pl-error-lines' },
+      lines.map(({ text, number }) =>
+        el(
+          'span',
+          { class: number >= frame.line && number <= frame.end_line ? 'pl-error-line' : null },
+          el('span', { class: 'pl-muted' }, `${String(number).padStart(4)}  `),
+          ...marked(text, number, frame),
+        ),
+      ),
+    ),
+  ];
+}
+
+/** The text of a line, with the part that failed underlined. */
+function marked(text: string, number: number, frame: ErrorFrameRecord): Content[] {
+  const isWhole = frame.column < 0 || number !== frame.line || frame.end_line !== frame.line;
+  // Columns count bytes of UTF-8; where a line has others than ASCII they would be off.
+  if (isWhole || frame.end_column > text.length || !/^[\x20-\x7e\t]*$/.test(text)) {
+    return [text];
+  }
+  return [
+    text.slice(0, frame.column),
+    el('u', {}, text.slice(frame.column, frame.end_column)),
+    text.slice(frame.end_column),
+  ];
+}
+
+export const errorStyle = `
+.pl-error-name { color: var(--pl-removed); }
+.pl-error-got { margin: 8px 12px 0; padding-left: 18px; }
+.pl-error-lines, .pl-error-details pre { margin: 0 12px 8px; padding: 6px 8px; font-size: 12px; overflow-x: auto; background: var(--pl-sunken); border-radius: 6px; }
+.pl-error-lines > span { display: block; }
+.pl-error-line { background: var(--pl-removed-soft); }
+.pl-error-line u { text-decoration-color: var(--pl-removed); text-decoration-thickness: 2px; text-underline-offset: 3px; }
+.pl-error-details { margin: 4px 0 8px; }
+.pl-error-details summary { margin: 0 12px 6px; cursor: pointer; color: var(--pl-muted); }
+`;

@@ -1,0 +1,32 @@
+/** A view that only lists facts: a title, remarks, tables. */
+
+import { el, type Content } from '../dom';
+
+export class FactsView {
+  readonly element: HTMLElement;
+  readonly ready = Promise.resolve();
+  /** As high as its content, where other views fill their place. */
+  readonly isFlowing = true;
+
+  constructor(title: Content, chips: readonly string[], ...content: Content[]) {
+    this.element = el(
+      'div',
+      { class: 'pl-report' },
+      el(
+        'header',
+        { class: 'pl-array-header' },
+        el('strong', {}, title),
+        chips.map(chip => el('span', { class: 'pl-chip' }, chip)),
+      ),
+      content,
+    );
+  }
+
+  themeChanged(): void {
+    // Colours come from the style alone.
+  }
+
+  dispose(): void {
+    this.element.remove();
+  }
+}

@@ -1,0 +1,63 @@
+/** Why functions were traced and compiled again. */
+
+import type { MissCauseRecord, MissRecord } from '../../generated/introspect';
+import { el, type Content } from '../dom';
+import { counted, oneLine, quantity } from '../format';
+import { tableOf } from '../table';
+import { FactsView } from './facts_view';
+
+/** Misses, the newest first; `records` has the oldest first. */
+export function missesView(records: readonly MissRecord[]): FactsView {
+  const seconds = records.reduce((sum, miss) => sum + miss.seconds, 0);
+  const rows = [...records]
+    .reverse()
+    .map(miss => [
+      [el('code', {}, oneLine(miss.function, 60)), calledIn(miss)],
+      duration(miss.seconds),
+      causes(miss),
+    ]);
+  return new FactsView(
+    'Why it compiled',
+    [counted(records.length, 'program'), duration(seconds)],
+    rows.length === 0
+      ? el('p', { class: 'pl-muted' }, 'No jitted function was traced or compiled yet.')
+      : tableOf(
+          'Misses',
+          [{ name: 'Function' }, { name: 'Took', isNumber: true }, { name: 'Because' }],
+          rows,
+        ),
+  );
+}
+
+export function duration(seconds: number): string {
+  return seconds >= 1 ? `${seconds.toPrecision(3)} s` : quantity(seconds * 1e6, 'us');
+}
+
+function calledIn(miss: MissRecord): Content {
+  const place = miss.cell ?? miss.source?.name ?? null;
+  return place === null
+    ? null
+    : el('div', { class: 'pl-muted' }, `in ${oneLine(place, 60)}, line ${miss.line}`);
+}
+
+/** What no earlier call had, one line for each. */
+export function causes(miss: MissRecord): Content {
+  return miss.causes.map(cause => el('div', {}, causeText(cause)));
+}
+
+function causeText(cause: MissCauseRecord): Content {
+  if (cause.part === 'first_call') {
+    return 'first call';
+  }
+  if (cause.part === 'function') {
+    return oneLine(cause.after, 200);
+  }
+  return [
+    el('code', {}, oneLine(cause.path, 60)),
+    ' was ',
+    el('code', {}, oneLine(cause.before, 80)),
+    ', is ',
+    el('code', {}, oneLine(cause.after, 80)),
+    cause.advice === '' ? null : el('div', { class: 'pl-muted' }, oneLine(cause.advice, 200)),
+  ];
+}

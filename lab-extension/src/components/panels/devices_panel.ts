@@ -1,0 +1,80 @@
+/** The panel "Devices and mesh": what each device holds, and who holds the arrays. */
+
+import type { LiveArrayRecord } from '../../generated/introspect';
+import type { StateRecord } from '../../generated/kernel';
+import { el, type Content } from '../dom';
+import { arraysTable, devicesTable } from '../facts/memory_view';
+import { counted, oneLine } from '../format';
+
+export interface DevicesEvents {
+  readonly onFree: (array: LiveArrayRecord) => void;
+  readonly onLetGo: () => void;
+}
+
+/** How long a second click still means the first, in milliseconds. */
+const CONFIRM_MILLISECONDS = 4000;
+
+export function devicesContent(state: StateRecord, events: DevicesEvents): Content {
+  const { devices, arrays } = state.memory;
+  if (devices.length === 0) {
+    return el('p', { class: 'pl-panel-note' }, 'No device was used yet.');
+  }
+  const isHeld = arrays.some(array => array.holders.length > 0);
+  const kinds = [...new Set(devices.map(device => oneLine(device.device_kind, 40)))].join(', ');
+  const isSum = devices.some(device => device.basis !== 'measured');
+  const hidden = state.array_count - arrays.length;
+  return [
+    el('h3', {}, `${counted(devices.length, 'device')}: ${kinds}`),
+    devicesTable(devices),
+    isSum
+      ? el('p', { class: 'pl-panel-note' }, 'Sums over live arrays: this platform reports no more.')
+      : null,
+    state.device_note === '' ? null : el('p', { class: 'pl-panel-note' }, state.device_note),
+    el('h3', {}, counted(state.array_count, 'live array')),
+    isHeld ? letGoButton(events) : null,
+    arraysTable(arrays, array => freeButton(array, events)),
+    hidden > 0
+      ? el('p', { class: 'pl-panel-note' }, `and ${counted(hidden, 'smaller array')}`)
+      : null,
+  ];
+}
+
+function letGoButton(events: DevicesEvents): HTMLElement {
+  const button = el(
+    'button',
+    {
+      type: 'button',
+      class: 'pl-link',
+      title: 'Forget the frames of the last error and the outputs of cells (Out)',
+    },
+    'Let go of errors and outputs',
+  );
+  button.addEventListener('click', events.onLetGo);
+  return el('p', { class: 'pl-panel-note' }, button);
+}
+
+/** Freeing can't be undone, so it takes two clicks. */
+function freeButton(array: LiveArrayRecord, events: DevicesEvents): HTMLElement {
+  const name = oneLine(array.owners[0] ?? array.type, 40);
+  const button = el(
+    'button',
+    { type: 'button', class: 'pl-link', 'aria-label': `Free ${name}` },
+    'Free',
+  );
+  let isAsked = false;
+  button.addEventListener('click', () => {
+    if (isAsked) {
+      events.onFree(array);
+      return;
+    }
+    isAsked = true;
+    button.textContent = 'Sure?';
+    button.setAttribute('aria-label', `Really free ${name}`);
+    setTimeout(() => {
+      isAsked = false;
+      button.textContent = 'Free';
+      button.setAttribute('aria-label', `Free ${name}`);
+    }, CONFIRM_MILLISECONDS);
+  });
+  return button;
+}

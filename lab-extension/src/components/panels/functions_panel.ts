@@ -1,0 +1,84 @@
+/** The panel "Programs": jitted functions, what is in their caches, and why. */
+
+import type { FunctionEntryRecord, FunctionRecord } from '../../generated/introspect';
+import type { StateRecord } from '../../generated/kernel';
+import { el, type Content } from '../dom';
+import { causes, duration } from '../facts/misses_view';
+import { counted, oneLine } from '../format';
+
+export interface FunctionsEvents {
+  readonly onOpen: (name: string, entry: FunctionEntryRecord) => void;
+}
+
+/** Functions that a reader closed, so that they stay closed when the list is drawn again. */
+export class FunctionsPanel {
+  private readonly closed = new Set<number>();
+
+  constructor(private readonly events: FunctionsEvents) {}
+
+  content(state: StateRecord): Content {
+    const { functions } = state.functions;
+    if (functions.length === 0) {
+      return el('p', { class: 'pl-panel-note' }, 'No jitted function was called yet.');
+    }
+    return functions.map(each => this.functionOf(each));
+  }
+
+  private functionOf(record: FunctionRecord): Content {
+    const name = oneLine(record.name, 60);
+    const place = record.source === null ? '' : `${oneLine(record.source.name, 40)}:${record.line}`;
+    const details = el(
+      'details',
+      { class: 'pl-function', open: !this.closed.has(record.id) },
+      el(
+        'summary',
+        {},
+        el('strong', {}, name),
+        el('span', { class: 'pl-muted' }, place),
+        el('span', { class: 'pl-chip' }, counted(record.entries.length, 'program')),
+      ),
+      [...record.entries].reverse().map(entry => this.entryOf(name, entry)),
+    );
+    details.addEventListener('toggle', () => {
+      if (details.open) {
+        this.closed.delete(record.id);
+      } else {
+        this.closed.add(record.id);
+      }
+    });
+    return details;
+  }
+
+  private entryOf(name: string, entry: FunctionEntryRecord): Content {
+    const types = entry.arguments.map(each => oneLine(each, 60)).join(', ');
+    const open = el(
+      'button',
+      { type: 'button', class: 'pl-link', 'aria-label': `Open program of ${name}(${types})` },
+      'Open',
+    );
+    open.addEventListener('click', () => this.events.onOpen(name, entry));
+    return el(
+      'div',
+      { class: 'pl-entry' },
+      el('code', {}, `(${types})`),
+      el('div', { class: 'pl-muted' }, factsOf(entry)),
+      entry.miss === null ? null : causes(entry.miss),
+      el('div', { class: 'pl-entry-actions' }, open),
+    );
+  }
+}
+
+function factsOf(entry: FunctionEntryRecord): string {
+  const { miss } = entry;
+  const steps = { trace: 'traced', compile: 'compiled' } as Readonly<Record<string, string>>;
+  return [
+    counted(entry.equation_count, 'equation'),
+    ...(miss?.phases ?? []).map(
+      phase => `${steps[phase.name] ?? phase.name} in ${duration(phase.seconds)}`,
+    ),
+    entry.executable_count === 0 ? 'not compiled' : '',
+    miss?.cell ? `called in ${oneLine(miss.cell, 30)}, line ${miss.line}` : '',
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}

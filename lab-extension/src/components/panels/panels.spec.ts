@@ -1,0 +1,191 @@
+// @vitest-environment jsdom
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { FunctionEntryRecord, LiveArrayRecord, MissRecord } from '../../generated/introspect';
+import type { StateRecord } from '../../generated/kernel';
+import { installPage, place } from '../../testing/dom';
+import { mount } from '../view';
+import { devicesContent } from './devices_panel';
+import { FunctionsPanel } from './functions_panel';
+import { panelIn, type Connection } from './panel';
+
+const miss: MissRecord = {
+  function: 'layer',
+  source: null,
+  line: 6,
+  cell: 'In[2]',
+  entry_count: 2,
+  seconds: 0.1,
+  phases: [
+    { name: 'trace', seconds: 0.001 },
+    { name: 'compile', seconds: 0.099 },
+  ],
+  causes: [
+    {
+      part: 'shape',
+      path: 'x',
+      before: 'f32[3]',
+      after: 'f32[4]',
+      advice: 'Pad to a fixed shape.',
+    },
+  ],
+  schema_version: 1,
+  kind: 'miss',
+};
+
+const entry: FunctionEntryRecord = {
+  id: 41,
+  arguments: ['f32[4]', '<b>bold</b>'],
+  equation_count: 2,
+  executable_count: 1,
+  miss,
+};
+
+const array: LiveArrayRecord = {
+  id: 7,
+  type: 'f32[8,8]',
+  sharding: "P('data')",
+  device_ids: [0, 1],
+  bytes_per_device: 128,
+  total_bytes: 256,
+  owners: ['weights'],
+  holders: ['sys.last_value: w in f'],
+  source: 'In[1]',
+  line: 3,
+  age_s: null,
+};
+
+function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
+  const device = { process_index: 0, platform: 'cpu', device_kind: 'cpu', peak_bytes: null };
+  return {
+    functions: {
+      functions: [{ id: 1, name: 'layer', source: null, line: null, entries: [entry] }],
+      schema_version: 1,
+      kind: 'functions',
+    },
+    memory: {
+      devices: [0, 1].map(device_id => ({
+        ...device,
+        device_id,
+        in_use_bytes: 128,
+        limit_bytes: null,
+        basis: 'estimate' as const,
+      })),
+      arrays,
+      schema_version: 1,
+      kind: 'memory',
+    },
+    array_count: arrays.length + 3,
+    device_note: 'Another number',
+    kind: 'state',
+  };
+}
+
+function shown(content: Parameters<typeof panelIn>[2], connection?: Connection): ShadowRoot {
+  const host = place();
+  const panel = panelIn(host, 'Panel', content);
+  panel.show(connection ?? { status: 'ready', kernel: 'Pellucid', state: stateOf() });
+  return host.shadowRoot!;
+}
+
+function button(root: ShadowRoot, name: string): HTMLButtonElement {
+  return root.querySelector<HTMLButtonElement>(`button[aria-label="${name}"]`)!;
+}
+
+beforeAll(installPage);
+afterEach(() => document.body.replaceChildren());
+
+describe('the panel of programs', () => {
+  test('says for each program what it takes, what it cost and why it was made', () => {
+    const panel = new FunctionsPanel({ onOpen: () => undefined });
+    const text = shown(state => panel.content(state)).querySelector('.pl-entry')!.textContent;
+    expect(text).toContain('(f32[4], <b>bold</b>)');
+    expect(text).toContain('traced in 1 ms · compiled in 99 ms · called in In[2], line 6');
+    expect(text).toContain('x was f32[3], is f32[4]');
+  });
+
+  test('opens a program, and keeps closed what was closed', () => {
+    const onOpen = vi.fn();
+    const panel = new FunctionsPanel({ onOpen });
+    const root = shown(state => panel.content(state));
+    button(root, 'Open program of layer(f32[4], <b>bold</b>)').click();
+    expect(onOpen).toHaveBeenCalledWith('layer', entry);
+    const details = root.querySelector('details')!;
+    details.open = false;
+    details.dispatchEvent(new Event('toggle'));
+    expect(shown(state => panel.content(state)).querySelector('details')!.open).toBe(false);
+  });
+});
+
+describe('the panel of devices', () => {
+  test('frees an array only after a second click', () => {
+    vi.useFakeTimers();
+    const onFree = vi.fn();
+    const root = shown(state => devicesContent(state, { onFree, onLetGo: () => undefined }));
+    button(root, 'Free weights').click();
+    vi.advanceTimersByTime(5000);
+    button(root, 'Free weights').click();
+    expect(onFree).not.toHaveBeenCalled();
+    button(root, 'Really free weights').click();
+    expect(onFree).toHaveBeenCalledWith(array);
+    vi.useRealTimers();
+  });
+
+  test('counts arrays that it does not list, and offers to let go only of what is held', () => {
+    const events = { onFree: () => undefined, onLetGo: () => undefined };
+    const root = shown(state => devicesContent(state, events));
+    expect(root.textContent).toContain('and 3 smaller arrays');
+    expect(root.textContent).toContain('Let go');
+    const free = { ...array, holders: [] };
+    expect(shown(() => devicesContent(stateOf([free]), events)).textContent).not.toContain(
+      'Let go',
+    );
+  });
+});
+
+test.each([
+  [{ status: 'none' }, 'Open a notebook'],
+  [{ status: 'waiting', kernel: 'K' }, 'K has not used pellucid yet'],
+  [{ status: 'absent', kernel: 'K' }, '%load_ext pellucid_kernel'],
+  [{ status: 'gone', kernel: 'K' }, 'K has ended'],
+] as [Connection, string][])('a panel without a state says why: %o', (connection, words) => {
+  expect(shown(() => null, connection).textContent).toContain(words);
+});
+
+test('an error shows its lines, underlines what failed and hides the whole traceback', () => {
+  const host = place();
+  const source = {
+    name: 'In[1]',
+    path: 'p',
+    cell_id: null,
+    execution_count: 1,
+    first_line: 1,
+    lines: ['def f(a):', '    return a @ b'],
+  };
+  const frame = { source, line: 2, end_line: 2, column: 11, end_column: 16, function: 'f' };
+  const record = {
+    name: 'ShapeError',
+    what: 'They differ.',
+    got: ['argument 0: f32[2,3]'],
+    where: null,
+    do: 'Transpose one.',
+    frames: [frame],
+    traceback: 'Traceback …',
+    schema_version: 1,
+    kind: 'error',
+  };
+  const mounted = mount(host, record);
+  const root = host.shadowRoot!;
+  expect(root.querySelector('u')!.textContent).toBe('a @ b');
+  expect(root.querySelector('details')!.open).toBe(false);
+  expect(root.textContent).toContain('In[1], line 2, in f');
+  mounted.dispose();
+});
+
+test('misses are listed with the newest first', () => {
+  const host = place();
+  const misses = [miss, { ...miss, function: 'newer' }];
+  const mounted = mount(host, { misses, schema_version: 1, kind: 'misses' });
+  const rows = [...host.shadowRoot!.querySelectorAll('tbody tr')].map(row => row.textContent);
+  expect(rows[0]).toContain('newer');
+  mounted.dispose();
+});

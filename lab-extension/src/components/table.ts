@@ -1,0 +1,59 @@
+/** Rows of texts under column names. */
+
+import { el, type Content } from './dom';
+
+export interface Column {
+  readonly name: string;
+  readonly isNumber?: boolean;
+}
+
+/** A table; a cell may hold elements. */
+export function tableOf(label: string, columns: readonly Column[], rows: Content[][]): HTMLElement {
+  const kind = (index: number): string | null => (columns[index]?.isNumber ? 'pl-number' : null);
+  return el(
+    'table',
+    { class: 'pl-table', 'aria-label': label },
+    el(
+      'thead',
+      {},
+      el(
+        'tr',
+        {},
+        columns.map((column, index) => el('th', { scope: 'col', class: kind(index) }, column.name)),
+      ),
+    ),
+    el(
+      'tbody',
+      {},
+      rows.map(row =>
+        el(
+          'tr',
+          {},
+          row.map((cell, index) => el('td', { class: kind(index) }, cell)),
+        ),
+      ),
+    ),
+  );
+}
+
+export const tableStyle = `
+.pl-table { border-collapse: collapse; width: 100%; font-size: 12px; }
+.pl-table th, .pl-table td { padding: 4px 12px; text-align: left; vertical-align: top; border-bottom: 1px solid var(--pl-line); overflow-wrap: anywhere; }
+.pl-table th { color: var(--pl-muted); font-weight: 600; white-space: nowrap; background: var(--pl-bg); }
+.pl-table tbody tr:last-child td { border-bottom: 0; }
+.pl-table .pl-number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+.pl-table code, .pl-report code { font: 12px var(--pl-code); }
+.pl-report { display: flex; flex-direction: column; min-width: 0; overflow: auto; max-height: 520px; }
+.pl-report > * { flex: none; }
+.pl-report > p { margin: 8px 12px; }
+.pl-table .pl-link { white-space: nowrap; }
+.pl-meter { display: block; height: 6px; min-width: 60px; margin-top: 5px; border-radius: 3px; background: var(--pl-sunken); overflow: hidden; }
+.pl-meter > span { display: block; height: 100%; border-radius: 3px; background: var(--pl-accent); }
+`;
+
+/** A bar as long as `part` of its place. */
+export function meter(part: number): HTMLElement {
+  const bar = el('span', {});
+  bar.style.width = `${Math.min(100, Math.max(0, 100 * part)).toFixed(1)}%`;
+  return el('span', { class: 'pl-meter', 'aria-hidden': 'true' }, bar);
+}

@@ -1,0 +1,36 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+
+import { RecordOutput } from './record_output';
+
+const KINDS = [
+  'compiled',
+  'diff',
+  'error',
+  'function-sharding',
+  'ladder',
+  'lens',
+  'memory',
+  'miss',
+  'misses',
+  'program',
+  'sharding',
+];
+
+/** Shows records in cell outputs, with or without a kernel. */
+export const records: JupyterFrontEndPlugin<void> = {
+  id: '@pellucid/lab:records',
+  description: 'Shows programs, executables, shardings, memory and errors in cell outputs.',
+  autoStart: true,
+  requires: [IRenderMimeRegistry],
+  activate: (app: JupyterFrontEnd, rendermime: IRenderMimeRegistry) => {
+    rendermime.addFactory(
+      {
+        safe: true,
+        mimeTypes: KINDS.map(kind => `application/vnd.pellucid.${kind}.v1+json`),
+        createRenderer: options => new RecordOutput(options.mimeType, app.commands),
+      },
+      0,
+    );
+  },
+};

@@ -1,0 +1,165 @@
+"""A session of the kernel: cells, errors, tooltips, magics and the line to panels."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+SECONDS = 120
+IMPORT = "import pellucid as pl, pellucid.numpy as jnp"
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    manager, client = start_new_kernel(kernel_name="pellucid", startup_timeout=SECONDS)
+    run(client, IMPORT)
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def client(started) -> BlockingKernelClient:
+    return started[1]
+
+
+def run(client: BlockingKernelClient, code: str, **more: Any) -> dict[str, Any]:
+    """The contents of a cell's outputs, by message type; the last one of each."""
+    outputs: dict[str, Any] = {}
+    client.execute_interactive(
+        code,
+        output_hook=lambda message: outputs.update({message["msg_type"]: message["content"]}),
+        timeout=SECONDS,
+        **more,
+    )
+    return outputs
+
+
+def value(client: BlockingKernelClient, code: str) -> str:
+    return run(client, code)["execute_result"]["data"]["text/plain"]
+
+
+def test_an_equation_knows_its_cell(client):
+    code = "r = pl.introspect.program(lambda x: jnp.sin(x), 1.0)\n[s.name for s in r.sources]"
+    outputs = run(client, code)["execute_result"]
+    assert outputs["data"]["text/plain"] == f"['In[{outputs['execution_count']}]']"
+
+
+def test_an_error_shows_the_users_lines_only(client):
+    outputs = run(client, "def f(a):\n    return a @ jnp.ones((4, 5))\n\nf(jnp.ones((2, 3)))")
+    text = outputs["display_data"]["data"]["text/plain"]
+    assert text.startswith("ShapeError: jnp.matmul needs contracted dimensions of one size")
+    assert "-->    2     return a @ jnp.ones((4, 5))" in text
+    assert "products.py" not in text
+    assert outputs["error"]["ename"] == "ShapeError"
+    assert len(outputs["error"]["traceback"]) == 2
+    whole = "".join(run(client, "%pellucid traceback")["error"]["traceback"])
+    assert "products.py" in whole
+
+
+def test_a_failed_cell_keeps_no_arrays(client):
+    run(client, "def g(a):\n    return a @ jnp.ones((4, 5))\n\ng(jnp.ones((123, 321)))")
+    count = "sum(x.shape == (123, 321) for x in pl.live_arrays())"
+    assert value(client, "1") == "1"
+    assert value(client, count) == "0"
+
+
+def test_other_errors_look_as_ever(client):
+    error = run(client, "1 / 0")["error"]
+    assert error["ename"] == "ZeroDivisionError"
+    assert any("1 / " in line or "ZeroDivision" in line for line in error["traceback"])
+
+
+def test_completion_and_tooltip_say_type_and_placement(client):
+    run(client, "images = jnp.ones((8, 128))")
+    reply = client.complete("imag", reply=True, timeout=SECONDS)["content"]
+    types = {
+        each["text"]: each["type"] for each in reply["metadata"]["_jupyter_types_experimental"]
+    }
+    assert types["images"] == "f32[8,128]"
+    data = client.inspect("images", 3, reply=True, timeout=SECONDS)["content"]["data"]
+    assert "f32[8,128]" in data["text/plain"]
+    assert "on device 0" in data["text/plain"]
+
+
+def test_the_number_of_devices_is_fixed_once_they_are_used(client):
+    run(client, "pl.devices()")
+    outputs = run(client, "%pellucid devices 3")
+    assert "can't become 3" in outputs["error"]["evalue"]
+    assert value(client, "%pellucid devices") == "8"
+
+
+def test_wrong_magics_are_refused(client):
+    assert "takes a whole number" in str(run(client, "%pellucid devices many"))
+    assert "knows no 'nonsense'" in str(run(client, "%pellucid nonsense"))
+
+
+@pytest.mark.parametrize(
+    "busy",
+    ["while True: (jnp.ones((64, 64)) @ jnp.ones((64, 64))).block_until_ready()",
+     "def endless(x):\n    while True: x = x + 1\n\npl.make_jaxpr(endless)(1.0)"],
+    ids=["running", "tracing"],
+)  # fmt: skip
+def test_work_is_interrupted(started, busy):
+    manager, client = started
+    identity = client.execute(busy)
+    time.sleep(1.0)
+    manager.interrupt_kernel()
+    reply = client.get_shell_msg(timeout=30)
+    assert reply["parent_header"]["msg_id"] == identity
+    assert reply["content"]["ename"] == "KeyboardInterrupt"
+    assert value(client, "1 + 1") == "2"
+
+
+class Panel:
+    """A comm from the front end's side."""
+
+    def __init__(self, client: BlockingKernelClient, target: str = "pellucid.session") -> None:
+        self.client = client
+        self.id = f"panel-{time.monotonic_ns()}"
+        self.send("comm_open", {"target_name": target, "data": {}})
+
+    def send(self, kind: str, content: dict[str, Any]) -> None:
+        message = self.client.session.msg(kind, {"comm_id": self.id, **content})
+        self.client.shell_channel.send(message)
+
+    def ask(self, **request: Any) -> None:
+        self.send("comm_msg", {"data": request})
+
+    def next(self, kind: str) -> dict[str, Any]:
+        """The next message of a kind from the kernel."""
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            message = self.client.get_iopub_msg(timeout=20)
+            content = message["content"]
+            if message["msg_type"] == "comm_msg" and content["comm_id"] == self.id and (
+                content["data"]["kind"] == kind
+            ):  # fmt: skip
+                return content["data"]
+        raise AssertionError(kind)
+
+
+def test_a_panel_gets_the_state_and_programs(client):
+    run(client, "@pl.jit\ndef seen(x):\n    return x * 3\n\ny = seen(jnp.ones(5))")
+    panel = Panel(client)
+    state = panel.next("state")
+    [entry] = next(f for f in state["functions"]["functions"] if f["name"] == "seen")["entries"]
+    assert entry["arguments"] == ["f32[5]"]
+    assert len(state["memory"]["devices"]) == 8
+    panel.ask(kind="show_program", request=7, entry=entry["id"])
+    answer = panel.next("answer")
+    assert (answer["request"], answer["error"]) == (7, None)
+    assert answer["program"]["name"] == "seen"
+    panel.ask(kind="show_program", request=8, entry=1)
+    assert "gone" in panel.next("answer")["error"]
+    [y] = [a for a in state["memory"]["arrays"] if "y" in a["owners"]]
+    panel.ask(kind="free_array", request=9, array=y["id"])
+    assert panel.next("answer")["error"] is None
+    assert value(client, "y.is_deleted()") == "True"
+    panel.ask(kind="nonsense", request=10)
+    assert "knows no request" in panel.next("answer")["error"]
+    panel.send("comm_close", {"data": {}})
+    assert value(client, "2 + 2") == "4"

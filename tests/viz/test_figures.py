@@ -1,0 +1,118 @@
+"""Figures: what a user types, and all the forms in which it shows."""
+
+import html.parser
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.introspect.errors import ArgumentTypeError, UnsupportedError
+from pellucid_viz import formatters
+from pellucid_viz.figure import Figure, mime_type
+
+
+def f(x):
+    return jnp.tanh(x) * 2.0
+
+
+@pl.jit
+def jitted(x):
+    return f(x).sum()
+
+
+X = np.ones((4, 8), np.float32)
+
+
+def sharded():
+    mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(2, 4), ("data", "model"))
+    return pl.device_put(X, pl.NamedSharding(mesh, pl.P("data", "model")))
+
+
+def failure() -> Figure:
+    with pytest.raises(TypeError) as raised:
+        jnp.ones((2, 3)) @ jnp.ones((4, 5))
+    return Figure(pl.introspect.error(raised.value))
+
+
+FIGURES = {
+    "program": (lambda: pl.viz.program(f)(X), "tanh"),
+    "lens": (lambda: pl.viz.lens(jitted)(X), "stablehlo.tanh"),
+    "ladder": (lambda: pl.viz.ladder(f, ["jvp", "transpose"])(X), "# transpose"),
+    "diff": (lambda: pl.viz.diff(f, jnp.sin)(X), "+++ sin"),
+    "compiled": (lambda: pl.viz.compiled(jitted)(X), "arguments: 128 B"),
+    "memory": (lambda: pl.viz.memory(), "cpu 0"),
+    "misses": (lambda: (jitted(X), pl.viz.misses())[1], "was traced"),
+    "sharding": (lambda: pl.viz.sharding(sharded()), "devices 5: [2:4, 2:4]"),
+    "error": (failure, "argument 1: f32[4,5]"),
+}
+
+
+class Balance(html.parser.HTMLParser):
+    """Checks that each element that is opened is closed, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        assert tag != "script"
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_a_figure_shows_in_all_forms(kind):
+    make, expected = FIGURES[kind]
+    figure = make()
+    bundle = figure._repr_mimebundle_()
+    assert set(bundle) == {mime_type(kind), "text/html", "text/plain"}
+    assert bundle[mime_type(kind)]["kind"] == kind
+    assert expected in bundle["text/plain"]
+    balance = Balance()
+    balance.feed(bundle["text/html"])
+    assert balance.open == []
+
+
+def test_names_in_static_html_are_texts():
+    mesh = pl.sharding.AbstractMesh((2,), ("<b>x</b>",))
+    bundle = pl.viz.sharding(pl.NamedSharding(mesh, pl.P("<b>x</b>")), (4,)).bundle()
+    assert "<b>" not in bundle["text/html"].replace("&lt;b&gt;", "")
+
+
+def test_a_figure_is_saved_as_a_page(tmp_path):
+    path = pl.viz.program(f)(X).save(tmp_path / "page.html")
+    assert path.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_jaxprs_and_stages_are_shown_at_once():
+    lowered = jitted.lower(X)
+    assert "stablehlo" in repr(pl.viz.program(lowered))
+    assert "tanh" in repr(pl.viz.program(pl.make_jaxpr(f)(X)))
+    assert pl.viz.compiled(lowered.compile()).record.kind == "compiled"
+
+
+def test_memory_of_a_function_is_that_of_its_executable():
+    assert pl.viz.memory(jitted)(X).record.memory.argument_bytes == X.nbytes
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(ArgumentTypeError, match=r"Write pl.viz.lens\(f\)\(x\)"):
+        pl.viz.lens(3)
+    with pytest.raises(UnsupportedError, match="arrays, shardings and meshes"):
+        pl.viz.sharding(jitted)
+
+
+def test_an_array_on_one_device_stays_text():
+    assert formatters.array_bundle(jnp.ones(3)) is None
+    bundle = formatters.array_bundle(sharded())
+    assert bundle is not None
+    assert bundle["text/plain"].startswith("Array([[1., 1.")
+    assert "<svg" in bundle["text/html"]
+
+
+def test_unknown_names_of_the_package_are_refused():
+    with pytest.raises(AttributeError, match="no_such_figure"):
+        pl.viz.no_such_figure  # noqa: B018

@@ -1,0 +1,159 @@
+"""The figures that users ask for: programs, executables, shardings, memory, and why it compiled again.
+
+A figure of a function is asked for in two steps, as everything about functions is: `lens(f)(x)` shows `f` for
+the arguments `(x,)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pellucid import introspect
+from pellucid.introspect import schema
+from pellucid.introspect.errors import ArgumentTypeError, UnsupportedError
+from pellucid_viz.figure import Figure
+
+
+def program(x: Any) -> Any:
+    """A program as a graph that opens and closes, with its text and the user's lines beside it.
+
+    `x` is a function, whose program for given arguments is shown by `program(f)(*args)`; or a jaxpr, or a stage of
+    a jitted function (Traced, Lowered, Compiled), which are shown at once.
+
+    >>> program(lambda x: x + 1.0)(2.0)
+    { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
+    """
+    if not is_function(x):
+        return Figure(introspect.program(x))
+    return lambda *args: Figure(introspect.program(x, *args))
+
+
+def lens(function: Callable[..., Any]) -> Callable[..., Figure]:
+    """A function at its stages: the user's lines, jaxpr, StableHLO and optimized HLO, linked line by line.
+
+    The function is compiled for the arguments, if it isn't yet.
+
+    >>> figure = lens(lambda x: x * 2.0)(1.0)
+    >>> [program.dialect for program in figure.record.programs]
+    ['jaxpr', 'stablehlo', 'hlo']
+    """
+    check_function(function, "lens")
+    return lambda *args: Figure(introspect.lens(function, *args))
+
+
+def ladder(
+    function: Callable[..., Any],
+    transformations: Sequence[str] = ("jvp", "linearize", "transpose", "vmap"),
+    batch_size: int = 8,
+) -> Callable[..., Figure]:
+    """The program of a function after each of several transformations, each equation tied to its origin.
+
+    `vmap` is shown for `batch_size` arguments at once.
+
+    >>> figure = ladder(lambda x: x * x, ["jvp", "transpose"])(3.0)
+    >>> figure.record.transformations
+    ['', 'jvp', 'transpose']
+    """
+    check_function(function, "ladder")
+
+    def show(*args: Any) -> Figure:
+        return Figure(
+            introspect.ladder(
+                function, *args, transformations=transformations, batch_size=batch_size
+            )
+        )
+
+    return show
+
+
+def diff(before: Any, after: Any) -> Any:
+    """Two programs side by side: what is the same, what changed, what is new.
+
+    Two functions are compared for given arguments by `diff(f, g)(*args)`; jaxprs and stages at once.
+
+    >>> print(diff(lambda x: x + 1.0, lambda x: x * 2.0)(3.0))
+    --- <lambda>
+    +++ <lambda>
+    @@ -1 +1 @@
+    -{ lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
+    +{ lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+    """
+    if is_function(before) or is_function(after):
+        return lambda *args: Figure(introspect.diff(before, after, *args))
+    return Figure(introspect.diff(before, after))
+
+
+def compiled(x: Any) -> Any:
+    """An executable: what it costs, what it holds in memory, which kernels it runs.
+
+    `x` is a `Compiled` stage, or a function, which `compiled(f)(*args)` compiles.
+
+    >>> figure = compiled(lambda x: x * 2.0)(1.0)
+    >>> figure.record.platform
+    'cpu'
+    """
+    if not is_function(x):
+        return Figure(introspect.compiled(x))
+    return lambda *args: Figure(introspect.compiled(x, *args))
+
+
+def sharding(x: Any, shape: Sequence[int] | None = None) -> Figure:
+    """Which device holds which part of an array, or of what a sharding of `shape` or a mesh would hold.
+
+    >>> mesh = pl.sharding.AbstractMesh((4,), ("data",))
+    >>> sharding(pl.NamedSharding(mesh, pl.P("data")), (8, 2))
+    [8,2] as P('data',) on mesh data=4
+      devices 0: [0:2, 0:2]
+      devices 1: [2:4, 0:2]
+      devices 2: [4:6, 0:2]
+      devices 3: [6:8, 0:2]
+    """
+    if inspect.isroutine(x) or hasattr(x, "jitted"):
+        raise UnsupportedError(
+            "sharding shows arrays, shardings and meshes; it can't show a function's intermediates yet.",
+            do="Pass an array, for example the function's result.",
+        )
+    return Figure(introspect.sharding(x, shape=shape))
+
+
+def memory(function: Any = None) -> Any:
+    """What lives on the devices, and who holds it; of a function, what one run needs.
+
+    `memory()` shows live arrays now. `memory(f)(*args)` compiles `f` and shows the memory of its executable, before
+    anything runs.
+
+    >>> figure = memory(lambda x: x @ x)(jnp.ones((64, 64)))
+    >>> figure.record.memory.argument_bytes
+    16384
+    """
+    if function is None:
+        return Figure(introspect.memory())
+    return compiled(function)
+
+
+def misses(n: int = 20) -> Figure:
+    """Why jitted functions were traced or compiled: the latest `n` times, the newest first.
+
+    >>> _ = pl.jit(lambda x: x - 1)(2.0)
+    >>> print(misses(1))
+    `<lambda>` was traced and compiled (...) in ...
+      because it was never called before
+    """
+    return Figure(schema.MissesRecord(misses=introspect.misses(n)))
+
+
+def is_function(x: Any) -> bool:
+    """Whether `x` is shown for arguments rather than at once."""
+    return callable(x) and type(x).__name__ != "Compiled"
+
+
+def check_function(x: Any, caller: str) -> None:
+    """Raise ArgumentTypeError unless `x` is a function."""
+    if not is_function(x):
+        raise ArgumentTypeError(
+            f"{caller} takes a function, and its arguments in a second call.",
+            got=f"got {type(x).__name__}",
+            do=f"Write pl.viz.{caller}(f)(x).",
+        )

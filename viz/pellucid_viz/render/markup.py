@@ -1,0 +1,184 @@
+"""Records as static HTML: what a saved notebook shows where neither scripts nor our extension run.
+
+Colours and sizes are left to the page, which may be light or dark.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pellucid.introspect.schema import (
+    CompiledRecord,
+    ErrorRecord,
+    LensRecord,
+    MemoryRecord,
+    MissesRecord,
+    MissRecord,
+    ShardingRecord,
+)
+from pellucid.introspect.values import bytes_text
+from pellucid_viz.render.picture import tiles_picture
+from pellucid_viz.render.quantities import count_text, seconds_text
+from pellucid_viz.render.text import (
+    STAGES,
+    cause_text,
+    compiled_facts,
+    frame_lines,
+    frame_title,
+    holders_of,
+    program_text,
+    tile_count,
+    tile_text,
+)
+
+_MOST_ROWS = 40
+
+
+def markup_of(record: Any, text: str) -> str:
+    """Static HTML of any record that can be shown by itself; `text` is its plain text."""
+    writer = _WRITERS.get(record.kind)
+    return preformatted(text) if writer is None else writer(record)
+
+
+def preformatted(text: str) -> str:
+    """Text as it is."""
+    return f"<pre>{html.escape(text)}</pre>"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts; rows after the first 40 are counted."""
+    shown = list(rows)
+    more = len(shown) - _MOST_ROWS
+    body = "".join(_row("td", row) for row in shown[:_MOST_ROWS])
+    rest = f"<p>and {more} more</p>" if more > 0 else ""
+    return f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>{rest}"
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    texts = (f'<{tag} style="text-align: left">{html.escape(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(texts)}</tr>"
+
+
+def _stages(record: LensRecord) -> str:
+    parts = (
+        f"<details{' open' if index == 0 else ''}><summary>{STAGES[each.dialect]}</summary>"
+        f"{preformatted(program_text(each))}</details>"
+        for index, each in enumerate(record.programs)
+    )
+    return f"<p><b>{html.escape(record.name)}</b> at its stages</p>{''.join(parts)}"
+
+
+def _compiled(record: CompiledRecord) -> str:
+    kernels = table(
+        ["kernel", "kind", "work", "memory traffic"],
+        (
+            [
+                kernel.name,
+                kernel.category,
+                "" if kernel.flops is None else count_text(kernel.flops, "flop"),
+                "" if kernel.bytes_accessed is None else bytes_text(kernel.bytes_accessed),
+            ]
+            for kernel in record.kernels
+        ),
+    )
+    name = html.escape(record.name)
+    return f"<p><b>{name}</b></p>{table(['', ''], compiled_facts(record))}{kernels}"
+
+
+def _memory(record: MemoryRecord) -> str:
+    devices = table(
+        ["device", "in use", "limit", "known from"],
+        (
+            [
+                f"{each.platform} {each.device_id}",
+                bytes_text(each.in_use_bytes),
+                "" if each.limit_bytes is None else bytes_text(each.limit_bytes),
+                "the allocator" if each.basis == "measured" else "live arrays",
+            ]
+            for each in record.devices
+        ),
+    )
+    arrays = table(
+        ["array", "bytes", "held by", "made in"],
+        (
+            [
+                each.type,
+                bytes_text(each.total_bytes),
+                ", ".join([*each.owners, *each.holders]) or "no variable",
+                "" if each.source is None else f"{each.source}, line {each.line}",
+            ]
+            for each in record.arrays
+        ),
+    )
+    return devices + arrays
+
+
+def _misses(records: Iterable[MissRecord]) -> str:
+    return table(
+        ["function", "called in", "took", "because"],
+        (
+            [
+                each.function,
+                f"{each.cell or each.source.name}, line {each.line}" if each.source else "",
+                seconds_text(each.seconds),
+                "; ".join(cause_text(cause) for cause in each.causes),
+            ]
+            for each in records
+        ),
+    )
+
+
+def _all_misses(record: MissesRecord) -> str:
+    return _misses(reversed(record.misses))
+
+
+def _sharding(record: ShardingRecord) -> str:
+    mesh = record.mesh
+    holders = holders_of(record)
+    ids = mesh.device_ids or range(len(record.device_tiles))
+    parts = table(
+        ["part", "on devices"],
+        (
+            [tile_text(record, tile), ", ".join(str(ids[device]) for device in devices)]
+            for tile, devices in enumerate(holders)
+        ),
+    )
+    title = f"<code>{html.escape(f'{record.type} {record.spec.text}'.strip())}</code>"
+    count = tile_count(record)
+    word = "part" if count == 1 else "parts"
+    listed = f"<details><summary>{count} {word} on {len(ids)} devices</summary>{parts}</details>"
+    return f"<p>{title}</p>{tiles_picture(record)}{listed}"
+
+
+def _error(record: ErrorRecord) -> str:
+    """The message, each frame of the user, and the whole traceback behind a click."""
+    got = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in record.got)
+    frames = "".join(
+        f"<p>{html.escape(frame_title(frame))}</p><pre>"
+        + "\n".join(
+            f"<b>{html.escape(f'{number:4} {text}')}</b>"
+            if is_marked
+            else html.escape(f"{number:4} {text}")
+            for number, text, is_marked in frame_lines(frame)
+        )
+        + "</pre>"
+        for frame in record.frames
+    )
+    advice = "" if record.do is None else f"<p>{html.escape(record.do)}</p>"
+    return (
+        f"<p><b>{html.escape(record.name)}</b>: {html.escape(record.what)}</p><ul>{got}</ul>{advice}{frames}"
+        f"<details><summary>The whole traceback</summary>{preformatted(record.traceback)}</details>"
+    )
+
+
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "lens": _stages,
+    "compiled": _compiled,
+    "memory": _memory,
+    "miss": lambda record: _misses([record]),
+    "misses": _all_misses,
+    "sharding": _sharding,
+    "error": _error,
+}

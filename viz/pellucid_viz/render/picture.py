@@ -1,0 +1,79 @@
+"""A static picture of which device holds which part of an array."""
+
+from __future__ import annotations
+
+import html
+from typing import NamedTuple
+
+from pellucid.introspect.schema import ShardingRecord
+from pellucid_viz.render.text import holders_of
+
+_WIDTH, _HEIGHT, _MARGIN = 420.0, 260.0, 18.0
+_MOST_PARTS = 256
+_HUES = (
+    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#999933",
+)  # fmt: skip
+"""Colours that people with any kind of colour vision tell apart (Tol, 2021, "bright" and "muted")."""
+
+
+class Box(NamedTuple):
+    """A rectangle on the picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def tiles_picture(record: ShardingRecord) -> str:
+    """An SVG of the parts along the last two dimensions, with the devices of each; empty where they are too many.
+
+    Dimensions before those are shown at their first index.
+    """
+    holders = holders_of(record)
+    shown = [tile for tile in range(len(holders)) if _is_in_front(record, tile)]
+    if not shown or len(shown) > _MOST_PARTS:
+        return ""
+    ids = record.mesh.device_ids or list(range(len(record.device_tiles)))
+    parts = []
+    for tile in shown:
+        box, names = _box(record, tile), ", ".join(str(ids[d]) for d in holders[tile])
+        color = _HUES[holders[tile][0] % len(_HUES)]
+        label = names if len(names) * 7 < box.width and box.height > 14 else ""
+        parts.append(
+            f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'
+            f' fill="{color}" fill-opacity="0.55" stroke="currentColor" stroke-width="1">'
+            f"<title>devices {html.escape(names)}</title></rect>"
+            f'<text x="{box.x + box.width / 2:.1f}" y="{box.y + box.height / 2 + 4:.1f}" '
+            f'text-anchor="middle" font-size="12" fill="currentColor">{label}</text>'
+        )
+    picture = "".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="Parts and their devices" '
+        f'width="{_WIDTH:.0f}" height="{_HEIGHT:.0f}" font-family="sans-serif">{picture}</svg>'
+    )
+
+
+def _is_in_front(record: ShardingRecord, tile: int) -> bool:
+    ndim = len(record.shape)
+    hidden = record.tile_starts[tile * ndim : tile * ndim + max(ndim - 2, 0)]
+    return not any(hidden)
+
+
+def _box(record: ShardingRecord, tile: int) -> Box:
+    """The place of a part; a vector lies flat, a scalar fills the picture."""
+    ndim = len(record.shape)
+    spans: list[tuple[float, float]] = []
+    for dim in range(max(ndim - 2, 0), ndim):
+        size = max(record.shape[dim], 1)
+        start, stop = (x[tile * ndim + dim] for x in (record.tile_starts, record.tile_stops))
+        spans.append((start / size, stop / size))
+    (top, bottom), (left, right) = [(0.0, 1.0)] * (2 - len(spans)) + spans
+    width = _WIDTH - 2 * _MARGIN
+    height = (_HEIGHT - 2 * _MARGIN) * (1 if ndim >= 2 else 0.3)
+    return Box(
+        _MARGIN + left * width,
+        _MARGIN + top * height,
+        (right - left) * width,
+        (bottom - top) * height,
+    )

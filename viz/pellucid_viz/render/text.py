@@ -1,0 +1,224 @@
+"""Records as plain text, for terminals and for readers without the interactive views."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pellucid.introspect.schema import (
+    CompiledRecord,
+    DiffRecord,
+    ErrorFrameRecord,
+    ErrorRecord,
+    LadderRecord,
+    LensRecord,
+    MemoryRecord,
+    MissesRecord,
+    MissRecord,
+    ProgramRecord,
+    ShardingRecord,
+)
+from pellucid.introspect.values import bytes_text
+from pellucid_viz.render.quantities import count_text, seconds_text
+
+_MOST_ROWS = 40
+_MOST_LINES = 4000
+"""Lines of each of two programs that are compared as text: the comparison is quadratic."""
+STAGES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO"}
+
+
+def text_of(record: Any) -> str:
+    """The text of any record that can be shown by itself."""
+    return _WRITERS[record.kind](record)
+
+
+def program_text(record: ProgramRecord) -> str:
+    """A program as its own printer writes it."""
+    return "" if record.listing is None else record.listing.text
+
+
+def lens_text(record: LensRecord) -> str:
+    """The stages one below the other."""
+    return _sections((STAGES[each.dialect], program_text(each)) for each in record.programs)
+
+
+def ladder_text(record: LadderRecord) -> str:
+    """The programs one below the other."""
+    names = [name or record.name for name in record.transformations]
+    return _sections(zip(names, map(program_text, record.programs), strict=True))
+
+
+def _sections(parts: Iterable[tuple[str, str]]) -> str:
+    return "\n\n".join(f"# {title}\n{text}" for title, text in parts)
+
+
+def diff_text(record: DiffRecord) -> str:
+    """The two programs as a unified diff."""
+    before, after = (program_text(each).splitlines() for each in (record.before, record.after))
+    if max(len(before), len(after)) > _MOST_LINES:
+        return f"{record.before.name}: {len(before)} lines, {record.after.name}: {len(after)} lines"
+    lines = difflib.unified_diff(before, after, record.before.name, record.after.name, lineterm="")
+    return "\n".join(lines) or f"{record.before.name} and {record.after.name} are the same program"
+
+
+def compiled_text(record: CompiledRecord) -> str:
+    """Cost, memory and kernels of an executable."""
+    lines = [
+        (
+            f"{record.name} on {record.device_count} {record.platform} "
+            f"{'device' if record.device_count == 1 else 'devices'}"
+        )
+    ]
+    lines += [f"  {name}: {value}" for name, value in compiled_facts(record)]
+    if record.kernels:
+        lines.append(f"  {len(record.kernels)} kernels:")
+        rows = [f"    {kernel.name} ({kernel.category})" for kernel in record.kernels[:_MOST_ROWS]]
+        lines += [*rows, *more_rows(len(record.kernels), "kernel")]
+    return "\n".join(lines)
+
+
+def compiled_facts(record: CompiledRecord) -> Iterator[tuple[str, str]]:
+    """What is known of an executable, by name."""
+    cost, memory = record.cost, record.memory
+    if record.phases:
+        steps = (f"{phase.name} {seconds_text(phase.seconds)}" for phase in record.phases)
+        yield "made in", ", ".join(steps)
+    if cost.flops is not None:
+        yield "work (estimate)", count_text(cost.flops, "flop")
+    if cost.bytes_accessed is not None:
+        yield "memory traffic (estimate)", bytes_text(cost.bytes_accessed)
+    yield "arguments", bytes_text(memory.argument_bytes)
+    donated = f", {bytes_text(memory.alias_bytes)} in donated arguments"
+    yield "results", bytes_text(memory.output_bytes) + (donated if memory.alias_bytes else "")
+    yield "temporary", bytes_text(memory.temporary_bytes)
+    if memory.peak_bytes is not None:
+        yield "peak", bytes_text(memory.peak_bytes)
+
+
+def memory_text(record: MemoryRecord) -> str:
+    """Devices, then the largest arrays with their owners."""
+    lines = []
+    for device in record.devices:
+        limit = "" if device.limit_bytes is None else f" of {bytes_text(device.limit_bytes)}"
+        note = "" if device.basis == "measured" else " (sum of live arrays)"
+        lines.append(
+            f"{device.platform} {device.device_id}: {bytes_text(device.in_use_bytes)}{limit}{note}"
+        )
+    for array in record.arrays[:_MOST_ROWS]:
+        held = ", ".join([*array.owners, *array.holders]) or "no variable"
+        made = f", made in {array.source}, line {array.line}" if array.source else ""
+        lines.append(f"  {bytes_text(array.total_bytes)}  {array.type}: {held}{made}")
+    return "\n".join([*lines, *more_rows(len(record.arrays), "array")]) or "no device was used yet"
+
+
+def more_rows(count: int, what: str) -> list[str]:
+    """A line for the rows that are left out, if there are any."""
+    return [f"  and {count - _MOST_ROWS} more {what}s"] if count > _MOST_ROWS else []
+
+
+def miss_text(record: MissRecord) -> str:
+    """Why one function was traced or compiled again."""
+    steps = {"trace": "traced", "compile": "compiled"}
+    done = " and ".join(steps.get(phase.name, phase.name) for phase in record.phases)
+    place = record.cell or (None if record.source is None else record.source.name)
+    where = "" if place is None else f" in {place}, line {record.line}"
+    head = f"`{record.function}` was {done or 'traced'} ({seconds_text(record.seconds)}){where}"
+    return "\n".join([head, *(f"  because {cause_text(cause)}" for cause in record.causes)])
+
+
+def cause_text(cause: Any) -> str:
+    """One cause of a miss as a clause."""
+    if cause.part == "first_call":
+        return "it was never called before"
+    if cause.part == "function":
+        return cause.after
+    return f"{cause.path}: was {cause.before}, is {cause.after}. {cause.advice}"
+
+
+def misses_text(record: MissesRecord) -> str:
+    """Misses, the newest first."""
+    texts = [miss_text(each) for each in reversed(record.misses)]
+    return "\n".join(texts) or "no jitted function was traced or compiled yet"
+
+
+def error_text(record: ErrorRecord) -> str:
+    """An error with the user's lines that led to it."""
+    lines = [f"{record.name}: {record.what}", *(f"  {each}" for each in record.got)]
+    if record.where is not None:
+        lines.append(f"  in {record.where}")
+    if record.do is not None:
+        lines.append(f"  {record.do}")
+    for frame in record.frames:
+        lines += ["", f"{frame_title(frame)}:"]
+        lines += [
+            f"{'-->' if is_marked else '   '} {number:4} {text}".rstrip()
+            for number, text, is_marked in frame_lines(frame)
+        ]
+    return "\n".join(lines)
+
+
+def frame_title(frame: ErrorFrameRecord) -> str:
+    """Where a frame stands."""
+    function = "" if frame.function == "<module>" else f", in {frame.function}"
+    return f"{frame.source.name}, line {frame.line}{function}"
+
+
+def frame_lines(frame: ErrorFrameRecord) -> Iterator[tuple[int, str, bool]]:
+    """Number and text of the lines around a frame's, and whether each is the frame's own."""
+    near = range(frame.line - 2, frame.end_line + 3)
+    for number, text in enumerate(frame.source.lines or [], frame.source.first_line):
+        if number in near:
+            yield number, text, frame.line <= number <= frame.end_line
+
+
+def sharding_text(record: ShardingRecord) -> str:
+    """The parts of an array with the devices that hold them."""
+    mesh = record.mesh
+    sizes = [f"{n}={size}" for n, size in zip(mesh.axis_names, mesh.axis_sizes, strict=True)]
+    name = ": ".join(part for part in (record.name, record.type) if part)
+    head = f"{name or 'array'} as {record.spec.text} on mesh {', '.join(sizes) or 'of one device'}"
+    lines = []
+    for tile, devices in enumerate(holders_of(record)):
+        if tile == _MOST_ROWS:
+            lines += more_rows(tile_count(record), "part")
+            break
+        ids = ", ".join(str(mesh.device_ids[d] if mesh.device_ids else d) for d in devices)
+        lines.append(f"  devices {ids}: {tile_text(record, tile)}")
+    return "\n".join([head, *lines])
+
+
+def tile_count(record: ShardingRecord) -> int:
+    """How many distinct parts an array has."""
+    return max(record.device_tiles, default=-1) + 1
+
+
+def tile_text(record: ShardingRecord, tile: int) -> str:
+    """The part number `tile` as an index."""
+    ndim = len(record.shape)
+    at = slice(tile * ndim, (tile + 1) * ndim)
+    bounds = zip(record.tile_starts[at], record.tile_stops[at], strict=True)
+    return "[" + ", ".join(f"{start}:{stop}" for start, stop in bounds) + "]"
+
+
+def holders_of(record: ShardingRecord) -> list[list[int]]:
+    """For each part the devices that hold it, by their place in the mesh."""
+    placed = sorted((tile, device) for device, tile in enumerate(record.device_tiles) if tile >= 0)
+    return [
+        [d for _, d in group] for _, group in itertools.groupby(placed, key=lambda each: each[0])
+    ]
+
+
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "program": program_text,
+    "lens": lens_text,
+    "ladder": ladder_text,
+    "diff": diff_text,
+    "compiled": compiled_text,
+    "memory": memory_text,
+    "miss": miss_text,
+    "misses": misses_text,
+    "sharding": sharding_text,
+    "error": error_text,
+}
