@@ -13,6 +13,7 @@ _PACKAGES = (
     "refs",
     "parallel",
     "callbacks",
+    "checks",
     "ffi",
     "linalg",
     "random",
