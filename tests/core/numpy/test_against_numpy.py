@@ -298,3 +298,18 @@ def test_mandelbrot_runs_eagerly_and_jitted_alike() -> None:
         return count
 
     same(mandelbrot(), pl.jit(mandelbrot)())
+
+
+def test_low_pass_filter_runs_eagerly_and_jitted_alike() -> None:
+    times = np.linspace(0, 1, 256, endpoint=False, dtype=np.float32)
+    slow = np.sin(2 * np.pi * 3 * times).astype(np.float32)
+    noisy = slow + 0.5 * np.sin(2 * np.pi * 60 * times).astype(np.float32)
+
+    def low_pass(signal, cutoff=10.0):
+        spectrum = jnp.fft.rfft(signal)
+        frequencies = jnp.fft.rfftfreq(signal.shape[-1], 1 / 256)
+        return jnp.fft.irfft(jnp.where(frequencies < cutoff, spectrum, 0), signal.shape[-1])
+
+    filtered = low_pass(jnp.asarray(noisy))
+    same(filtered, pl.jit(low_pass)(noisy))
+    np.testing.assert_allclose(filtered, slow, atol=1e-4)

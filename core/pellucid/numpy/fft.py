@@ -1,0 +1,378 @@
+"""`pellucid.numpy.fft`: discrete Fourier transforms.
+
+Lengths and axes are known when tracing. Real input of single precision gives complex64, of double complex128.
+`norm` says which direction divides by the number of elements: "backward" (the inverse, default), "forward", or
+"ortho" (both by its root). Formulas as in NumPy's `numpy.fft`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import asarray
+from pellucid.numpy.manipulation import canonical_axes, roll
+from pellucid.numpy.promotion import aval_of
+from pellucid.primitives import arithmetic
+from pellucid.primitives.complex_parts import conj
+from pellucid.primitives.fourier import FftType, fft as lax_fft
+from pellucid.primitives.movement import transpose
+from pellucid.primitives.padding import pad
+from pellucid.primitives.slicing import slice_in_dim
+from pellucid.tracing.values import type_of
+
+_INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+_MOST_AXES = 3
+"""XLA transforms at most three axes in one operation."""
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Transform of `a` along `axis`, cut or padded with zeros to length `n`: sum over t of a[t] exp(-2πi k t / n).
+
+    >>> fft(np.ones(4, np.float32))
+    Array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+    """
+    return _along("fft", FftType.FFT, a, n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Inverse of `fft` along `axis`.
+
+    >>> ifft(np.array([4, 0, 0, 0], np.complex64))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _along("ifft", FftType.IFFT, a, n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The `n // 2 + 1` nonnegative frequencies of a real signal.
+
+    Raises: DtypeError for complex input.
+
+    >>> rfft(np.ones(4, np.float32))
+    Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+    """
+    return _along("rfft", FftType.RFFT, a, n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The real signal of length `n` (default `2 * (m - 1)`) whose `m` nonnegative frequencies are given.
+
+    >>> irfft(np.array([4, 0, 0], np.complex64))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    return _along("irfft", FftType.IRFFT, a, n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Real spectrum of a signal with Hermitian symmetry, of which the first half is given.
+
+    >>> hfft(np.array([1, 0, 0], np.complex64))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    return irfft(_conjugate(a), n, axis, _INVERSE[_checked_norm("hfft", norm)])
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Inverse of `hfft`: the first half of the signal whose spectrum is real.
+
+    >>> ihfft(np.ones(4, np.float32)).shape
+    (3,)
+    """
+    return _conjugate(rfft(a, n, axis, _INVERSE[_checked_norm("ihfft", norm)]))
+
+
+def fftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """Transform along several axes: the last `len(s)`, or all.
+
+    >>> fftn(np.ones((2, 2), np.float32))[0, 0]
+    Array(4.+0.j, dtype=complex64)
+    """
+    return _transformed("fftn", FftType.FFT, a, s, axes, norm)
+
+
+def ifftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """Inverse of `fftn`.
+
+    >>> ifftn(np.ones((2, 2), np.float32))[0, 0]
+    Array(1.+0.j, dtype=complex64)
+    """
+    return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
+
+
+def rfftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """Transform of a real signal along several axes, with the nonnegative frequencies of the last.
+
+    >>> rfftn(np.ones((2, 4), np.float32)).shape
+    (2, 3)
+    """
+    return _transformed("rfftn", FftType.RFFT, a, s, axes, norm)
+
+
+def irfftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """Inverse of `rfftn`.
+
+    >>> irfftn(np.ones((2, 3), np.complex64)).shape
+    (2, 4)
+    """
+    return _transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
+
+
+def fft2(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """Transform along two axes."""
+    return _transformed("fft2", FftType.FFT, a, s, _two("fft2", axes), norm)
+
+
+def ifft2(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """Inverse of `fft2`."""
+    return _transformed("ifft2", FftType.IFFT, a, s, _two("ifft2", axes), norm)
+
+
+def rfft2(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """Transform of a real signal along two axes, with the nonnegative frequencies of the second."""
+    return _transformed("rfft2", FftType.RFFT, a, s, _two("rfft2", axes), norm)
+
+
+def irfft2(
+    a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """Inverse of `rfft2`."""
+    return _transformed("irfft2", FftType.IRFFT, a, s, _two("irfft2", axes), norm)
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies that belong to the results of `fft`, in cycles per unit of the sample spacing `d`.
+
+    >>> fftfreq(4)
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
+    size = _size("fftfreq", n)
+    counts = np.concatenate([np.arange((size + 1) // 2), np.arange(-(size // 2), 0)])
+    return _frequencies("fftfreq", counts, size, d, dtype, device)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies that belong to the results of `rfft`, in cycles per unit of the sample spacing `d`.
+
+    >>> rfftfreq(4)
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    size = _size("rfftfreq", n)
+    return _frequencies("rfftfreq", np.arange(size // 2 + 1), size, d, dtype, device)
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """`x` with the zero frequency in the middle of `axes` (default: all).
+
+    >>> fftshift(np.array([0, 1, -2, -1]))
+    Array([-2, -1,  0,  1], dtype=int32)
+    """
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """Inverse of `fftshift`.
+
+    >>> ifftshift(np.array([-2, -1, 0, 1]))
+    Array([ 0,  1, -2, -1], dtype=int32)
+    """
+    return _shifted("ifftshift", x, axes, -1)
+
+
+# ------------------------------------------------------------------------------------------------------
+
+
+def _along(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
+    if np.ndim(axis):
+        raise ArgumentTypeError(
+            f"jnp.fft.{name} transforms one axis.",
+            got=f"axis: {axis!r}",
+            do=f"Use `jnp.fft.{name}n`.",
+        )
+    return _transformed(name, kind, a, None if n is None else (n,), (axis,), norm)
+
+
+def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    aval = aval_of(name, a)
+    norm = _checked_norm(name, norm)
+    lengths = None if s is None else tuple([_size(name, n) for n in s])
+    if axes is None:
+        axes = tuple(range(aval.ndim) if lengths is None else range(-len(lengths), 0))
+    axes = canonical_axes(axes, aval.ndim)
+    if lengths is not None and len(lengths) != len(axes):
+        raise ArgumentValueError(
+            f"jnp.fft.{name} takes one length for each axis.",
+            got=f"{len(lengths)} lengths, {len(axes)} axes",
+        )
+    if kind is FftType.RFFT and aval.dtype.kind == "c":
+        raise DtypeError(
+            f"jnp.fft.{name} takes real signals only.",
+            got=f"operand: {aval.text()}",
+            do=f"Use `jnp.fft.{name.removeprefix('r')}` for complex ones.",
+        )
+    if lengths is None:
+        sizes = [aval.shape[i] for i in axes]
+        if kind is FftType.IRFFT and sizes:
+            sizes[-1] = max(0, 2 * (sizes[-1] - 1))
+        lengths = tuple(sizes)
+    if any(n < 1 for n in lengths):
+        raise ArgumentValueError(
+            f"jnp.fft.{name} needs at least one element along each axis.",
+            got=[f"operand: {aval.text()}", f"lengths: {lengths}"],
+        )
+    return _compiled(a, kind, lengths, axes, norm)
+
+
+@numpy_function(static=("kind", "lengths", "axes", "norm"))
+def _compiled(
+    a: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...], norm: str
+) -> Any:
+    if not axes:
+        return arithmetic.mul(a, dtypes.to_complex_dtype(type_of(a).dtype).type(1))
+    ndim = type_of(a).ndim
+    needed = list(lengths)
+    if kind is FftType.IRFFT:
+        needed[-1] = lengths[-1] // 2 + 1
+    for axis, n in zip(axes, needed, strict=True):
+        a = _resized(a, axis, n)
+    order = (*(i for i in range(ndim) if i not in axes), *axes)
+    back = tuple(np.argsort(order).tolist())
+    x = transpose(a, order) if order != tuple(range(ndim)) else a
+    x = _several(x, kind, lengths)
+    x = transpose(x, back) if order != tuple(range(ndim)) else x
+    return _scaled(x, kind, math.prod(lengths), norm)
+
+
+def _several(x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
+    """The transform along the last axes, three at most at a time; the last axis of real signals comes first or last."""
+    if len(lengths) <= _MOST_AXES:
+        return lax_fft(x, kind, lengths)
+    ndim = type_of(x).ndim
+    first, last = lengths[:-_MOST_AXES], lengths[-_MOST_AXES:]
+    turned = (
+        *range(ndim - len(lengths)),
+        *range(ndim - _MOST_AXES, ndim),
+        *range(ndim - len(lengths), ndim - _MOST_AXES),
+    )
+    back = tuple(np.argsort(turned).tolist())
+    whole = FftType.FFT if kind in (FftType.FFT, FftType.RFFT) else FftType.IFFT
+    if kind is FftType.IRFFT:
+        x = transpose(_several(transpose(x, turned), whole, first), back)
+        return lax_fft(x, kind, last)
+    x = lax_fft(x, kind, last)
+    return transpose(_several(transpose(x, turned), whole, first), back)
+
+
+def _resized(a: Any, axis: int, n: int) -> Any:
+    """`a` cut, or padded with zeros, to `n` along `axis`."""
+    aval = type_of(a)
+    size = aval.shape[axis]
+    if n < size:
+        return slice_in_dim(a, 0, n, axis=axis)
+    if n > size:
+        config = [(0, n - size if i == axis else 0, 0) for i in range(aval.ndim)]
+        return pad(a, aval.dtype.type(0), config)
+    return a
+
+
+def _scaled(x: Any, kind: FftType, count: int, norm: str) -> Any:
+    """`x` divided as `norm` says; inverse transforms come divided by `count`."""
+    inverse = kind in (FftType.IFFT, FftType.IRFFT)
+    factor = {
+        "backward": 1.0,
+        "ortho": count**0.5 if inverse else count**-0.5,
+        "forward": count if inverse else 1 / count,
+    }[norm]
+    return x if factor == 1 else arithmetic.mul(x, type_of(x).dtype.type(factor))
+
+
+def _conjugate(a: Any) -> Any:
+    return _conjugated(a) if aval_of("conj", a).dtype.kind == "c" else a
+
+
+@numpy_function
+def _conjugated(a: Any) -> Any:
+    return conj(a)
+
+
+def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
+    shape = aval_of(name, x).shape
+    chosen = canonical_axes(axes, len(shape))
+    # Back by the larger half where the length is odd.
+    shifts = tuple([shape[i] // 2 if sign > 0 else -(shape[i] // 2) for i in chosen])
+    return roll(x, shifts, chosen)
+
+
+def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, device: Any) -> Any:
+    wanted = (
+        dtypes.default_float_dtype()
+        if dtype is None
+        else dtypes.check_user_dtype(dtype, f"jnp.fft.{name}")
+    )
+    frequencies = asarray(counts.astype(wanted), device=device)
+    return arithmetic.div(frequencies, asarray(d * n, wanted))
+
+
+def _size(name: str, n: Any) -> int:
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"jnp.fft.{name} needs lengths that are ints known when tracing.", got=f"got {n!r}"
+        ) from None
+
+
+def _checked_norm(name: str, norm: str | None) -> str:
+    if norm is None:
+        return "backward"
+    if norm not in _INVERSE:
+        raise ArgumentValueError(
+            f"jnp.fft.{name}: norm is 'backward', 'ortho' or 'forward'.", got=f"norm: {norm!r}"
+        )
+    return norm
+
+
+def _two(name: str, axes: Any) -> tuple[int, ...]:
+    chosen = tuple(axes)
+    if len(chosen) != 2:
+        raise ArgumentValueError(f"jnp.fft.{name} takes two axes.", got=f"axes: {chosen}")
+    return chosen
+
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
