@@ -71,7 +71,10 @@ def compiled(request: pytest.FixtureRequest) -> list[Any]:
     return outcome(
         "compiled",
         request.node,
-        lambda item: "compiled" in getattr(item, "fixturenames", ()),
+        lambda item: (
+            item.path.parent == Path(__file__).parent
+            and "compiled" in getattr(item, "fixturenames", ())
+        ),
         lambda sample: (sample.function, sample.arguments),
         lambda sample: sample.needs_x64,
     )

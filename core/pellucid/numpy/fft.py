@@ -342,7 +342,7 @@ def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, devi
         if dtype is None
         else dtypes.check_user_dtype(dtype, f"jnp.fft.{name}")
     )
-    frequencies = asarray(counts.astype(wanted), device=device)
+    frequencies = asarray(counts, wanted, device=device)
     return arithmetic.div(frequencies, asarray(d * n, wanted))
 
 

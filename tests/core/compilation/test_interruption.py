@@ -24,6 +24,7 @@ CODE = """
             x = sin(add(x, x))
         return x
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
     function = jit(deep)
     x = np.ones(3, np.float32)
     lowered = function.lower(x)
