@@ -20,8 +20,6 @@ AXES = ({"x": 8}, {"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 4}, {"x": 2})
 
 
 KNOWN = {
-    "use_consistent_padding=True": "the partitioner ends the process over negative padding of a convolution",
-    "dimension_numbers=('HCWN', 'WOIH', 'CWNH')": "values differ where features of both operands are cut",
     "DimensionNumbers((1,), (0, 1), (1, 0))": "indices in another order than dimensions don't compile",
     "lax.cumlogsumexp(x) complex64[4]": "infinities of parts are combined to NaN",
     "lax.reduce_max(x, (0,)) float32[4]": "devices' maxima are combined without their NaN",

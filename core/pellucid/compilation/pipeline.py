@@ -112,7 +112,9 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     options = _module_options(jaxpr, const_shardings, kept, request)
     placement = request.placement
     shardy = (
-        ShardyAttributes(placement.device_list, placement.size) if request.is_partitioned else None
+        ShardyAttributes(placement.device_list, placement.size, request.mesh)
+        if request.is_partitioned
+        else None
     )
     module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
     return LoweredProgram(

@@ -26,7 +26,11 @@ from pellucid.xla.shardings import DeviceList, HloSharding
 class ShardyAttributes:
     """Writes the shardings of one module as Shardy attributes, and declares the meshes that they name."""
 
-    def __init__(self, devices: DeviceList | None, size: int) -> None:
+    def __init__(
+        self, devices: DeviceList | None, size: int, mesh: Mesh | AbstractMesh | None = None
+    ) -> None:
+        self._mesh = mesh
+        """The mesh that lays out the program, if one does."""
         self._size = size
         """How many devices the program runs on."""
         self._devices = devices
@@ -76,6 +80,16 @@ class ShardyAttributes:
         symbol = self._symbol(MeshDescription((("devices", self._size),)))
         dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
         return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
+
+    def whole_along(self, aval: Any, whole: Sequence[int]) -> ir.Attribute:
+        """`#sdy.sharding<…>` of a value that is not cut along the dimensions `whole`; the others are open.
+
+        Where no one mesh lays out the program, every device holds the value in full.
+        """
+        if self._mesh is None:
+            return self.everywhere(aval)
+        dims = ", ".join("{}" if i in whole else "{?}" for i in range(aval.ndim))
+        return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self._mesh)}, [{dims}]>")
 
     def on_first_device(self, n_results: int) -> ir.Attribute:
         """The attribute of an operation that the program's first device does for all, as calls of the host are."""

@@ -294,6 +294,13 @@ class LoweringContext:
         attribute = self.sharding_attributes.everywhere(aval)
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
+    def whole_along(self, x: ir.Value, aval: Any, dims: Sequence[int]) -> ir.Value:
+        """`x` of type `aval`, which no device may hold a part of along `dims`; as with `everywhere`."""
+        if self.sharding_attributes is None or self.manual is not None:
+            return x
+        attribute = self.sharding_attributes.whole_along(aval, dims)
+        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""
         sharding = getattr(aval, "sharding", None)

@@ -26,6 +26,7 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import move_axis, reshape, rev, transpose
+from pellucid.primitives.padding import pad
 from pellucid.primitives.precision import (
     PrecisionLike,
     canonical_precision,
@@ -194,6 +195,14 @@ class ConvGeneralDilated(Bilinear):
     def lower(self, ctx: Any, operands: Sequence[Any], params: ConvParams) -> Sequence[Any]:
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
             return ctx.from_python(_complex_by_parts, operands, params)
+        # XLA's partitioner ends the process over negative padding.
+        if ctx.sharding_attributes is not None and any(
+            n < 0 for ends in params.padding for n in ends
+        ):
+            return ctx.from_python(_padded_before, operands, params)
+        # Where positions are cut, XLA's partitioner gives wrong values for some kernels.
+        lhs, rhs = operands
+        lhs = ctx.whole_along(lhs, ctx.avals_in[0], params.dimension_numbers.lhs_spec[2:])
         attributes = {
             "window_strides": ctx.ints(params.window_strides),
             "padding": ctx.int_matrix(np.array(params.padding, np.int64).reshape(-1, 2)),
@@ -205,7 +214,7 @@ class ConvGeneralDilated(Bilinear):
             "batch_group_count": ctx.integer(params.batch_group_count),
             "precision_config": precision_attribute(ctx, params.precision),
         }
-        return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], operands, attributes)]
+        return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], [lhs, rhs], attributes)]
 
 
 def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> None:
@@ -326,6 +335,21 @@ def _dimensions_attribute(ctx: Any, numbers: ConvDimensionNumbers) -> Any:
     return ctx.attribute(
         f"#stablehlo.conv<{text(lhs, 'b', 'f')}x{text(rhs, 'o', 'i')}->{text(out, 'b', 'f')}>"
     )
+
+
+def _padded_before(lhs: Any, rhs: Any, *fields: Any) -> Any:
+    """A convolution whose left operand is dilated, padded and cut by itself."""
+    params = ConvParams(*fields)
+    aval = type_of(lhs)
+    config = [(0, 0, 0)] * aval.ndim
+    spatial = params.dimension_numbers.lhs_spec[2:]
+    for axis, (low, high), dilation in zip(
+        spatial, params.padding, params.lhs_dilation, strict=True
+    ):
+        config[axis] = (low, high, dilation - 1)
+    ones = (1,) * len(spatial)
+    plain = params._replace(padding=((0, 0),) * len(spatial), lhs_dilation=ones)
+    return bind1(conv_general_dilated_p, pad(lhs, aval.dtype.type(0), config), rhs, params=plain)
 
 
 def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any) -> Any:
