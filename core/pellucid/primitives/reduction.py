@@ -80,6 +80,21 @@ class Reduction(Primitive[ReduceParams]):
 class ReduceExtreme(Reduction):
     """Maximum or minimum. Equal extremes share the derivative."""
 
+    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
+        results = super().lower(ctx, operands, params)
+        aval, result = ctx.avals_in[0], ctx.avals_out[0]
+        is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
+        if ctx.platform != "cpu" or ctx.sharding_attributes is None or not is_floating:
+            return results
+        # Among devices, XLA's CPU combines extremes without their NaN: whether there is one is found apart.
+        [x] = operands
+        counted, single = (a.update(dtype=np.dtype(np.float32)) for a in (aval, result))
+        unequal = ctx.op1("stablehlo.convert", counted, [ctx.compare(x, x, "NE", aval)])
+        ctx.avals_in = (counted,)
+        count = lower_reduction(ctx, unequal, reduce_max_p.monoid, params.axes, single)
+        is_nan = ctx.compare(count, ctx.full(single, 0), "GT", single)
+        return [ctx.op1("stablehlo.select", result, [is_nan, ctx.full(result, np.nan), results[0]])]
+
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
     ) -> tuple[Any, Any]:
