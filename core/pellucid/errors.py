@@ -1,12 +1,13 @@
 """Errors under the names of `jax.errors`; each is the class of ours that says the same.
 
-`except` clauses written for the reference keep working. Ours have fields (`what`, `got`, `where`, `do`).
+`except` clauses written for the reference keep working; `PellucidError` is the base of all of ours. They have fields (`what`, `got`, `where`, `do`).
 """
 
 from pellucid.base.errors import (
     ConcretizationError as ConcretizationTypeError,
     JaxprTypeError,
     NonConcreteBooleanIndexError,
+    PellucidError,
     TracedValueError as JAXTypeError,
     TracerArrayError as TracerArrayConversionError,
     TracerBoolError as TracerBoolConversionError,
@@ -24,6 +25,7 @@ __all__ = [
     "JaxRuntimeError",
     "JaxprTypeError",
     "NonConcreteBooleanIndexError",
+    "PellucidError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",

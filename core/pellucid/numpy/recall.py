@@ -23,6 +23,7 @@ from pellucid.xla.flags import trace_context
 
 _MOST_PLANS = 1024
 """Kinds of calls remembered for each function."""
+_NEW = Plan([], [], [], [])
 _SEEN = Plan([], [], [], [])
 """Of a kind that was seen once."""
 _all_plans: list[dict[Any, Plan | None]] = []
@@ -69,13 +70,13 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
                 return function(*args, **kwargs)
         kind = tuple(key)
         try:
-            plan = plans[kind]
-        except KeyError:  # what happens once only is not worth a plan
+            plan = plans.get(kind, _NEW)
+        except TypeError:  # a static argument that can't be hashed
+            plan = None
+        if plan is _NEW:  # what happens once only is not worth a plan
             if len(plans) >= _MOST_PLANS:
                 plans.clear()
             plans[kind] = _SEEN
-            return function(*args, **kwargs)
-        except TypeError:  # a static argument that can't be hashed
             return function(*args, **kwargs)
         if plan is _SEEN:
             plan = plans[kind] = _plan(function, args, kwargs, operands)

@@ -35,6 +35,6 @@ def test_the_table_tells_rules_that_a_family_only_declares():
 
 def test_the_command_prints_the_table():
     command = [sys.executable, "-m", "pellucid.introspect", "rules"]
-    assert (
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout == rule_table()
-    )
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ours = [line for line in rule_table().splitlines() if not line.startswith("test_")]
+    assert printed.splitlines() == ours
