@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.base.caching import clearing
+from pellucid.base.errors import PellucidError
 from pellucid.base.events import on
 from pellucid.ir.avals import ShapedArray
 from pellucid.tracing.context import context, use_trace
@@ -131,8 +132,8 @@ def _plan(
         with use_trace(trace):
             results = run(*arguments)
         jaxpr, consts = trace.finish(results)
-    except Exception:
-        return None
+    except (PellucidError, TypeError, ValueError, IndexError):
+        return None  # the call itself will raise it, about the user's own values
     finally:
         trace.close()
     if any(_is_operand(c) for c in consts):
