@@ -314,7 +314,7 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Raises UnsupportedError: breakpoints are set from outside, with the debugger, and need no call in the program.
+    """Raises UnsupportedError: compiled functions can't be stopped from within yet.
 
     >>> breakpoint()
     Traceback (most recent call last):
@@ -323,6 +323,5 @@ def breakpoint(
     """
     raise UnsupportedError(
         "debug.breakpoint is not supported.",
-        do="Set a breakpoint at the line with `pellucid.debugger`, which stops in compiled functions without a call "
-        "in them, or look at values with `debug.print` and `debug.callback`.",
+        do="Look at values with `debug.print` and `debug.callback`, or run the function under `disable_jit`.",
     )
