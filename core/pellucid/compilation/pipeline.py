@@ -159,7 +159,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     if on.compilation_finished:
         publish(
             on.compilation_finished, CompilationFinished(request.name, seconds, cache, executable)
-        )  # type: ignore[arg-type]
+        )
     return executable
 
 

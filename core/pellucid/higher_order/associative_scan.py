@@ -66,7 +66,7 @@ def associative_scan(
 def _prefixes(
     combined: Callable[[list[Any], list[Any]], list[Any]], elems: list[Any], axis: int
 ) -> list[Any]:
-    size = type_of(elems[0]).shape[axis]  # type: ignore[attr-defined]
+    size = type_of(elems[0]).shape[axis]
     if size < 2:
         return elems
 
@@ -87,7 +87,7 @@ def _interleaved(even: Any, odd: Any, axis: int) -> Any:
     """The elements of `even` and `odd` in turn; `even` may have one more."""
     aval: Any = type_of(odd)
     n = aval.shape[axis]
-    longer = type_of(even).shape[axis] > n  # type: ignore[attr-defined]
+    longer = type_of(even).shape[axis] > n
     pairs = stack([slice_in_dim(even, 0, n, axis=axis) if longer else even, odd], axis + 1)
     flat = reshape(pairs, (*aval.shape[:axis], 2 * n, *aval.shape[axis + 1 :]))
     return concatenate([flat, slice_in_dim(even, n, None, axis=axis)], axis) if longer else flat

@@ -230,5 +230,5 @@ def stand_in(name: str, *parameters: str) -> Callable[..., Any]:
 
     function.__name__ = name
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    function.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in parameters])  # type: ignore[attr-defined]
+    function.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in parameters])
     return function

@@ -94,7 +94,7 @@ def _check_scalar(caller: str, name: str, x: Any) -> None:
 def _index_of_predicate(pred: Any) -> Any:
     if isinstance(pred, (bool, np.bool_)):
         return np.int32(pred)
-    if type_of(pred).dtype != np.bool_:  # type: ignore[attr-defined]
+    if type_of(pred).dtype != np.bool_:
         pred = convert_element_type(pred, np.bool_)
     return convert_element_type(pred, np.int32)
 

@@ -189,7 +189,7 @@ class Cond(Primitive[CondParams]):
         avals = ctx.avals_out
         return case(
             ctx, index, avals, [lambda b=b: ctx.inline(b, (), given) for b in branches], effects
-        )  # type: ignore[misc]
+        )
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         if not any(used) and not equation.effects:
@@ -424,7 +424,7 @@ def _all_branches(
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]
     index, *given = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
-    dtype = type_of(index).dtype  # type: ignore[attr-defined]
+    dtype = type_of(index).dtype
     outs = []
     for i, branch in enumerate(params.branches):
         is_chosen = eq(index, dtype.type(i))
@@ -436,7 +436,7 @@ def _all_branches(
 
 def _select(which: Any, *cases: Any) -> Any:
     """One of `cases` for each element along axis 0."""
-    shape = type_of(cases[0]).shape  # type: ignore[attr-defined]
+    shape = type_of(cases[0]).shape
     return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)
 
 

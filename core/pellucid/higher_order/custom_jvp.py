@@ -527,7 +527,7 @@ def checked_tangents(rule: str, tangent: Any, tree: Any, avals: Sequence[Any]) -
     for (path, t), aval in zip(pairs, avals, strict=True):
         expected = aval.tangent()
         found = type_of(t)
-        if found.shape != expected.shape or found.dtype != expected.dtype:  # type: ignore[attr-defined]
+        if found.shape != expected.shape or found.dtype != expected.dtype:
             raise DerivativeRuleError(
                 f"{rule} returned a tangent of another type than the result.",
                 got=f"{shown_path('tangent', path)}: got {found.text()}, expected {expected.text()}",

@@ -582,8 +582,8 @@ class _Run:
                 checked.append(Zero(expected))
                 continue
             got = type_of(ct)
-            differs = not got.varying <= expected.varying  # type: ignore[attr-defined]
-            if got.shape != expected.shape or got.dtype != expected.dtype or differs:  # type: ignore[attr-defined]
+            differs = not got.varying <= expected.varying
+            if got.shape != expected.shape or got.dtype != expected.dtype or differs:
                 path = flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0][i][0]
                 raise DerivativeRuleError(
                     f"{rule} returned a cotangent of another type than its argument.",

@@ -321,7 +321,7 @@ def _flat_rule(
                 got=str(error).splitlines(),
             ) from None
         for x, is_batched in zip(results, flags, strict=True):
-            shape = type_of(x).shape  # type: ignore[attr-defined]
+            shape = type_of(x).shape
             if is_batched and (not shape or shape[0] != size):
                 raise BatchingRuleError(
                     f"{what} calls a result batched that isn't.",

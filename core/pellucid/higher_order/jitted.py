@@ -181,7 +181,7 @@ def _shared_program(content: Any) -> Program | None:
 
 
 def _share(content: Any, program: Program) -> None:
-    if content is None or sum(type_of(c).nbytes for c in program.consts) > _SHARED_BYTES:  # type: ignore[attr-defined]
+    if content is None or sum(type_of(c).nbytes for c in program.consts) > _SHARED_BYTES:
         return
     with _lock:
         _shared[content] = program

@@ -65,7 +65,7 @@ class LinearCall(Call):
         )
         return results, [add_tangents(a, b) for a, b in zip(out, by_residuals, strict=True)]
 
-    linearize: Any = None  # pyright: ignore[reportAssignmentType]  (its jvp rule is all it needs)
+    linearize: Any = None  # its jvp rule is all it needs
 
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: LinearCallParams
@@ -170,7 +170,7 @@ def linear_call(
             )
         return results
 
-    cotangent_avals = [a.tangent() for a in callee.out_avals]  # pyright: ignore[reportAttributeAccessIssue]
+    cotangent_avals = [a.tangent() for a in callee.out_avals]
     transpose, others = stage_open(
         backward, [*avals[:n], *cotangent_avals], DebugInfo(name_of(fun_transpose))
     )

@@ -193,7 +193,7 @@ def _scanned_by_python(
         )
     ys = []
     for i in reversed(range(length)) if reverse else range(length):
-        carry, y = f(carry, tree_map(lambda x, i=i: index_in_dim(x, i, 0, False), xs))  # type: ignore[misc]
+        carry, y = f(carry, tree_map(lambda x, i=i: index_in_dim(x, i, 0, False), xs))
         ys.append(y)
     return carry, tree_map(lambda *parts: stack(parts, 0), *(reversed(ys) if reverse else ys))
 
@@ -285,7 +285,7 @@ def fori_loop(
     check_callable(body_fun, "fori_loop")
     bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
     for name, aval in zip(("lower", "upper"), bounds, strict=True):
-        if aval.shape != () or aval.dtype.kind not in "iu":  # type: ignore[attr-defined]
+        if aval.shape != () or aval.dtype.kind not in "iu":
             raise ArgumentTypeError(
                 "fori_loop needs scalar integer bounds.", got=f"{name}: {aval.text()}"
             )
@@ -359,7 +359,7 @@ def _counter(bounds: list[Any]) -> Any:
 
 def _as_counter(bound: Any, dtype: Any) -> Any:
     """A bound as the counter begins with it."""
-    return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)  # type: ignore[attr-defined]
+    return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:

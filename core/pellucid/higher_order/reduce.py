@@ -187,7 +187,7 @@ def _halved(
     def combined(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         return _on_arrays(jaxpr, consts, a, b)
 
-    while (size := type_of(rest[0]).shape[0]) > 1:  # type: ignore[attr-defined]
+    while (size := type_of(rest[0]).shape[0]) > 1:
         half = size // 2
         first = [slice_in_dim(x, 0, half) for x in rest]
         second = [slice_in_dim(x, half, 2 * half) for x in rest]
@@ -199,7 +199,7 @@ def _halved(
             ]
         rest = joined
     starts = [broadcast_in_dim(x, shape, ()) for x in initial]
-    if type_of(rest[0]).shape[0] == 0:  # type: ignore[attr-defined]
+    if type_of(rest[0]).shape[0] == 0:
         return starts
     return combined(starts, [reshape(x, shape) for x in rest])
 
@@ -212,7 +212,7 @@ def _on_arrays(
     jaxpr: ClosedJaxpr, consts: Sequence[Any], a: Sequence[Any], b: Sequence[Any]
 ) -> list[Any]:
     """A program of scalars applied to each pair of elements of arrays of one shape."""
-    shape = type_of(a[0]).shape  # type: ignore[attr-defined]
+    shape = type_of(a[0]).shape
     size = _product(shape, range(len(shape)))
     flat = [reshape(x, (size,)) for x in (*a, *b)]
     results, dims = batch_flat(
@@ -441,7 +441,7 @@ def reduce_window(
     monoid = _monoid(found, avals, start_leaves)
     settings = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     if monoid in REDUCE_WINDOW:
-        return tree.unflatten([reduce_window_by(monoid, leaves[0], *settings)])  # type: ignore[arg-type]
+        return tree.unflatten([reduce_window_by(monoid, leaves[0], *settings)])
     if found.consts:
         raise ArgumentTypeError(
             f"reduce_window: `{name_of(computation)}` can't capture arrays.",

@@ -328,7 +328,7 @@ def _guarded_step(condition: Derived, body: Derived) -> Derived:
 
 def _chosen(goes_on: Any, old: Any, new: Any) -> Any:
     """`new` for the elements of a batch that go on, `old` for the others."""
-    shape = type_of(new).shape  # type: ignore[attr-defined]
+    shape = type_of(new).shape
     return select_n(broadcast_in_dim(goes_on, shape, (0,)) if len(shape) > 1 else goes_on, old, new)
 
 

@@ -53,7 +53,7 @@ def sharding(
             do="Put the array on devices first: pl.device_put(x, sharding).",
         )
     aval = type_of(x)
-    dtype: Any = aval.dtype  # type: ignore[attr-defined]
+    dtype: Any = aval.dtype
     item_bytes = dtypes.itemsize_bits(dtype) / 8
     return _record(placed, x.shape, aval.text(), dtypes.short_name(dtype), item_bytes, name)
 

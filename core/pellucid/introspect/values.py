@@ -24,11 +24,11 @@ def short_text(x: Any) -> str | None:
     """
     if isinstance(x, ArrayImpl):
         if x.is_deleted():
-            return f"{x.aval.text()}, deleted"  # type: ignore[attr-defined]
+            return f"{x.aval.text()}, deleted"
         spec = getattr(x.sharding, "spec", None)
         count = x.sharding.num_devices
         placed = f" as {spec} on {count} devices" if spec is not None and count > 1 else ""
-        return x.aval.text() + placed  # type: ignore[attr-defined]
+        return x.aval.text() + placed
     if isinstance(x, Tracer):
         return x.aval.text()
     if not isinstance(x, (dict, list, tuple)) or not 0 < len(x) <= _MOST_LEAVES:
@@ -37,7 +37,7 @@ def short_text(x: Any) -> str | None:
     arrays = [leaf for leaf in leaves[:_MOST_LEAVES] if isinstance(leaf, ArrayImpl)]
     if not arrays:
         return None
-    n_bytes = sum(type_of(array).nbytes for array in arrays)  # type: ignore[attr-defined]
+    n_bytes = sum(type_of(array).nbytes for array in arrays)
     word = "array" if len(arrays) == 1 else "arrays"
     return f"{type(x).__name__} of {len(arrays)} {word}, {bytes_text(n_bytes)}"
 

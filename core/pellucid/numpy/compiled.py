@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pellucid.higher_order.jitted import Jitted
 from pellucid.numpy.recall import remembering
@@ -16,10 +16,10 @@ from pellucid.tracing.tracer import Tracer
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def numpy_function(function: F | None = None, *, static: str | Sequence[str] = ()) -> Any:
+def numpy_function(
+    function: Callable[..., Any] | None = None, *, static: str | Sequence[str] = ()
+) -> Any:
     """Compile `function` for eager calls; under a trace its primitives are traced.
 
     `static` names the arguments that are not arrays (axes, dtypes, flags); they must be hashable.

@@ -35,10 +35,10 @@ def accumulated(
         a, axis = reshape(a, (aval.size,)), 0
     own = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
     computed = dtype or own
-    along = canonical_axis(axis, type_of(a).ndim)  # type: ignore[attr-defined]
-    a = convert(a, type_of(a), dtypes.default_int_dtype() if computed == _BOOL else computed)  # type: ignore[arg-type]
+    along = canonical_axis(axis, type_of(a).ndim)
+    a = convert(a, type_of(a), dtypes.default_int_dtype() if computed == _BOOL else computed)
     result = apply(a, along)
-    return convert(result, type_of(result), computed)  # type: ignore[arg-type]
+    return convert(result, type_of(result), computed)
 
 
 @numpy_function(static=("axis", "dtype"))

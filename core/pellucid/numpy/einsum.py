@@ -227,7 +227,7 @@ def _einsum(
     product: Callable[..., Any],
 ) -> Any:  # fmt: skip
     avals = [type_of(x) for x in operands]
-    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))  # type: ignore[attr-defined]
+    dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
     if preferred is not None:
         dtype, weak_type = preferred, False
     terms = list(zip(operands, notation.inputs, strict=True))
@@ -242,7 +242,7 @@ def _einsum(
             x, letters = _contracted(chosen, step, multiply, preferred)
         terms.append((transpose(x, [letters.index(c) for c in step.result]), step.result))
     [(result, _)] = terms
-    return convert(result, type_of(result), dtype, weak_type)  # type: ignore[arg-type]
+    return convert(result, type_of(result), dtype, weak_type)
 
 
 def _contracted(
@@ -274,8 +274,8 @@ def _contracted(
 
 def _without_stretched(x: Any, letters: str, other: Any, other_letters: str) -> tuple[Any, str]:
     """`x` without axes of size 1 that stand beside longer ones of the other operand."""
-    shape = type_of(x).shape  # type: ignore[attr-defined]
-    others = dict(zip(other_letters, type_of(other).shape, strict=True))  # type: ignore[attr-defined]
+    shape = type_of(x).shape
+    others = dict(zip(other_letters, type_of(other).shape, strict=True))
     axes = [i for i, c in enumerate(letters) if shape[i] == 1 != others.get(c, 1)]
     return squeeze(x, axes), "".join(c for i, c in enumerate(letters) if i not in axes)
 
@@ -290,8 +290,8 @@ def _summed(x: Any, letters: str, names: Sequence[str], preferred: Any) -> tuple
 
 def _total(x: Any, axes: Sequence[int], preferred: Any) -> Any:
     if preferred is not None:
-        x = convert(x, type_of(x), preferred)  # type: ignore[arg-type]
-    return reduce_or(x, axes) if type_of(x).dtype == np.bool_ else reduce_sum(x, axes)  # type: ignore[attr-defined]
+        x = convert(x, type_of(x), preferred)
+    return reduce_or(x, axes) if type_of(x).dtype == np.bool_ else reduce_sum(x, axes)
 
 
 def _diagonals(x: Any, letters: str, kept: str) -> tuple[Any, str]:

@@ -501,11 +501,11 @@ def nan_to_num(
     limits = dtypes.finfo(aval.dtype)
     posinf = limits.max if posinf is None else posinf
     neginf = limits.min if neginf is None else neginf
-    x = _select(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)  # type: ignore[arg-type]
-    x = _select(logical.eq(x, _like(np.inf, x)), convert(posinf, type_of(posinf), aval.dtype), x)  # type: ignore[arg-type]
+    x = _select(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)
+    x = _select(logical.eq(x, _like(np.inf, x)), convert(posinf, type_of(posinf), aval.dtype), x)
     return _select(
         logical.eq(x, _like(-np.inf, x)), convert(neginf, type_of(neginf), aval.dtype), x
-    )  # type: ignore[arg-type]
+    )
 
 
 # Comparison and logic -------------------------------------------------------------------------------

@@ -337,7 +337,7 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     indexing = [e for e in arranged.entries if type(e) is not NewAxis]
     dtype = index_dtype(shape)
     given = [
-        normalized(e.index, size, dtype, wrap) if type(e) in (Scalar, Vector) else None  # type: ignore[union-attr]
+        normalized(e.index, size, dtype, wrap) if type(e) in (Scalar, Vector) else None
         for e, size in zip(indexing, shape, strict=True)
     ]
     columns: list[tuple[Any, Sequence[int]]] = []

@@ -70,7 +70,7 @@ def _accumulated(
     total = reduced(
         name, kind, _without_nan(name, a, kind.identity), axis, computed, keepdims, initial, where
     )
-    return convert(total, type_of(total), result)  # type: ignore[arg-type]
+    return convert(total, type_of(total), result)
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
@@ -247,7 +247,7 @@ def _mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: An
         name, SUM, _without_nan(name, a, SUM.identity), axis, computed, keepdims, where=where
     )
     average = arithmetic.div(total, count)
-    return convert(average, type_of(average), result)  # type: ignore[arg-type]
+    return convert(average, type_of(average), result)
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
@@ -286,10 +286,10 @@ def _variance(
     squares = squared(masked(name, centred, _present(a), computed.type(0)))
     part = dtypes.to_floating_dtype(computed)
     count = reduced(name, SUM, _present(a), axis, part, keepdims, where=where)
-    divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))  # type: ignore[arg-type]
+    divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
     found = arithmetic.div(total, divisor)
-    found = convert(found, type_of(found), result)  # type: ignore[arg-type]
+    found = convert(found, type_of(found), result)
     return masked(name, found, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
 
 

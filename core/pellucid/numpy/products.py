@@ -57,7 +57,7 @@ def _product(
         pairs = ((first.dtype, first.weak_type), (second.dtype, second.weak_type))
         dtype, weak_type = dtypes.promote(pairs)
     result = dot_general(a, b, dims, precision, dtype, out_sharding=sharding)
-    return convert(result, type_of(result), dtype, weak_type)  # type: ignore[arg-type]
+    return convert(result, type_of(result), dtype, weak_type)
 
 
 # dot and its relatives ----------------------------------------------------------------------------
@@ -113,8 +113,8 @@ def _inner(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
         a, b = promote_dtypes("inner", a, b)
         product = (
             arithmetic.mul(a, b) if type_of(a).dtype != np.bool_ else logical.bitwise_and(a, b)
-        )  # type: ignore[attr-defined]
-        return product if preferred is None else convert(product, type_of(product), preferred)  # type: ignore[arg-type]
+        )
+        return product if preferred is None else convert(product, type_of(product), preferred)
     dims = (((first.ndim - 1,), (second.ndim - 1,)), ((), ()))
     return _product("inner", a, b, dims, precision, preferred)
 
@@ -186,7 +186,7 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
                 got=f"argument {i}: {type_of(x)!r}",
                 do="Use `*` for scalars.",
             )
-    has_row, has_column = (type_of(x).ndim > 1 for x in (a, b))  # type: ignore[attr-defined]
+    has_row, has_column = (type_of(x).ndim > 1 for x in (a, b))
     return _multiplied("matmul", a, b, has_row, has_column, precision, preferred)
 
 
@@ -324,7 +324,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 def _times(a: Any, b: Any) -> Any:
     """Elementwise product of operands of one dtype; of bools, whether both are true."""
-    is_bool = type_of(a).dtype == np.bool_  # type: ignore[attr-defined]
+    is_bool = type_of(a).dtype == np.bool_
     return logical.bitwise_and(a, b) if is_bool else arithmetic.mul(a, b)
 
 
@@ -332,8 +332,7 @@ def _times(a: Any, b: Any) -> Any:
 def _outer(a: Any, b: Any) -> Any:
     a, b = promote_dtypes("outer", a, b)
     column, row = (
-        expand_dims(reshape(x, (type_of(x).size,)), (new,))
-        for x, new in ((a, 1), (b, 0))  # type: ignore[attr-defined]
+        expand_dims(reshape(x, (type_of(x).size,)), (new,)) for x, new in ((a, 1), (b, 0))
     )
     return _times(column, row)
 
@@ -358,7 +357,7 @@ def _kron(a: Any, b: Any) -> Any:
     ndim = max(first.ndim, second.ndim)
     a = expand_dims(a, range(ndim - first.ndim))
     b = expand_dims(b, range(ndim - second.ndim))
-    shape = [m * n for m, n in zip(type_of(a).shape, type_of(b).shape, strict=True)]  # type: ignore[attr-defined]
+    shape = [m * n for m, n in zip(type_of(a).shape, type_of(b).shape, strict=True)]
     return reshape(
         _times(expand_dims(a, range(1, 2 * ndim, 2)), expand_dims(b, range(0, 2 * ndim, 2))), shape
     )

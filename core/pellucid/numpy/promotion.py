@@ -33,7 +33,7 @@ def check_arrays(name: str, *operands: Any) -> None:
 def aval_of(name: str, x: Any, position: int = 0) -> ShapedArray:
     """Type of an argument; raises ArgumentTypeError that names function and argument."""
     try:
-        return type_of(x)  # type: ignore[return-value]
+        return type_of(x)
     except ArgumentTypeError:
         check_arrays(name, *[0] * position, x)
         raise

@@ -79,7 +79,7 @@ def masked(name: str, a: Any, where: Any, neutral: Any) -> Any:
             got=f"where: {mask.text()}",
             do="Compare with something.",
         )
-    shape = broadcast_shapes(mask.shape, aval.shape)  # type: ignore[attr-defined]
+    shape = broadcast_shapes(mask.shape, aval.shape)
     where = where if mask.ndim == 0 else broadcast_to(where, shape)
     return logical.select(where, broadcast_to(a, shape), broadcast_in_dim(neutral, shape, ()))
 
@@ -160,7 +160,7 @@ def _accumulated(
     result = dtype or (promoted(own) if promote or own == _BOOL else own)
     computed = wide(result) if dtype is None else result
     total = reduced(name, kind, a, axis, computed, keepdims, initial, where)
-    return convert(total, type_of(total), result)  # type: ignore[arg-type]
+    return convert(total, type_of(total), result)
 
 
 @numpy_function(static=("axis", "dtype", "keepdims", "promote"))
@@ -384,7 +384,7 @@ def position(name: str, find: Callable[..., Any], a: Any, axis: int | None, keep
     else:
         along = canonical_axis(axis, aval.ndim)
         kept = (along,)
-    if type_of(a).shape[along] == 0:  # type: ignore[attr-defined]
+    if type_of(a).shape[along] == 0:
         raise ShapeError(
             f"jnp.{name} of no elements is not defined.", got=f"a: {aval.text()}, axis {axis}"
         )

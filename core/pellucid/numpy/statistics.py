@@ -45,7 +45,7 @@ def mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
     computed = wide(result) if dtype is None else result
     total = reduced(name, SUM, a, axis, computed, keepdims, where=where)
     average = arithmetic.div(total, _count(name, aval, axis, where, computed, keepdims))
-    return convert(average, type_of(average), result)  # type: ignore[arg-type]
+    return convert(average, type_of(average), result)
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
@@ -86,7 +86,7 @@ def variance_dtypes(name: str, own: Any, dtype: Any) -> tuple[Any, Any]:
 
 def squared(x: Any) -> Any:
     """Squares of absolute values."""
-    is_complex = type_of(x).dtype.kind == "c"  # type: ignore[attr-defined]
+    is_complex = type_of(x).dtype.kind == "c"
     return real(arithmetic.mul(x, conj(x))) if is_complex else arithmetic.square(x)
 
 
@@ -104,10 +104,10 @@ def _variance(
     squares = squared(arithmetic.sub(*promote_shapes(name, a, mean)))
     part = dtypes.to_floating_dtype(computed)
     count = _count(name, aval, axis, where, part, keepdims)
-    divisor = arithmetic.sub(count, convert(correction, type_of(correction), part))  # type: ignore[arg-type]
+    divisor = arithmetic.sub(count, convert(correction, type_of(correction), part))
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
     found = arithmetic.div(total, divisor)
-    found = convert(found, type_of(found), result)  # type: ignore[arg-type]
+    found = convert(found, type_of(found), result)
     return masked(name, found, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
 
 
@@ -197,7 +197,7 @@ def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]
         return average, broadcast_in_dim(count, found.shape, ())
     a, weights = promote_dtypes_inexact("average", a, weights)
     weights = _spread_weights(aval, weights, axis)
-    dtype = type_of(a).dtype  # type: ignore[attr-defined]
+    dtype = type_of(a).dtype
     total = reduced("average", SUM, weights, axis, dtype, keepdims)
     weighted = reduced("average", SUM, arithmetic.mul(a, weights), axis, dtype, keepdims)
     return arithmetic.div(weighted, total), total
@@ -205,7 +205,7 @@ def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]
 
 def _spread_weights(aval: Any, weights: Any, axis: Any) -> Any:
     """`weights` of the shape of the array, given so or for the reduced axes only."""
-    shape = type_of(weights).shape  # type: ignore[attr-defined]
+    shape = type_of(weights).shape
     if shape == aval.shape:
         return weights
     axes = canonical_axes(axis, aval.ndim) if axis is not None else ()

@@ -291,7 +291,7 @@ def split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitMa
 
     A residual that each position has its own of leaves the primal part as one array of all of them.
     """
-    key = ("split manual", nonzero, params._replace(jaxpr=None))  # type: ignore[arg-type]
+    key = ("split manual", nonzero, params._replace(jaxpr=None))
     with params.scope():
         return remembered(params.jaxpr.jaxpr, key, lambda: _split_at_point(params, nonzero))
 
@@ -369,7 +369,7 @@ def _transposed(
     derived = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
     if params.check_vma:
         return derived
-    key = ("transposed manual", linear, nonzero, params._replace(jaxpr=None))  # type: ignore[arg-type]
+    key = ("transposed manual", linear, nonzero, params._replace(jaxpr=None))
     return remembered(
         params.jaxpr.jaxpr, key, lambda: _shared_out(derived, params, linear, nonzero)
     )

@@ -162,7 +162,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
 
 def _mulhi_by_halves(x: Any, y: Any) -> Any:
     # Warren, Hacker's Delight, 2nd ed., section 8-2: the carries of a product of two-digit numbers.
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     bits = dtypes.itemsize_bits(dtype)
     half, mask = np.asarray(bits // 2, dtype), np.asarray((1 << bits // 2) - 1, dtype)
     upper = shift_right_logical if kind_of(dtype) == "unsigned" else shift_right_arithmetic
@@ -242,10 +242,10 @@ def abs(x: Any) -> Any:
 
 
 def _abs_tangent(t: Any, y: Any, x: Any) -> Any:
-    if kind_of(type_of(x).dtype) != "complex":  # type: ignore[attr-defined]
+    if kind_of(type_of(x).dtype) != "complex":
         return select(ge(x, constant_like(x, 0)), t, neg(t))
     # d|x| = Re(dx conj(x)) / |x|
-    return real(mul(t, div(conj(x), nonzero(converted(y, type_of(x).dtype)))))  # type: ignore[attr-defined]
+    return real(mul(t, div(conj(x), nonzero(converted(y, type_of(x).dtype)))))
 
 
 def nonzero(x: Any) -> Any:
@@ -384,13 +384,13 @@ def _lower_pow(ctx: Any, operands: Any, params: Any) -> Any:
 
 
 def _pow_by_base(t: Any, z: Any, x: Any, y: Any) -> Any:
-    if kind_of(type_of(y).dtype) not in INTEGER:  # type: ignore[attr-defined]
+    if kind_of(type_of(y).dtype) not in INTEGER:
         return mul(t, mul(y, pow(x, sub(y, constant_like(y, 1)))))
     # With an integer exponent, x⁰ is the constant 1 also at x = 0, so its derivative is 0 and not NaN.
-    y = converted(y, type_of(x).dtype)  # type: ignore[attr-defined]
+    y = converted(y, type_of(x).dtype)
     is_zero = eq(y, constant_like(y, 0))
     slope = mul(select(is_zero, full_as(y, 1), y), pow(x, sub(y, constant_like(y, 1))))
-    is_zero = broadcast_to(is_zero, type_of(slope).shape)  # type: ignore[attr-defined]
+    is_zero = broadcast_to(is_zero, type_of(slope).shape)
     return mul(t, select(is_zero, full_as(slope, 0), slope))
 
 

@@ -98,7 +98,7 @@ def step(active: Any, m: Any, a: Any, b: Any, x: Any, p: Any, q: Any, s: Any) ->
 
 def away_from_zero(x: Any) -> Any:
     """`x` with a very small number in place of zeros."""
-    tiny = full_as(x, dtypes.finfo(type_of(x).dtype).tiny)  # type: ignore[attr-defined]
+    tiny = full_as(x, dtypes.finfo(type_of(x).dtype).tiny)
     return select(eq(x, constant_like(x, 0)), tiny, x)
 
 

@@ -313,7 +313,7 @@ def aligned_for_batch(
     ndims = [type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True)]
     ndim = max(ndims)
     positions = {d for d, n in zip(dims, ndims, strict=True) if d is not None and n == ndim}
-    target: int = positions.pop() if len(positions) == 1 else 0  # type: ignore[assignment]
+    target: int = positions.pop() if len(positions) == 1 else 0
     aligned = []
     for x, dim, n in zip(operands, dims, ndims, strict=True):
         if dim is None:

@@ -105,7 +105,7 @@ def conj(x: Any) -> Any:
     >>> conj(np.complex64(1 + 2j))
     Array(1.-2.j, dtype=complex64)
     """
-    return bind1(conj_p, x, params=ConjParams(type_of(x).dtype))  # type: ignore[attr-defined]
+    return bind1(conj_p, x, params=ConjParams(type_of(x).dtype))
 
 
 def _lower_conj(ctx: Any, operands: Any, params: ConjParams) -> Any:

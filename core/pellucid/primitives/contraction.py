@@ -59,7 +59,7 @@ class Bilinear(Primitive[Any]):
         lhs_tangent, rhs_tangent = tangents[:2]
         result = bind1(self, *primals, params=params)
         aval = type_of(result).tangent()
-        if aval.dtype == dtypes.float0:  # type: ignore[attr-defined]
+        if aval.dtype == dtypes.float0:
             return [result], [Zero(aval)]
         tangent: Any = Zero(aval)
         if type(lhs_tangent) is not Zero:
@@ -78,7 +78,7 @@ class Bilinear(Primitive[Any]):
         for rule, x in zip(rules, operands, strict=False):
             if not is_linear(x):
                 found.append(None)
-            elif type(cotangent) is Zero or type_of(cotangent).size == 0:  # type: ignore[attr-defined]
+            elif type(cotangent) is Zero or type_of(cotangent).size == 0:
                 found.append(Zero(x.aval))
             else:
                 found.append(converted(rule(cotangent, operands, params), x.aval.dtype))
@@ -95,9 +95,9 @@ class Bilinear(Primitive[Any]):
 
 def converted(x: Any, dtype: Any) -> Any:
     """`x` with elements of `dtype`; of complex ones the real part, if it is real."""
-    if type_of(x).dtype.kind == "c" != dtype.kind:  # type: ignore[attr-defined]
+    if type_of(x).dtype.kind == "c" != dtype.kind:
         x = real(x)
-    return x if type_of(x).dtype == dtype else convert_element_type(x, dtype)  # type: ignore[attr-defined]
+    return x if type_of(x).dtype == dtype else convert_element_type(x, dtype)
 
 
 def cotangent_preference(preferred: Any, operand_dtype: Any) -> Any:
@@ -170,7 +170,7 @@ class DotGeneral(Bilinear):
         lhs, rhs = operands
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
-        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)  # type: ignore[attr-defined]
+        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)
         first_rhs_free = len(lhs_batch) + len(lhs_free)
         dims = (
             (tuple(range(first_rhs_free, first_rhs_free + len(rhs_free))), rhs_free),
@@ -188,7 +188,7 @@ class DotGeneral(Bilinear):
     ) -> Any:
         lhs, rhs = operands
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
-        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)  # type: ignore[attr-defined]
+        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)
         rhs_free = free_axes(rhs.aval.ndim, rhs_contract, rhs_batch)
         dims = (
             (tuple(range(len(lhs_batch), len(lhs_batch) + len(lhs_free))), lhs_free),
@@ -223,7 +223,7 @@ class DotGeneral(Bilinear):
         dims: tuple[BatchDim, ...],
         params: DotGeneralParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        ndims = [type_of(x).ndim for x in operands]  # type: ignore[attr-defined]
+        ndims = [type_of(x).ndim for x in operands]
         numbers, out_dim = batched_dimensions(ndims, dims, params.dimension_numbers)
         return [bind1(self, *operands, params=params._replace(dimension_numbers=numbers))], [
             out_dim
@@ -358,7 +358,7 @@ def batched_dimensions(
         out_dim = len(lhs_batch) + lhs_free.index(lhs_dim)
     else:
         rhs_free = free_axes(ndims[1], rhs_contract, rhs_batch)
-        out_dim = len(lhs_batch) + len(lhs_free) + rhs_free.index(rhs_dim)  # type: ignore[arg-type]
+        out_dim = len(lhs_batch) + len(lhs_free) + rhs_free.index(rhs_dim)
     return ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), out_dim
 
 
@@ -441,7 +441,7 @@ def dot(
     Array(5, dtype=int32)
     """
     if dimension_numbers is None:
-        ndims = [type_of(x).ndim for x in (lhs, rhs)]  # type: ignore[attr-defined]
+        ndims = [type_of(x).ndim for x in (lhs, rhs)]
         if not all(1 <= ndim <= 2 for ndim in ndims):
             raise ShapeError(
                 "dot without dimension_numbers needs vectors or matrices.",
@@ -462,7 +462,7 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
     >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
     (5, 2, 4)
     """
-    ndims = [type_of(x).ndim for x in (lhs, rhs)]  # type: ignore[attr-defined]
+    ndims = [type_of(x).ndim for x in (lhs, rhs)]
     if ndims[0] != ndims[1] or ndims[0] < 2:
         raise ShapeError(
             "batch_matmul needs operands of equal rank, two at least.",

@@ -86,7 +86,7 @@ class ConvertElementType(Elementwise):
     ) -> tuple[Any, Any]:
         y = bind1(self, primals[0], params=params)
         if not dtypes.is_inexact(params.new_dtype):
-            return [y], [Zero(type_of(y).tangent())]  # type: ignore[attr-defined]
+            return [y], [Zero(type_of(y).tangent())]
         return [y], [bind1(self, tangents[0], params=params)]
 
 
@@ -181,7 +181,7 @@ class BitcastConvertType(Primitive[BitcastParams]):
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: BitcastParams
     ) -> tuple[Any, Any]:
         y = bind1(self, primals[0], params=params)
-        return [y], [Zero(type_of(y).tangent())]  # type: ignore[attr-defined]
+        return [y], [Zero(type_of(y).tangent())]
 
     def batch(
         self,
@@ -304,7 +304,7 @@ def dtype(x: Any) -> np.dtype:
     >>> dtype(1.0)
     dtype('float32')
     """
-    return type_of(x).dtype  # type: ignore[attr-defined]
+    return type_of(x).dtype
 
 
 __all__ = [

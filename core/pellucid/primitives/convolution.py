@@ -102,18 +102,18 @@ class ConvGeneralDilated(Bilinear):
         # input and output features are exchanged within each group.
         lhs, rhs = operands
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
-        rhs_shape = type_of(rhs).shape  # type: ignore[attr-defined]
+        rhs_shape = type_of(rhs).shape
         groups = params.feature_group_count * params.batch_group_count
         if groups > 1:
             rhs = _regrouped(rhs, rhs_spec[0], rhs_spec[1], groups)
-        rhs = converted(rev(rhs, rhs_spec[2:]), type_of(cotangent).dtype)  # type: ignore[attr-defined]
+        rhs = converted(rev(rhs, rhs_spec[2:]), type_of(cotangent).dtype)
         pads = []
         for i, (low, _) in enumerate(params.padding):
             window = dilated_size(rhs_shape[rhs_spec[2 + i]], params.rhs_dilation[i])
             size = dilated_size(lhs.aval.shape[lhs_spec[2 + i]], params.lhs_dilation[i])
             windows = dilated_size(
                 type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i]
-            )  # type: ignore[attr-defined]
+            )
             pads.append((window - 1 - low, size + low - windows))
         swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
         found = bind1(self, cotangent, rhs, params=params._replace(
@@ -130,15 +130,15 @@ class ConvGeneralDilated(Bilinear):
         # which batch and features change places.
         lhs, rhs = operands
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
-        lhs_shape = type_of(lhs).shape  # type: ignore[attr-defined]
-        lhs = converted(lhs, type_of(cotangent).dtype)  # type: ignore[attr-defined]
+        lhs_shape = type_of(lhs).shape
+        lhs = converted(lhs, type_of(cotangent).dtype)
         pads = []
         for i, (low, _) in enumerate(params.padding):
             window = dilated_size(rhs.aval.shape[rhs_spec[2 + i]], params.rhs_dilation[i])
             size = dilated_size(lhs_shape[lhs_spec[2 + i]], params.lhs_dilation[i])
             windows = dilated_size(
                 type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i]
-            )  # type: ignore[attr-defined]
+            )
             pads.append((low, windows + window - 1 - size - low))
         dimension_numbers = ConvDimensionNumbers(
             *((spec[1], spec[0], *spec[2:]) for spec in (lhs_spec, out_spec, rhs_spec))
@@ -186,7 +186,7 @@ class ConvGeneralDilated(Bilinear):
         avals = [
             type_of(x)
             if d is None
-            else type_of(x).update(shape=(*type_of(x).shape[:d], *type_of(x).shape[d + 1 :]))  # type: ignore[attr-defined]
+            else type_of(x).update(shape=(*type_of(x).shape[:d], *type_of(x).shape[d + 1 :]))
             for x, d in zip(operands, dims, strict=True)
         ]
         [aval] = self.abstract_eval(tuple(avals), params)
@@ -292,7 +292,7 @@ def _result_dtype(dtype: Any, preferred: Any) -> Any:
 def _folded(x: Any, axis: int, into: int, within: int = 1) -> Any:
     """`x` with `axis` merged into the axis that is `into` without it: each of `within` parts is repeated along `axis`."""
     moved = move_axis(x, axis, into)
-    shape = type_of(moved).shape  # type: ignore[attr-defined]
+    shape = type_of(moved).shape
     merged = (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :])
     if within > 1:
         split = (*shape[: into + 1], within, shape[into + 1] // within, *shape[into + 2 :])
@@ -302,7 +302,7 @@ def _folded(x: Any, axis: int, into: int, within: int = 1) -> Any:
 
 def _unfolded(x: Any, axis: int, size: int, within: int = 1) -> Any:
     """`x` with its `axis`, made by `_folded`, split again; the axis of length `size` is at `axis`."""
-    shape = type_of(x).shape  # type: ignore[attr-defined]
+    shape = type_of(x).shape
     rest = shape[axis] // (size * within)
     parts = (within, size, rest) if within > 1 else (size, rest)
     split = reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
@@ -314,7 +314,7 @@ def _unfolded(x: Any, axis: int, size: int, within: int = 1) -> Any:
 
 def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
     """`x` with its axis `source`, which is (groups, rest), left with the rest; axis `target` becomes (groups, itself)."""
-    shape = list(type_of(x).shape)  # type: ignore[attr-defined]
+    shape = list(type_of(x).shape)
     split = reshape(x, (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]))
     moved = move_axis(split, source, target)
     shape[source] //= groups
@@ -428,12 +428,12 @@ def conv_general_dilated(
 
 def _shapes(lhs: Any, rhs: Any, caller: str) -> tuple[Shape, Shape]:
     lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
-    if lhs_aval.ndim != rhs_aval.ndim or lhs_aval.ndim < 2:  # type: ignore[attr-defined]
+    if lhs_aval.ndim != rhs_aval.ndim or lhs_aval.ndim < 2:
         raise ShapeError(
             f"{caller} needs operands of equal rank, two at least.",
             got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"],
         )
-    return lhs_aval.shape, rhs_aval.shape  # type: ignore[attr-defined]
+    return lhs_aval.shape, rhs_aval.shape
 
 
 def conv(
@@ -614,7 +614,7 @@ def conv_general_dilated_local(
         dimension_numbers,
         of_patches,
     )
-    shape = type_of(lhs).shape  # type: ignore[attr-defined]
+    shape = type_of(lhs).shape
     _, rhs_spec, out_spec = conv_dimension_numbers(shape, (1, 1, *filter_shape), dimension_numbers)
     pairs = (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:]))
     products = dot_general(patches, rhs, pairs, precision)

@@ -217,7 +217,7 @@ def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
         part = np.broadcast_to(element, sharding.shard_shape(sizes))
         return make_array_from_callback(sizes, sharding, lambda index: part)
     if not hasattr(scalar, "aval"):
-        scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)  # type: ignore[attr-defined]
+        scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)
     filled = broadcast_in_dim(scalar, sizes, ())
     return filled if sharding is None else move(filled, sharding, committed=True)
 
@@ -229,7 +229,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     Array([1, 1], dtype=int32)
     """
     aval: Any = type_of(arr)
-    shape = type_of(like_arr).shape  # type: ignore[attr-defined]
+    shape = type_of(like_arr).shape
     if broadcast_shapes(aval.shape, shape) != shape:
         raise ShapeError(
             "broadcast_like can't repeat the array to that shape.",
@@ -244,7 +244,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     >>> broadcast_to_rank(np.zeros(3), 2).shape
     (1, 3)
     """
-    missing = operator.index(rank) - type_of(x).ndim  # type: ignore[attr-defined]
+    missing = operator.index(rank) - type_of(x).ndim
     return expand_dims(x, range(missing)) if missing > 0 else x
 
 

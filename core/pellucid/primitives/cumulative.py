@@ -161,7 +161,7 @@ def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) 
     Neighbours are combined, the half as long array is scanned, and the prefixes that end at the other elements are made
     from those (Ladner and Fischer, "Parallel prefix computation", 1980).
     """
-    size = type_of(pair[0]).shape[axis]  # type: ignore[attr-defined]
+    size = type_of(pair[0]).shape[axis]
     if size < 2:
         return pair
 
@@ -176,7 +176,7 @@ def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) 
     if size > 2:
         n_odd = size // 2
         before = tuple([slice_in_dim(v, 0, n_odd - (size % 2 == 0), 1, axis) for v in odd])
-        rest = combine(before, every_second(pair, 2, size))  # type: ignore[arg-type]
+        rest = combine(before, every_second(pair, 2, size))
         even = tuple([concatenate([f, r], axis) for f, r in zip(first, rest, strict=True)])
     x, t = (_interleaved(e, o, axis) for e, o in zip(even, odd, strict=True))
     return x, t
@@ -185,7 +185,7 @@ def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) 
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:
     """Elements of `even` and `odd` in turn along `axis`; `even` has as many, or one more."""
     aval: Any = type_of(even)
-    n_even, n_odd = aval.shape[axis], type_of(odd).shape[axis]  # type: ignore[attr-defined]
+    n_even, n_odd = aval.shape[axis], type_of(odd).shape[axis]
 
     def spread(x: Any, low: int, high: int) -> Any:
         config = [(low, high, 1) if i == axis else (0, 0, 0) for i in range(aval.ndim)]
@@ -237,7 +237,7 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
     >>> log_sum_of_two(np.float32(0), np.float32(0))
     Array(0.6931472, dtype=float32)
     """
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     greater = max(x, y)
     if dtype.kind == "c":
         twice = mul(greater, dtype.type(2))

@@ -70,7 +70,7 @@ def constant_like(x: Any, value: Any) -> Any:
 
 def full_as(x: Any, value: Any) -> Any:
     """An array of the shape and dtype of `x` with all elements equal to `value`."""
-    return broadcast_to(constant_like(x, value), type_of(x).shape)  # type: ignore[attr-defined]
+    return broadcast_to(constant_like(x, value), type_of(x).shape)
 
 
 TangentRule = Callable[..., Any]
@@ -203,8 +203,8 @@ class Elementwise(Primitive[Any]):
             term = rule(t, y, *primals, **more)
             if type(term) is Zero:
                 continue
-            if type_of(term).shape != aval.shape:  # type: ignore[attr-defined]
-                term = broadcast_to(term, aval.shape)  # type: ignore[attr-defined]
+            if type_of(term).shape != aval.shape:
+                term = broadcast_to(term, aval.shape)
             total = term if total is None else bind1(add_any_p, total, term)
         return [y], [Zero(aval.tangent()) if total is None else total]
 

@@ -121,7 +121,7 @@ class Fft(Movement):
         params: FftParams,
     ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
         dim: Any = dims[0]
-        n_batch = type_of(operands[0]).ndim - len(params.fft_lengths)  # type: ignore[attr-defined]
+        n_batch = type_of(operands[0]).ndim - len(params.fft_lengths)
         target = dim if dim < n_batch else 0
         return [bind1(self, move_axis(operands[0], dim, target), params=params)], [target]
 
@@ -177,7 +177,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         raise ArgumentTypeError(
             "fft needs a tuple of lengths.", got=f"fft_lengths: {fft_lengths!r}"
         ) from None
-    dtype = type_of(x).dtype  # type: ignore[attr-defined]
+    dtype = type_of(x).dtype
     if kind is FftType.RFFT:
         if dtype.kind == "c":
             raise DtypeError(

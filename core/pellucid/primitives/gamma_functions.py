@@ -81,7 +81,7 @@ def log_power(a: Any, x: Any) -> Any:
 
 def precision(x: Any) -> Any:
     """The relative spacing of numbers of the dtype of `x`."""
-    return constant_like(x, dtypes.finfo(type_of(x).dtype).eps)  # type: ignore[attr-defined]
+    return constant_like(x, dtypes.finfo(type_of(x).dtype).eps)
 
 
 # Where which method applies -------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def start(a: Any, x: Any) -> list[Any]:
     b = sub(add(x, one), a)
     d = div(one, b)
     dd = square(d)
-    tiny = full_as(x, 1 / dtypes.finfo(type_of(x).dtype).tiny)  # type: ignore[attr-defined]
+    tiny = full_as(x, 1 / dtypes.finfo(type_of(x).dtype).tiny)
     s = select(far, d, one)
     ds = select(far, dd, zero)
     p, dp = select(far, tiny, one), zero
@@ -149,7 +149,7 @@ def step(
     under = add(b, mul(c, q))
     under = select(
         eq(under, constant_like(x, 0)), full_as(x, dtypes.finfo(type_of(x).dtype).tiny), under
-    )  # type: ignore[attr-defined]
+    )
     dunder = add(sub(mul(n, q), one), mul(c, dq))
     new_q = div(one, under)
     new_dq = neg(mul(dunder, square(new_q)))

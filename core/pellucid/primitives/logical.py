@@ -362,7 +362,7 @@ select_n_p = SelectN()
 
 def _part(which: Any, i: int, cotangent: Any, zero: Any) -> Any:
     """The cotangent of case `i`: the result's where that case was chosen."""
-    if type_of(which).dtype == np.bool_:  # type: ignore[attr-defined]
+    if type_of(which).dtype == np.bool_:
         return select_n(which, zero, cotangent) if i else select_n(which, cotangent, zero)
     return select_n(eq(which, constant_like(which, i)), zero, cotangent)
 
@@ -373,8 +373,8 @@ def _batched_shape(
     """The shape of `operands`, which is one but for their batch axes, with a batch axis; and where it is."""
     for x, dim in zip(operands, dims, strict=True):
         if dim is not None:
-            return type_of(x).shape, dim  # type: ignore[attr-defined]
-    return (axis.size, *type_of(operands[0]).shape), 0  # type: ignore[attr-defined]
+            return type_of(x).shape, dim
+    return (axis.size, *type_of(operands[0]).shape), 0
 
 
 def _with_axis(x: Any, dim: BatchDim, target: int, shape: tuple[int, ...]) -> Any:
@@ -386,7 +386,7 @@ def _with_axis(x: Any, dim: BatchDim, target: int, shape: tuple[int, ...]) -> An
 
 def _with_axis_or_scalar(x: Any, dim: BatchDim, target: int, shape: tuple[int, ...]) -> Any:
     """As `_with_axis` for an `x` that may be a scalar: a batch of scalars is repeated, one scalar is not."""
-    ndim = type_of(x).ndim  # type: ignore[attr-defined]
+    ndim = type_of(x).ndim
     if dim is None and ndim == 0:
         return x
     if dim is not None and ndim == 1 < len(shape):
@@ -460,7 +460,7 @@ class Clamp(Elementwise):
 
 def _where(condition: Any, t: Any, x: Any) -> Any:
     """The tangent `t`, of `x`'s shape or a scalar, where `condition`; else zero."""
-    t = broadcast_to(t, type_of(x).shape)  # type: ignore[attr-defined]
+    t = broadcast_to(t, type_of(x).shape)
     return select(condition, t, zeros(type_of(t)))
 
 

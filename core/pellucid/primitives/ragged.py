@@ -156,7 +156,7 @@ class RaggedDotGeneral(Bilinear):
         if numbers.mode == "free":  # the cotangent of a row meets the matrix of its group
             rhs_free = free_axes(
                 type_of(rhs).ndim, (*rhs_contract, *numbers.rhs_group_dimensions), rhs_batch
-            )  # type: ignore[attr-defined]
+            )
             n_batch, n_left = len(lhs_batch), len(lhs_batch) + len(lhs_free)
             dims = (_span(n_left, len(rhs_free)), rhs_free), (_span(0, n_batch), rhs_batch)
             ragged = n_batch + lhs_free.index(numbers.ragged)
@@ -174,7 +174,7 @@ class RaggedDotGeneral(Bilinear):
             return transpose(found, inverse_permutation([*lhs_batch, *lhs_free, *contracted]))
         # Contracting: each contracted element of rhs meets the cotangent of its group. Its axes are brought into the
         # order of the dimension numbers, since group sizes refer to those left of the ragged one.
-        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)  # type: ignore[attr-defined]
+        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)
         found = self.of_groups(
             transpose(rhs, (*rhs_batch, *rhs_contract, *rhs_free)), cotangent, group_sizes, len(rhs_batch),
             len(rhs_contract), lhs_contract.index(numbers.ragged), len(lhs_free), False, params, lhs.aval,
@@ -187,7 +187,7 @@ class RaggedDotGeneral(Bilinear):
         if numbers.mode == "batch":
             return dot_general_p.rhs_cotangent(cotangent, (lhs, rhs), _as_dot(params))
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)  # type: ignore[attr-defined]
+        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)
         if numbers.mode == "free":  # for each group, a product over its rows
             n_batch = len(lhs_batch)
             dims = (lhs_free, _span(n_batch, len(lhs_free))), (lhs_batch, _span(0, n_batch))
@@ -215,7 +215,7 @@ class RaggedDotGeneral(Bilinear):
 
         It sums over x's free axes; contracted axis number `ragged` says of which group an element is.
         """
-        ndim = type_of(x).ndim  # type: ignore[attr-defined]
+        ndim = type_of(x).ndim
         x_free = tuple(range(n_batch + n_contract, ndim))
         first = 1 + n_batch + (0 if sums_lhs else n_lhs_free)
         dims = (x_free, _span(first, len(x_free))), (_span(0, n_batch), _span(1, n_batch))
@@ -243,7 +243,7 @@ class RaggedDotGeneral(Bilinear):
         if sizes_dim is None and (lhs_dim is None or rhs_dim is None):
             return self.batch_free(operands, lhs_dim, rhs_dim, params)
         lhs, rhs, group_sizes = operands
-        lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]  # type: ignore[attr-defined]
+        lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]
         prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
         group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
         lhs, rhs = (batched_in_front(axis, x, d) for x, d in ((lhs, lhs_dim), (rhs, rhs_dim)))
@@ -266,7 +266,7 @@ class RaggedDotGeneral(Bilinear):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
         before = int(numbers.mode == "contracting")
         if lhs_dim is not None:
-            last = type_of(lhs).ndim - 1  # type: ignore[attr-defined]
+            last = type_of(lhs).ndim - 1
             found = bind1(self, move_axis(lhs, lhs_dim, last), rhs, group_sizes, params=params)
             n_free = last - len(lhs_contract) - len(lhs_batch)
             return [found], [before + len(lhs_batch) + n_free]
@@ -281,8 +281,8 @@ class RaggedDotGeneral(Bilinear):
         found = bind1(
             self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
         )
-        n_left = type_of(lhs).ndim - len(lhs_contract)  # type: ignore[attr-defined]
-        rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *group), rhs_batch)  # type: ignore[attr-defined]
+        n_left = type_of(lhs).ndim - len(lhs_contract)
+        rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *group), rhs_batch)
         return [found], [before + n_left + rhs_free.index(dim)]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: RaggedParams) -> Sequence[Any]:
@@ -325,13 +325,13 @@ def batched_in_front(axis: BatchAxis, x: Any, dim: BatchDim) -> Any:
     """`x` with its batch axis in front; repeated if it has none."""
     if dim is not None:
         return move_axis(x, dim, 0)
-    shape = type_of(x).shape  # type: ignore[attr-defined]
+    shape = type_of(x).shape
     return broadcast_in_dim(x, (axis.size, *shape), _span(1, len(shape)))
 
 
 def _with_prefix(axis: BatchAxis, group_sizes: Any, dim: BatchDim, prefix: Sequence[int]) -> Any:
     """Group sizes for each element of the batch and of the axes of sizes `prefix`."""
-    shape = type_of(group_sizes).shape  # type: ignore[attr-defined]
+    shape = type_of(group_sizes).shape
     if dim is not None:
         group_sizes = move_axis(group_sizes, dim, 0)
         shape = (*shape[:dim], *shape[dim + 1 :])
@@ -392,7 +392,7 @@ def _by_masking(lhs: Any, rhs: Any, group_sizes: Any, *fields: Any) -> Any:
     numbers = params.ragged_dot_dimension_numbers
     dot = _as_dot(params)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dot.dimension_numbers
-    prefix = numbers.prefix(type_of(lhs).ndim)  # type: ignore[attr-defined]
+    prefix = numbers.prefix(type_of(lhs).ndim)
     if numbers.mode == "batch":
         return bind1(dot_general_p, lhs, rhs, params=dot)
     masked = _masked(lhs, group_sizes, prefix, numbers.ragged)
@@ -425,7 +425,7 @@ def _masked(x: Any, group_sizes: Any, prefix: Sequence[int], ragged: int) -> Any
         bounds = transpose(bounds, (sizes.ndim - 1, *order))
         return broadcast_in_dim(bounds, shape, (0, *(own_prefix[i] + 1 for i in order)))
 
-    index = broadcasted_iota(type_of(group_sizes).dtype, shape, ragged + 1)  # type: ignore[attr-defined]
+    index = broadcasted_iota(type_of(group_sizes).dtype, shape, ragged + 1)
     inside = bitwise_and(le(spread(starts), index), lt(index, spread(ends)))
     copies = broadcast_in_dim(x, shape, _span(1, aval.ndim))
     return select_n(inside, zeros(shaped_array(shape, aval.dtype)), copies)

@@ -113,9 +113,9 @@ def _by_scaling(
 
 def _scaled(x: Any, scale: Any, axes: Axes) -> Any:
     """`x` times its scale, whose elements are repeated along blocks of `axes`, in bfloat16."""
-    shape = type_of(x).shape  # type: ignore[attr-defined]
+    shape = type_of(x).shape
     for a in axes:
-        factors = type_of(scale).shape  # type: ignore[attr-defined]
+        factors = type_of(scale).shape
         if factors[a] != shape[a]:
             block = shape[a] // factors[a]
             blocks = (*factors[: a + 1], block, *factors[a + 1 :])
@@ -149,7 +149,7 @@ def scaled_dot(
     lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
     if dimension_numbers is None:
         defaults = {2: (((1,), (0,)), ((), ())), 3: (((2,), (1,)), ((0,), (0,)))}
-        dimension_numbers = defaults.get(lhs_aval.ndim) if lhs_aval.ndim == rhs_aval.ndim else None  # type: ignore[attr-defined]
+        dimension_numbers = defaults.get(lhs_aval.ndim) if lhs_aval.ndim == rhs_aval.ndim else None
         if dimension_numbers is None:
             raise ShapeError(
                 "scaled_dot without dimension_numbers needs two operands of rank 2, or two of rank 3.",

@@ -154,7 +154,7 @@ class ReduceWindowSum(ReduceWindow, Movement):
         config = []
         for i, size in enumerate(aval.shape):
             span = dilated_size(params.window_dimensions[i], params.window_dilation[i])
-            n_windows = dilated_size(type_of(cotangent).shape[i], params.window_strides[i])  # type: ignore[attr-defined]
+            n_windows = dilated_size(type_of(cotangent).shape[i], params.window_strides[i])
             low = params.padding[i][0]
             high = dilated_size(size, params.base_dilation[i]) + low - n_windows
             config.append((span - 1 - low, high, params.window_strides[i] - 1))
@@ -218,7 +218,7 @@ def _aligned(
     aligned = []
     for x, d in zip(operands, dims, strict=True):
         if d is None:
-            shape = type_of(x).shape  # type: ignore[attr-defined]
+            shape = type_of(x).shape
             aligned.append(
                 broadcast_in_dim(x, (axis.size, *shape), tuple(range(1, len(shape) + 1)))
             )
@@ -275,11 +275,11 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         is_spread = any(d != 1 for d in spread)
         if is_spread:
             config = [(0, 0, d - 1) for d in spread]
-            operand = pad(operand, np.asarray(_worst(select, type_of(operand).dtype)), config)  # type: ignore[attr-defined]
+            operand = pad(operand, np.asarray(_worst(select, type_of(operand).dtype)), config)
         scatter = ScatterParams(select, windows, strides, pads)
         found = bind1(select_and_scatter_add_p, cotangent, operand, params=scatter)
         if is_spread:
-            shape = type_of(found).shape  # type: ignore[attr-defined]
+            shape = type_of(found).shape
             found = slice(found, (0,) * len(shape), shape, spread)
         return [found, None]
 
@@ -289,7 +289,7 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         The place of each window's preferred element is gathered, and the cotangent added there; places count from 1,
         0 stands for padding.
         """
-        shape = type_of(operand).shape  # type: ignore[attr-defined]
+        shape = type_of(operand).shape
         aval: Any = type_of(cotangent)
         count = int(np.prod(shape, dtype=np.int64))
         places = reshape(add(iota(np.int32, count), np.int32(1)), shape)
@@ -377,7 +377,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
             raise self.missing("transpose")
         if type(cotangent) is Zero:
             return [Zero(source.aval), None]
-        ones = (1,) * type_of(operand).ndim  # type: ignore[attr-defined]
+        ones = (1,) * type_of(operand).ndim
         gather = GatherParams(*params, ones, ones)
         return [bind1(select_and_gather_add_p, cotangent, operand, params=gather), None]
 
@@ -467,7 +467,7 @@ def reduce_window_by(
             do=f"Use one of {', '.join(REDUCE_WINDOW)}.",
         )
     params = window_params(
-        type_of(operand).shape, window_dimensions, window_strides, padding, base_dilation, window_dilation,  # type: ignore[attr-defined]
+        type_of(operand).shape, window_dimensions, window_strides, padding, base_dilation, window_dilation,
         primitive.name,
     )  # fmt: skip
     return bind1(primitive, operand, params=params)

@@ -60,7 +60,7 @@ _device_to_device = config.transfer_guard_device_to_device.state
 def from_host(value: Any, *, weak_type: bool = False, sharding: Any = None) -> Any:
     """An array with the contents of a NumPy array or scalar, on `sharding` or the default device."""
     aval = type_of(value)
-    aval = shaped_array(aval.shape, aval.dtype, weak_type)  # type: ignore[attr-defined]
+    aval = shaped_array(aval.shape, aval.dtype, weak_type)
     committed = sharding is not None
     return put_host(value, aval, sharding or default_sharding(), committed)
 
@@ -144,7 +144,7 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
         if own is sharding or own == sharding or own.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
-    return put_host(x, type_of(x), sharding, committed=False)  # type: ignore[arg-type]
+    return put_host(x, type_of(x), sharding, committed=False)
 
 
 def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> Any:

@@ -56,8 +56,8 @@ class NamedSharding(GSPMDSharding):
 
     mesh: Mesh | AbstractMesh
     spec: PartitionSpec
-    memory_kind: str | None  # pyright: ignore[reportIncompatibleMethodOverride]
-    _internal_device_list: DeviceList | None  # pyright: ignore[reportIncompatibleMethodOverride]
+    memory_kind: str | None
+    _internal_device_list: DeviceList | None
     _hlo_shardings: dict[int, HloSharding]
 
     def __new__(  # noqa: PYI034 - one object for one value, so no subclasses

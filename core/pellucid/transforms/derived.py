@@ -48,7 +48,7 @@ def stage_open(
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """The program of `function` with its constants as first inputs, and their values."""
     if debug is not None:
-        debug = DebugInfo(debug.name, lambda named=debug: _names_for(named, len(avals)))  # type: ignore[misc]
+        debug = DebugInfo(debug.name, lambda named=debug: _names_for(named, len(avals)))
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
 

@@ -179,7 +179,7 @@ def _differentiated(
         if holomorphic or not all(nonzero):
             for i, aval in enumerate(avals):
                 check_real_or_complex_input(
-                    aval, caller, lambda i=i: path_of_leaf(fun, argnums, args, i),  # type: ignore[misc]
+                    aval, caller, lambda i=i: path_of_leaf(fun, argnums, args, i),
                     holomorphic=holomorphic, allow_int=allow_int,
                 )  # fmt: skip
         aux_tree: Any = None
@@ -201,7 +201,7 @@ def _differentiated(
             cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
             found = iter(backward_pass(program.jaxpr, program.residuals, wanted, cotangents))
             gradient = [
-                instantiate(next(found)) if nz else np.zeros(aval.shape, dtypes.float0)  # type: ignore[attr-defined]
+                instantiate(next(found)) if nz else np.zeros(aval.shape, dtypes.float0)
                 for aval, nz in zip(avals, nonzero, strict=True)
             ]
         return value, aux_tree.unflatten(aux) if has_aux else None, tree.unflatten(gradient)
@@ -212,7 +212,7 @@ def _differentiated(
 def scalar_result(result: Any, caller: str, function: Callable[..., Any]) -> Any:
     """`result` if it is a scalar array; else raises what says why it has no gradient."""
     try:
-        shape = type_of(result).shape  # type: ignore[attr-defined]
+        shape = type_of(result).shape
     except ArgumentTypeError:
         leaves, tree = flatten(result)
         shown = type(result).__name__ + (

@@ -65,7 +65,7 @@ def jacfwd(
         leaves = checked_leaves(leaves, "jacfwd", fun, args, kwargs)
         avals: list[Any] = [type_of(x) for x in leaves]
         for i, aval in enumerate(avals):
-            _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)  # type: ignore[misc]
+            _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)
         call = _FlatCall(fun, "jacfwd", nums, has_aux, args, kwargs, tree)
 
         n_aux = 0
@@ -88,7 +88,7 @@ def jacfwd(
         ]
         results, aux = values[:n], values[n:]
         columns = [
-            brought_to(axis, x, d, type_of(y).ndim)  # type: ignore[attr-defined]
+            brought_to(axis, x, d, type_of(y).ndim)
             for x, d, y in zip(found[n + n_aux :], dims[n + n_aux :], results, strict=True)
         ]
         for y in results if holomorphic else ():
@@ -96,10 +96,10 @@ def jacfwd(
         blocks = [
             tree.unflatten(
                 [
-                    reshape(part, (*type_of(y).shape, *aval.shape))  # type: ignore[attr-defined]
+                    reshape(part, (*type_of(y).shape, *aval.shape))
                     for part, aval in zip(
                         split_along(column, sizes, type_of(y).ndim), avals, strict=True
-                    )  # type: ignore[attr-defined]
+                    )
                 ]
             )
             for y, column in zip(results, columns, strict=True)
@@ -136,7 +136,7 @@ def jacrev(
         avals: list[Any] = [type_of(x) for x in leaves]
         for i, aval in enumerate(avals):
             check_real_or_complex_input(
-                aval, "jacrev", lambda i=i: path_of_leaf(fun, nums, args, i),  # type: ignore[misc]
+                aval, "jacrev", lambda i=i: path_of_leaf(fun, nums, args, i),
                 holomorphic=holomorphic, allow_int=allow_int,
             )  # fmt: skip
         call = _FlatCall(fun, "jacrev", nums, has_aux, args, kwargs, tree)

@@ -101,7 +101,7 @@ def _checked_order(primals: Any, series: Any) -> int:
                 raise ArgumentTypeError(
                     "jet takes arrays, not trees of them.", got=f"{what}: {type(value).__name__}"
                 )
-            if type_of(value).shape != type_of(x).shape:  # type: ignore[attr-defined]
+            if type_of(value).shape != type_of(x).shape:
                 raise ArgumentValueError(
                     "jet: a derivative doesn't have the shape of its primal.",
                     got=f"primals[{i}]: {type_of(x).text()}, {what}: {type_of(value).text()}",
@@ -178,7 +178,7 @@ class JetTrace(Trace):
 
 def _filled(c: Any, like: Any) -> Any:
     """The coefficient `c` of a curve through `like`, as a tangent."""
-    return Zero(type_of(like).tangent()) if c is None else c  # type: ignore[attr-defined]
+    return Zero(type_of(like).tangent()) if c is None else c
 
 
 def _scaled(x: Any, factor: float) -> Any:

@@ -79,9 +79,9 @@ def jvp(
     tangent_leaves = checked_leaves(tangent_leaves, "jvp", fun, tangents, {})
     for i, (aval, t) in enumerate(zip(avals, tangent_leaves, strict=True)):
         expected, got = aval.tangent(), type_of(t)
-        if got.shape != expected.shape or got.dtype != expected.dtype:  # type: ignore[attr-defined]
+        if got.shape != expected.shape or got.dtype != expected.dtype:
             path = argument_paths(fun, primals, {})[i]
-            error = ShapeError if got.dtype == expected.dtype else DtypeError  # type: ignore[attr-defined]
+            error = ShapeError if got.dtype == expected.dtype else DtypeError
             raise error(
                 "jvp: a tangent doesn't have the type of its primal.",
                 got=f"{path}: primal {aval.text()}, expected tangent {expected.text()}, got {got.text()}",

@@ -152,7 +152,7 @@ class _Derivative(NamedTuple):
             )
         for aval, t in zip(self.avals, leaves, strict=True):
             expected, got = aval.tangent(), type_of(t)
-            if got.strip_weak_type() is not expected.strip_weak_type():  # type: ignore[attr-defined]
+            if got.strip_weak_type() is not expected.strip_weak_type():
                 raise ArgumentValueError(
                     f"the derivative of `{self.name}` got a tangent that doesn't have the type of its argument.",
                     got=f"argument {aval.text()}, expected tangent {expected.text()}, got {got.text()}",

@@ -64,7 +64,7 @@ def backward_pass(
                     if type(a) is Literal
                     else LinearOperand(a.aval)
                     if a in linear
-                    else values[a]  # type: ignore[arg-type]
+                    else values[a]
                     for a in equation.operands
                 ]
             )

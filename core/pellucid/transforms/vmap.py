@@ -194,7 +194,7 @@ def batch_size(
     paths = argument_paths(fun, args, kwargs)
     lines = [f"axis_size: {axis_size}"] if axis_size is not None else []
     lines += [
-        f"{path}: {type_of(x).text()} has size {type_of(x).shape[dim]} along axis {dim}"  # type: ignore[attr-defined]
+        f"{path}: {type_of(x).text()} has size {type_of(x).shape[dim]} along axis {dim}"
         for path, x, dim in zip(paths, leaves, dims, strict=True)
         if dim is not None
     ]
@@ -227,7 +227,7 @@ def _placed(
             "is batched, but out_axes says None",
             "Give the axis where it shall be.",
         )
-    ndim = type_of(x).ndim + (dim is None)  # type: ignore[attr-defined]
+    ndim = type_of(x).ndim + (dim is None)
     if not -ndim <= wanted < ndim:
         raise _cant_place(
             fun, out_tree, index, f"has {ndim} dimensions with its batch axis, but out_axes says {wanted}",

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pellucid.base.tree.registry import register_pytree_node
 
 
-class Partial(functools.partial):  # type: ignore[type-arg]
+class Partial(functools.partial):
     """`functools.partial` as a node of trees: the arguments are children, the function is static.
 
     So it may be passed to, and returned from, transformed functions. The function is compared
