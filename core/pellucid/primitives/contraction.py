@@ -255,6 +255,7 @@ class DotGeneral(Bilinear):
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
             operands, dims = _contracted_as_one(ctx, operands, avals, dims)
         attributes["dot_dimension_numbers"] = dimensions_attribute(ctx, dims)
+        ctx.largest_contraction = max(ctx.largest_contraction, _products(lhs, result, params))
         given = ctx.op1(
             "stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes
         )
@@ -374,6 +375,14 @@ def dimensions_attribute(ctx: Any, dims: CanonicalDimensions) -> Any:
         f"lhs_contracting_dimensions = {list(lhs_contract)}, "
         f"rhs_contracting_dimensions = {list(rhs_contract)}>"
     )
+
+
+def _products(lhs: ShapedArray, result: ShapedArray, params: DotGeneralParams) -> int:
+    """How many products of two numbers one matrix multiplication takes, of the batch that `result` is."""
+    (contract, _), (batch, _) = params.dimension_numbers
+    n_summed = math.prod(lhs.shape[i] for i in contract)
+    n_matrices = math.prod(lhs.shape[i] for i in batch)
+    return result.size * n_summed // max(n_matrices, 1)
 
 
 def _contracted_as_one(
