@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,18 @@ class ShardyAttributes:
         """
         if self._mesh is None:
             return self.everywhere(aval)
-        dims = ", ".join("{}" if i in whole else "{?}" for i in range(aval.ndim))
+        words = ["{}"] * len(element_shape(aval))
+        dims = ", ".join([*("{}" if i in whole else "{?}" for i in range(aval.ndim)), *words])
         return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self._mesh)}, [{dims}]>")
+
+    def uneven_dims(self, aval: Any, along: Callable[[Iterable[bool]], bool]) -> list[int]:
+        """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh split unevenly."""
+        counts = [] if self._mesh is None else [n for n in self._mesh.axis_sizes if n > 1]
+        return [
+            dim
+            for dim, size in enumerate(aval.shape)
+            if counts and size > 1 and along(size % n != 0 for n in counts)
+        ]
 
     def on_first_device(self, n_results: int) -> ir.Attribute:
         """The attribute of an operation that the program's first device does for all, as calls of the host are."""
