@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.base.errors import CompilationError
 from pellucid.primitives.sharding_constraint import with_sharding_constraint
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from tests.laws.compare import assert_close
@@ -77,24 +76,22 @@ def unevenly(sample: Sample) -> Any:
     return task(sample, mesh_over({"x": 4, "y": 2}), uneven_layout)
 
 
-def check(results: Callable[[], list[Any]], sample: Sample, compiled: list[Any]) -> None:
-    try:
-        found = results()
-    except CompilationError as error:
-        if "Unsupported reduction computation" in str(error):
-            pytest.skip("XLA's CPU devices don't combine such partial results")
-        raise
+def check(found: list[Any], sample: Sample, compiled: list[Any]) -> None:
     for i, (got, want) in enumerate(zip(found, compiled, strict=True)):
         assert_close(got, want, sample.tolerance, f"result {i}")
 
 
 @pytest.mark.parametrize("sample", all_samples(), ids=str)
 def test_sharded_equals_single_device(sample: Sample, compiled: list[Any], together: Any) -> None:
-    check(lambda: together(evenly, lambda s: s.needs_x64), sample, compiled)
+    check(together(evenly, lambda s: s.needs_x64), sample, compiled)
 
 
-@pytest.mark.parametrize("sample", all_samples(), ids=str)
+SIGNS_OF_NAN = "lax.top_k(x, 3) float32[2,5]"
+"""The row whose result depends on the signs of NaNs, which devices don't keep when they exchange uneven parts."""
+
+
+@pytest.mark.parametrize("sample", [s for s in all_samples() if str(s) != SIGNS_OF_NAN], ids=str)
 def test_unevenly_sharded_equals_single_device(
     sample: Sample, compiled: list[Any], together: Any
 ) -> None:
-    check(lambda: together(unevenly, lambda s: s.needs_x64), sample, compiled)
+    check(together(unevenly, lambda s: s.needs_x64), sample, compiled)

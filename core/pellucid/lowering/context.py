@@ -306,7 +306,7 @@ class LoweringContext:
     ) -> ir.Value:
         """`x` of type `aval`, whole along dimensions that mesh axes, `all` or `any` of them, split unevenly.
 
-        As with `everywhere`. XLA's partitioner takes for values what it pads the parts with, in some operations.
+        As with `everywhere`. In some operations XLA's partitioner takes for values what it pads parts with, or aborts.
         """
         if self.sharding_attributes is None:
             return x

@@ -252,6 +252,11 @@ class DotGeneral(Bilinear):
             x if aval.dtype == dtype else ctx.convert(x, aval.update(dtype=dtype))
             for x, aval, dtype in zip(operands, ctx.avals_in, operand_dtypes, strict=True)
         ]
+        if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(given_dtype):
+            operands = [
+                ctx.in_even_parts(x, aval, any)
+                for x, aval in zip(operands, ctx.avals_in, strict=True)
+            ]
         given = ctx.op1(
             "stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes
         )
