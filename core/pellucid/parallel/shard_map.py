@@ -242,10 +242,7 @@ def _call(
         out_tree,
     )
     with manual_axes_bound(mesh, manual, check_vma):
-        if static:
-            body = traced()
-        else:
-            body = known_body(f, key, traced)
+        body = traced() if static else known_body(f, key, traced)
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, wanted = body.out_tree
