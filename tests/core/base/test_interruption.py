@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pellucid.compilation.interruption import interruptible
+from pellucid.base.interruption import interruptible
 
 CODE = """
     import os, signal, threading, time

@@ -1,0 +1,106 @@
+"""Barriers and the key-value store of a job."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pellucid.base.errors import DistributedError, DistributedTimeoutError
+from pellucid.base.interruption import interruptible
+from pellucid.runtime.distributed import peers
+from pellucid.xla.client import JaxRuntimeError
+from pellucid.xla.distributed import RuntimeClient
+
+T = TypeVar("T")
+_TASK = re.compile(r"task:(\d+)")
+
+
+def ask(what: str, function: Callable[..., T], *arguments: Any) -> T:
+    """What `function` of jaxlib's client gives; PeerFailureError as soon as a process of the job has failed."""
+    peers.check()
+    try:
+        return interruptible(function, *arguments, check=peers.check)
+    except JaxRuntimeError as error:
+        text = str(error)
+        if "DEADLINE_EXCEEDED" in text or "timed out" in text:
+            raise DistributedTimeoutError(
+                f"{what} took too long.",
+                got=text.splitlines()[0],
+                do="Raise its timeout, or look at what the other processes do.",
+            ) from None
+        raise DistributedError(f"{what} failed.", got=text.splitlines()[:4]) from None
+
+
+class Barriers:
+    """Points that processes pass together, each by its name, any number of times."""
+
+    def __init__(self, client: RuntimeClient, process_id: int, num_processes: int) -> None:
+        self._client = client
+        self._process_id = process_id
+        self._num_processes = num_processes
+        self._passed: collections.Counter[Any] = collections.Counter()
+
+    def wait(self, name: str, seconds: float, process_ids: Sequence[int] | None = None) -> None:
+        """Wait until all processes (of `process_ids`) wait at barrier `name`.
+
+        Raises: DistributedTimeoutError after `seconds`, with who is missing.
+        """
+        who = None if process_ids is None else sorted(process_ids)
+        key = (name, None if who is None else tuple(who))
+        self._passed[key] += 1
+        identity = f"pellucid/{name}/{who or 'all'}/{self._passed[key]}"
+        try:
+            ask(
+                f"barrier {name!r}", self._client.wait_at_barrier, identity, int(seconds * 1000),
+                who,
+            )  # fmt: skip
+        except DistributedTimeoutError as error:
+            raise DistributedTimeoutError(
+                f"barrier {name!r}: {self._missing(error, who)} within {seconds:g} s.",
+                do="All processes must come to the barriers of the same names in the same order.",
+            ) from None
+
+    def _missing(self, error: DistributedTimeoutError, who: list[int] | None) -> str:
+        named = {int(task) for line in error.got for task in _TASK.findall(line)}
+        others = sorted(named - {self._process_id})
+        if not others:
+            others = sorted({*(who or range(self._num_processes))} - {self._process_id})
+            return f"not all of processes {others} came"
+        return f"{'process' if len(others) == 1 else 'processes'} {', '.join(map(str, others))} did not come"
+
+
+class KeyValueStore:
+    """Strings and bytes by name, the same for all processes of the job; `distributed.key_value_store()` gives it."""
+
+    def __init__(self, client: RuntimeClient) -> None:
+        self._client = client
+
+    def set(self, key: str, value: str | bytes, *, overwrite: bool = False) -> None:
+        """Store `value`; a key that is there is an error, unless `overwrite`."""
+        client = self._client
+        put = client.key_value_set if isinstance(value, str) else client.key_value_set_bytes
+        ask(f"setting {key!r}", put, key, value, overwrite)
+
+    def get(self, key: str, timeout_seconds: float = 60.0) -> str:
+        """The string at `key`, waited for; DistributedTimeoutError if nobody sets it in time."""
+        get = self._client.blocking_key_value_get
+        return ask(f"waiting for {key!r}", get, key, int(timeout_seconds * 1000))
+
+    def get_bytes(self, key: str, timeout_seconds: float = 60.0) -> bytes:
+        """The bytes at `key`, waited for; DistributedTimeoutError if nobody sets it in time."""
+        get = self._client.blocking_key_value_get_bytes
+        return ask(f"waiting for {key!r}", get, key, int(timeout_seconds * 1000))
+
+    def increment(self, key: str, by: int = 1) -> int:
+        """Add to the integer at `key` (0 if it isn't there); gives the sum."""
+        return ask(f"incrementing {key!r}", self._client.key_value_increment, key, by)
+
+    def delete(self, key: str) -> None:
+        """Remove `key` and all keys in the folder `key/`."""
+        ask(f"deleting {key!r}", self._client.key_value_delete, key)
+
+    def items(self, folder: str = "") -> dict[str, str]:
+        """Keys that are in `folder`, with their strings."""
+        return dict(ask(f"listing {folder!r}", self._client.key_value_dir_get, folder))
