@@ -174,6 +174,10 @@ class PeerFailureError(DistributedError):
     failed: tuple[int, ...] = ()
 
 
+class AgreementError(DistributedError, AssertionError):
+    """Processes that should have said the same said different things."""
+
+
 class XlaError(PellucidError, RuntimeError):
     """XLA refused a program, or a program failed while it ran."""
 

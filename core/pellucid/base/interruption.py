@@ -58,7 +58,8 @@ def interruptible(
             assert check is not None
             check()
     except BaseException:
-        _left_behind.append(thread)
+        if check is None:  # else the call may never return
+            _left_behind.append(thread)
         raise
     if failures:
         raise failures.pop()

@@ -7,7 +7,7 @@ import re
 from collections import OrderedDict
 
 from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError, PellucidError
-from pellucid.runtime.distributed import peers
+from pellucid.runtime import peers
 from pellucid.runtime.memory import live_arrays_in_words
 
 _CODES = (

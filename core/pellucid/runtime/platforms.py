@@ -12,7 +12,7 @@ from pellucid.base.errors import DeviceError, DistributedError, PlatformError
 from pellucid.base.events import logger
 from pellucid.base.interruption import interruptible
 from pellucid.ir.avals import shaped_array
-from pellucid.runtime.distributed import peers
+from pellucid.runtime import peers
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import client as xla_client, plugins
 

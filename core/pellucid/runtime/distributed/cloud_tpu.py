@@ -19,7 +19,7 @@ _SECONDS_TO_ANSWER = 10.0
 def metadata(key: str) -> str | None:
     """The attribute `key` of this machine of Compute Engine; None if it has none, or is no such machine."""
     host = os.environ.get("GCE_METADATA_IP", "metadata.google.internal")
-    request = urllib.request.Request(  # noqa: S310
+    request = urllib.request.Request(
         f"http://{host}/{_ATTRIBUTES}/{key}", headers={"Metadata-Flavor": "Google"}
     )
     try:

@@ -70,7 +70,9 @@ class Coordinator:
             return {} if known else {"reason": "the job is over", "final": True}
         process, count = hello.get("process_id"), hello.get("num_processes")
         if count != self._num_processes:
-            reason = f"process {process} was told num_processes={count}, process 0 {self._num_processes}"
+            reason = (
+                f"process {process} was told num_processes={count}, process 0 {self._num_processes}"
+            )
             return {"reason": reason, "final": True}
         if self._job:  # it may be the one before ours
             return {"reason": "the job there has begun, and all its processes are in it"}
@@ -91,10 +93,12 @@ class Coordinator:
             del self._members[process]
             if not self._members:
                 self._is_empty.set()
-        if not self._job:
-            self._tell_who_is_there()
-        elif reason is not None:
+        if reason is None:
+            return
+        if self._job:
             self.note_failure(process, reason)
+        else:
+            self._tell_who_is_there()
 
     def note_failure(self, process: int, reason: str) -> None:
         """Tell all members that `process` has failed."""

@@ -18,8 +18,8 @@ from pellucid.base.errors import (
     PellucidError,
 )
 from pellucid.base.events import logger
-from pellucid.runtime import platforms
-from pellucid.runtime.distributed import detection, peers
+from pellucid.runtime import peers, platforms
+from pellucid.runtime.distributed import detection
 from pellucid.runtime.distributed.cluster import Place
 from pellucid.runtime.distributed.coordination import KeyValueStore
 from pellucid.runtime.distributed.job import Job, Plan
@@ -35,9 +35,9 @@ def initialize(
     process_id: int | None = None,
     local_device_ids: int | Sequence[int] | None = None,
     cluster_detection_method: str | None = None,
-    initialization_timeout: int = 300,
-    heartbeat_timeout_seconds: int = 100,
-    shutdown_timeout_seconds: int = 300,
+    initialization_timeout: float = 300,
+    heartbeat_timeout_seconds: float = 100,
+    shutdown_timeout_seconds: float = 300,
     coordinator_bind_address: str | None = None,
     slice_index: int | None = None,
     partition_index: int | None = None,
@@ -92,12 +92,14 @@ def initialize(
         _partition_index(partition_index),
     )
     if config.check_proxy_envs.value and any("_proxy" in name.lower() for name in os.environ):
-        logger.info("the environment names a proxy; processes of a job must reach each other without one")
+        logger.info(
+            "the environment names a proxy; processes of a job must reach each other without one"
+        )
     if found.local_device_ids is not None:
         config.cuda_visible_devices.set(",".join(map(str, found.local_device_ids)))
     job = Job(plan)
     _job.append(job)
-    peers.set_current(job.membership)
+    peers.enter(job.membership, job.barriers)
     platforms.set_job(job)
     atexit.unregister(_leave_at_exit)
     atexit.register(_leave_at_exit)
@@ -125,7 +127,7 @@ def shutdown() -> None:
             job.abandon("it was shut down without the others")
             raise
     finally:
-        peers.set_current(None)
+        peers.leave()
         platforms.set_job(None)
         platforms.stop_all()
         clear_caches()
@@ -160,7 +162,8 @@ def job(who: str) -> Job:
     """The job that this process is in; DistributedError, said by `who`, if it is in none."""
     if not _job:
         raise DistributedError(
-            f"{who}: this process is not joined to others.", do="Call distributed.initialize() first."
+            f"{who}: this process is not joined to others.",
+            do="Call distributed.initialize() first.",
         )
     return _job[0]
 
@@ -176,7 +179,7 @@ def _leave_at_exit() -> None:
     try:
         shutdown()
     except PellucidError as failure:
-        logger.error("%s", failure)  # noqa: TRY400  (its traceback says nothing)
+        logger.error("%s", failure)
 
 
 def _device_ids(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
@@ -223,7 +226,9 @@ def _plan(
         strict=True,
     ):
         if not value > 0:
-            raise ArgumentValueError(f"{who}: {name} is a positive number of seconds.", got=f"{value}")
+            raise ArgumentValueError(
+                f"{who}: {name} is a positive number of seconds.", got=f"{value}"
+            )
     host, port = _host_and_port("coordinator_address", address)
     bind_host, bind_port = host if host in _THIS_MACHINE else None, port
     if bind_address is not None:

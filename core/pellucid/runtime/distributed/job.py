@@ -10,7 +10,7 @@ from pellucid.base import config
 from pellucid.base.errors import DistributedError
 from pellucid.base.events import logger
 from pellucid.base.interruption import interruptible
-from pellucid.runtime.distributed import coordination, peers, sockets
+from pellucid.runtime.distributed import coordination, sockets
 from pellucid.runtime.distributed.coordinator import Coordinator
 from pellucid.runtime.distributed.event_loop import EventLoopThread
 from pellucid.runtime.distributed.membership import Membership
@@ -42,7 +42,8 @@ class Job:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._loop = EventLoopThread()
-        self._service = self._coordinator = None
+        self._service: Any = None
+        self._coordinator: Coordinator | None = None
         self._gloo_here: sockets.Address | None = None
         self._preemption_watch: Any = None
         self._end_of_mpi: Any = None
@@ -54,7 +55,7 @@ class Job:
         except BaseException:
             self._loop.stop()
             raise
-        self.barriers = coordination.Barriers(self.client, plan.process_id, plan.num_processes)
+        self.barriers = coordination.Barriers(self.client, plan.process_id)
         self.store = coordination.KeyValueStore(self.client)
 
     def _join(self) -> None:

@@ -42,15 +42,14 @@ class Membership:
         self._problem = "no answer"
         try:
             async with asyncio.timeout(seconds):
-                while not await self._attempt(host, port):
+                while not await self._attempt(host, port):  # noqa: ASYNC110  (nothing tells when it could)
                     await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
         except TimeoutError:
-            self.leave("it gave up waiting for the others")
+            self.leave()
             raise self._late(seconds) from None
 
     async def _attempt(self, host: str, port: int) -> bool:
         """Whether the job is complete; if not, `_problem` says what was in the way."""
-        self._missing = []
         try:
             reader, self._writer = await asyncio.open_connection(host, port)
         except OSError as error:
