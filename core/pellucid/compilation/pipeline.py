@@ -133,7 +133,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             do="Lower it with shardings over a Mesh of devices, or under `set_mesh(mesh)`, to compile it.",
         )
     start = time.perf_counter()
-    overrides = xla_options.overrides(request.compiler_options, placement.platform, module.calls)
+    overrides = xla_options.overrides(
+        request.compiler_options, placement.platform, module.calls, module.largest_contraction
+    )
     options = compile_options(placement.devices, overrides, is_partitioned=request.is_partitioned)
 
     def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:

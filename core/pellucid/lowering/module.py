@@ -51,6 +51,8 @@ class LoweredModule(NamedTuple):
     ordered_effects: tuple[Effect, ...]
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls."""
+    largest_contraction: int
+    """Most products that one matrix multiplication takes; it guides which library does them."""
 
 
 def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
@@ -67,6 +69,7 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
         lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
+        lowering.ctx.largest_contraction,
     )  # fmt: skip
 
 
