@@ -28,7 +28,7 @@ from pellucid.runtime.transfer import (
     device_put_sharded,
 )
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
-from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.layout import Format
 
 
 @pytest.fixture
@@ -142,8 +142,6 @@ def test_memory_kinds(kind, devices):
 def test_a_format_without_layout_is_its_sharding(devices):
     sharding = SingleDeviceSharding(devices[1])
     assert device_put(1.0, Format(None, sharding)).device == devices[1]
-    with pytest.raises(ArgumentValueError, match="can't change the layout"):
-        device_put(np.ones((2, 2)), Format(Layout((1, 0)), sharding))
 
 
 def test_what_is_no_place_is_refused():
