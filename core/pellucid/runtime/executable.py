@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from pellucid.ir.effects import Effect
 from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
-from pellucid.runtime.transfer import shard_argument
+from pellucid.runtime.transfer import ordered_as, shard_argument
 from pellucid.xla import arrays
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
@@ -50,6 +51,7 @@ class Executable:
         calls_host: bool = False,
         host_failures: Sequence[list[Exception]] = (),
         is_small: bool = False,
+        has_layouts: bool = False,
         keep_alive: Any = None,
     ) -> None:
         self.name = name
@@ -64,6 +66,8 @@ class Executable:
         self.has_side_effects = has_side_effects
         self.keep_alive = keep_alive
         self.calls_host = calls_host
+        self.has_layouts = has_layouts
+        """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
         self._host_failures = tuple(host_failures)
         """Where functions that the program calls put their failures, if they don't raise them."""
         self.equation_ids: dict[int, int] | None = None
@@ -91,7 +95,10 @@ class Executable:
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Results of the program on flat `arguments`."""
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
-        placed = [shard_argument(x, s) for x, s in zip(kept, self._kept_shardings, strict=True)]
+        placed = [
+            ordered_as(shard_argument(x, s), layout)
+            for x, s, layout in zip(kept, self._kept_shardings, self.kept_layouts, strict=True)
+        ]
         if self._must_meet:
             self._meet_other_processes()
         try:
@@ -154,11 +161,13 @@ class Executable:
         """
         if self.effects or self.has_side_effects or self.calls_host or self.gives_float0:
             return None
+        if self.has_layouts:
+            return None
         if self._is_large():
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
-        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings)):
+        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings, self.kept_layouts)):
             return None
         return FastPath(
             xla_executable=self.loaded,
@@ -172,16 +181,29 @@ class Executable:
             const_args=self.consts,
         )
 
+    @functools.cached_property
+    def kept_layouts(self) -> Sequence[Any]:
+        """The layout in memory of each argument that the compiled program takes, constants left out."""
+        layouts = self.loaded.get_parameter_layouts()
+        return layouts[len(layouts) - len(self._kept_shardings) :]
+
+    @property
+    def result_layouts(self) -> Sequence[Any]:
+        """The layout in memory of each result."""
+        return self.loaded.get_output_layouts()[len(self.effects) :]
+
     def _is_large(self) -> bool:
         if self._allocated_bytes is None:
             self._allocated_bytes = allocated_bytes(self.loaded)
         return self._allocated_bytes >= _LARGE_BYTES
 
 
-def _is_taken_as_it_is(argument: Any, sharding: Any) -> bool:
+def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
     """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return True
+    if argument._pjrt_layout != layout:
+        return False
     own = argument._sharding
     n_devices = len(own._internal_device_list)
     if n_devices == 1 or n_devices != len(sharding._internal_device_list):
