@@ -45,6 +45,7 @@ class Job:
         self._service: Any = None
         self._coordinator: Coordinator | None = None
         self._gloo_here: sockets.Address | None = None
+        self._gloo_there: set[sockets.Address] = set()
         self._preemption_watch: Any = None
         self._end_of_mpi: Any = None
         self.membership = Membership(
@@ -139,9 +140,12 @@ class Job:
 
     # When something goes wrong.
 
-    def _when_one_fails(self) -> None:
+    def _cut_gloo(self) -> None:
         if self._gloo_here is not None:
-            sockets.cut(self._gloo_here, getattr(self, "_gloo_there", set()))
+            sockets.cut(self._gloo_here, self._gloo_there)
+
+    def _when_one_fails(self) -> None:
+        self._cut_gloo()
         logger.error("%s", self.membership.failure())
 
     # The end.
@@ -160,7 +164,7 @@ class Job:
         interruptible(self.client.shutdown)
         if self._end_of_mpi is not None:
             self._end_of_mpi()
-        self._loop.call(self.membership.leave)
+        self._loop.run(self.membership.leave())
         if self._coordinator is not None:
             self._loop.run(self._coordinator.stop(self.plan.shutdown_timeout))
             interruptible(self._service.shutdown)
@@ -174,8 +178,9 @@ class Job:
         """
         xla_distributed.keep_for_ever(self.client, self._service)
         _abandoned.append(self)
+        self._cut_gloo()  # so that nothing waits for the others any more
         has_failed = bool(self.membership.failures)
-        self._loop.call(self.membership.leave, None if has_failed else reason)
+        self._loop.run(self.membership.leave(None if has_failed else reason))
         if self._coordinator is not None:
             if not has_failed:
                 self._loop.call(self._coordinator.note_failure, 0, reason)
