@@ -144,10 +144,16 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         if cached is not None:
             return cached.loaded, "disk", cached.equation_ids
         before = time.perf_counter()
-        loaded = interruptible(
-            compile_module, placement.client, module.module, placement.devices, options,
-            module.host_callbacks,
-        )  # fmt: skip
+        try:
+            loaded = interruptible(
+                compile_module, placement.client, module.module, placement.devices, options,
+                module.host_callbacks,
+            )  # fmt: skip
+        except JaxRuntimeError:
+            for asked in module.keep_alive:
+                if (failure := getattr(asked, "failure", None)) is not None:
+                    raise failure from None
+            raise
         if key is not None:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None
