@@ -2,15 +2,18 @@
 
 import dataclasses
 import html.parser
+import re
 
 import numpy as np
 import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid import introspect
 from pellucid.introspect.errors import ArgumentTypeError, UnsupportedError
 from pellucid_viz import formatters
 from pellucid_viz.figure import Figure, mime_type
+from pellucid_viz.render.picture import tiles_picture
 
 
 def f(x):
@@ -143,7 +146,9 @@ def test_lines_between_processes(spec, processes, boundaries):
     lines = re.findall(r"<line ([^>]*)><title>([^<]*)</title>", picture)
     assert [title for _, title in lines] == boundaries
     for attributes, _ in lines:
-        x1, y1, x2, y2 = (float(re.search(rf'\b{n}="([\d.]+)"', attributes)[1]) for n in ("x1", "y1", "x2", "y2"))
+        x1, y1, x2, y2 = (
+            float(re.search(rf'\b{n}="([\d.]+)"', attributes)[1]) for n in ("x1", "y1", "x2", "y2")
+        )
         assert (x1 == x2) != (y1 == y2)
 
 
