@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import config, dtypes
+from pellucid.base.errors import ForbiddenError
 from pellucid.ir.effects import Effect
 from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
@@ -93,7 +94,12 @@ class Executable:
         """Whether other processes run the program too, and this one has not yet."""
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
-        """Results of the program on flat `arguments`."""
+        """Results of the program on flat `arguments`; raises ForbiddenError under `no_execution`."""
+        if config.no_execution.value:
+            raise ForbiddenError(
+                f"`{self.name}` has to run, which `no_execution` forbids.",
+                do="Only trace and compile it: `jit(f).trace(...)`, `.lower(...)`, `.compile()`, `eval_shape`.",
+            )
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
         placed = [
             ordered_as(shard_argument(x, s), layout)
