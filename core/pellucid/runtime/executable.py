@@ -189,7 +189,12 @@ class Executable:
 
     @functools.cached_property
     def kept_layouts(self) -> Sequence[Any]:
-        """The layout in memory of each argument that the compiled program takes, constants left out."""
+        """The layout in memory of each argument that the compiled program takes, constants left out.
+
+        None for a device's own: XLA doesn't tell layouts where there are tokens, and no other is asked for there.
+        """
+        if self.effects:
+            return [None] * len(self._kept_shardings)
         layouts = self.loaded.get_parameter_layouts()
         return layouts[len(layouts) - len(self._kept_shardings) :]
 

@@ -150,7 +150,9 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
 
 
 def ordered_as(x: Any, pjrt_layout: Any) -> Any:
-    """Array `x` with its elements in memory in the order that an executable takes."""
+    """Array `x` with its elements in memory in the order that an executable takes; None for the device's own."""
+    if pjrt_layout is None:
+        return x if _is_row_major(x._pjrt_layout) else late.relaid(x, x._sharding)
     if x._pjrt_layout == pjrt_layout:
         return x
     return late.relaid(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
