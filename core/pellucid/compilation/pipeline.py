@@ -76,7 +76,7 @@ class LoweredProgram(NamedTuple):
     kept: list[bool]
     module: LoweredModule
     in_avals: tuple[Any, ...]
-    aliases: tuple[int | None, ...]
+    options: ModuleOptions
     const_shardings: tuple[Any, ...] = ()
 
 
@@ -110,16 +110,18 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
     options = _module_options(jaxpr, const_shardings, kept, request)
+    module = run_pass(
+        "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
+    )
+    return LoweredProgram(request, jaxpr, consts, kept, module, in_avals, options, const_shardings)
+
+
+def shardy_attributes(request: Request) -> ShardyAttributes | None:
+    """What writes a program's shardings into its module; None for programs of one device."""
+    if not request.is_partitioned:
+        return None
     placement = request.placement
-    shardy = (
-        ShardyAttributes(placement.device_list, placement.size, request.mesh)
-        if request.is_partitioned
-        else None
-    )
-    module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
-    return LoweredProgram(
-        request, jaxpr, consts, kept, module, in_avals, options.aliases, const_shardings
-    )
+    return ShardyAttributes(placement.device_list, placement.size, request.mesh)
 
 
 def compile_lowered(lowered: LoweredProgram) -> Executable:
