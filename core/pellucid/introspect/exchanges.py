@@ -22,6 +22,7 @@ from pellucid.introspect.lineage import equation_ids
 from pellucid.introspect.op_costs import Shape
 from pellucid.introspect.propagation import (
     Layout,
+    Propagation,
     Sizes,
     axes_in,
     equation_of,
@@ -72,14 +73,22 @@ def sent_bytes(operation: str, operand_bytes: float, group_size: int) -> float:
 
 _LISTS = re.compile(r"\{([\d, ]*)\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_ALONG_MESH = re.compile(r"mesh\[([^\]]*)\] ?\{([^}]*)\}")
+_MESH_AXIS = re.compile(r"'([^']*)'=(\d+)")
+_MESH_AXIS_USE = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
 
 
-def groups_of(text: str, device_count: int) -> np.ndarray | None:
+def first_group(text: str, device_count: int) -> np.ndarray | None:
     """The first of the groups in HLO's text, as positions of devices; None for a text of another form.
 
-    >>> groups_of("{{0,1},{2,3}}", 4), groups_of("[2,2]<=[2,2]T(1,0)", 4)
+    >>> first_group("{{0,1},{2,3}}", 4), first_group("[2,2]<=[2,2]T(1,0)", 4)
     (array([0, 1]), array([0, 2]))
+    >>> first_group("mesh['a'=2,'b'=4] {'a','b':(2)2}", 8)
+    array([0, 1, 4, 5])
     """
+    along = _ALONG_MESH.fullmatch(text)
+    if along:
+        return _group_along(_MESH_AXIS.findall(along.group(1)), _MESH_AXIS_USE.findall(along.group(2)))
     iota = _IOTA.fullmatch(text)
     if iota:
         shape, dims = ([int(n) for n in iota.group(i).split(",")] for i in (1, 2))
@@ -95,13 +104,28 @@ def groups_of(text: str, device_count: int) -> np.ndarray | None:
     return np.array([int(n) for n in lists[0].split(",")])
 
 
+def _group_along(axes: Sequence[tuple[str, str]], uses: Sequence[tuple[str, str, str]]) -> np.ndarray:
+    """The positions that differ from the first along axes, or parts of axes, of a mesh in HLO's text."""
+    sizes = {name: int(size) for name, size in axes}
+    strides, stride = {}, 1
+    for name, size in reversed(sizes.items()):
+        strides[name] = stride
+        stride *= size
+    group = np.zeros(1, int)
+    for name, outer, part in uses:
+        size = int(part) if part else sizes[name]
+        step = strides[name] * (sizes[name] // (int(outer) * size) if part else 1)
+        group = (group[:, None] + step * np.arange(size)).ravel()
+    return group
+
+
 def axes_along(positions: np.ndarray, sizes: Sizes) -> tuple[str, ...]:
     """The axes along which devices at these positions of the mesh differ.
 
     >>> axes_along(np.array([0, 2]), {"x": 2, "y": 2})
     ('x',)
     """
-    if math.prod(sizes.values()) <= int(positions.max(initial=0)):
+    if math.prod(sizes.values()) <= positions.max(initial=0):
         return ()
     places = np.unravel_index(positions, tuple(sizes.values())) if sizes else ()
     return tuple(
@@ -138,14 +162,14 @@ _ASKING = frozenset({"sharding_constraint", "reshard", "device_put", "shard_map"
 
 
 def planned(
-    module: Any, sizes: Sizes, equations: Mapping[int, Equation], stated_results: Sequence[bool]
+    propagation: Propagation, equations: Mapping[int, Equation], stated_results: Sequence[bool]
 ) -> list[Exchange]:
-    """The exchanges of a module into which Shardy inserted them.
+    """The exchanges that Shardy inserted.
 
     `equations` are those of the program by id; `stated_results` says which results have a placement that was asked for.
     """
-    plan = _Plan(sizes, equations, stated_results)
-    for op in module.body.operations:
+    plan = _Plan(propagation, equations, stated_results)
+    for op in propagation.module.body.operations:
         if op.operation.name == "func.func":
             plan.block(op.operation.regions[0].blocks[0], 1)
     return plan.exchanges
@@ -153,11 +177,12 @@ def planned(
 
 class _Plan:
     def __init__(
-        self, sizes: Sizes, equations: Mapping[int, Equation], stated_results: Sequence[bool]
+        self, propagation: Propagation, equations: Mapping[int, Equation], stated: Sequence[bool]
     ) -> None:
-        self.sizes = sizes
+        self.propagation = propagation
+        self.sizes = propagation.sizes
         self.equations = equations
-        self.stated_results = stated_results
+        self.stated_results = stated
         self.exchanges: list[Exchange] = []
 
     def block(self, block: Any, runs: int | None) -> None:
@@ -221,12 +246,15 @@ class _Plan:
         self, op: Any, operation: str, source: Layout, target: Layout
     ) -> tuple[int | None, Reason, str]:
         """Which equation an exchange is for, and why."""
-        own, maker = equation_of(op), _before(op.operands[0])
-        made_by = None if maker is None else equation_of(maker)
+        own, made = equation_of(op), _before(op.operands[0])
+        made_by = None if made is None else equation_of(made.owner)
         if operation in ("all-reduce", "reduce-scatter"):
             return own, "contraction", f"{self.primitive(own)} sums over a dimension that is divided"
         if own != made_by and self.primitive(own) in _ASKING:
             return own, "written", f"{self.primitive(own)} asks for {target.text}, which was {source.text}"  # fmt: skip
+        asked = None if made is None else self.asked(made, target)
+        if asked is not None:
+            return asked
         user, position = _after(op)
         change = f"from {source.text} to {target.text}"
         if user is None:
@@ -244,6 +272,19 @@ class _Plan:
         if not target.axes:
             return cause, "full_replication", f"{change}: {name} takes it whole on every device"
         return cause, "reshard", f"{change}, as {name} takes it"
+
+    def asked(self, made: Any, target: Layout) -> tuple[int | None, Reason, str] | None:
+        """Why the result `made` of an operation, computed otherwise, is moved to `target`; None if it isn't wanted so."""
+        for value in self.propagation.values_of(made):
+            if value.layout == target and target.axes:
+                arrival = min(value.arrivals.values(), key=lambda each: each.step, default=None)
+                asking = None if arrival is None else arrival.equation
+                name, own = self.primitive(asking), equation_of(made.owner)
+                if name in _ASKING:
+                    return asking, "written", f"{name} asks for {target.text}"
+                computed = f"{self.primitive(own)} computes {_layout_of(made).text}"
+                return own, "reshard", f"{computed}, its result is wanted as {target.text}"
+        return None
 
     def primitive(self, equation: int | None) -> str:
         found = self.equations.get(-1 if equation is None else equation)
@@ -299,10 +340,10 @@ def _layout_of_argument(argument: Any) -> Layout | None:
 
 
 def _before(value: Any) -> Any:
-    """The operation that gives a value, behind all that Shardy inserted; None for an argument."""
+    """The result of an operation that Shardy moves to be `value`; None for an argument."""
     while not isinstance(value.owner, ir.Block):
         if value.owner.name not in _MOVES:
-            return value.owner
+            return value
         value = value.owner.operands[0]
     return None
 
@@ -367,7 +408,7 @@ def _running(
         group_size = math.prod(sizes[axis] for axis in axes)
     else:
         device_count = math.prod(sizes.values())
-        group = groups_of(attributes.get("replica_groups", ""), device_count)
+        group = first_group(attributes.get("replica_groups", ""), device_count)
         axes = () if group is None else axes_along(group, sizes)
         group_size = device_count if group is None else len(group)
     if group_size > 1:

@@ -123,6 +123,16 @@ class Propagation(NamedTuple):
     sizes: Sizes
     module: Any
     """The module with the exchanges that Shardy would insert."""
+    context: Any
+    """What must live as long as the module."""
+
+    def values_of(self, result: Any) -> Iterator[Value]:
+        """What was inferred of the value that a result of an operation of the module is."""
+        owner, position = result.owner, ir.OpResult(result).result_number
+        if _RESULTS in owner.attributes:
+            for number, place in _tuples(owner.attributes[_RESULTS], 2):
+                if place == position:
+                    yield from self.values[number]
 
 
 def propagate(lowered: Any, sizes: Sizes, shardings: Any) -> tuple[Propagation, list[Any]]:
@@ -138,7 +148,9 @@ def propagate(lowered: Any, sizes: Sizes, shardings: Any) -> tuple[Propagation, 
         reader = _Reader(sizes, len(marks.variables))
         reader.read(made.module)
         run_passes(made.module, _EXCHANGES)
-    found = Propagation(reader.of_variables, reader.named, sizes, made)
+    found = Propagation(
+        reader.of_variables, reader.named, sizes, made.module, made.context
+    )
     return found, list(marks.variables)
 
 
@@ -171,6 +183,12 @@ class _Marks:
         for name, table in ((_RESULTS, results), (_ARGUMENTS, arguments)):
             for operation, numbers in table.items():
                 operation.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
+
+
+def _tuples(attribute: Any, size: int) -> list[tuple[int, ...]]:
+    """The numbers of an attribute, `size` at a time."""
+    numbers = list(attribute)
+    return list(zip(*[iter(numbers)] * size, strict=True))
 
 
 _AXIS = r'"(?:[^"\\]|\\.)*"(?::\(\d+\)\d+)?'
@@ -313,14 +331,10 @@ class _Reader:
     def marked(self, op: Any) -> None:
         """Note the variables whose values an operation gives."""
         if _RESULTS in op.attributes:
-            numbers = list(op.attributes[_RESULTS])
-            for number, position in zip(numbers[::2], numbers[1::2], strict=True):
+            for number, position in _tuples(op.attributes[_RESULTS], 2):
                 self.found(number, self.value(op.results[position]))
         if _ARGUMENTS in op.attributes:
-            numbers = list(op.attributes[_ARGUMENTS])
-            for number, region, position in zip(
-                numbers[::3], numbers[1::3], numbers[2::3], strict=True
-            ):
+            for number, region, position in _tuples(op.attributes[_ARGUMENTS], 3):
                 argument = op.regions[region].blocks[0].arguments[position]
                 self.found(number, self.value(argument))
 
