@@ -73,7 +73,7 @@ def sent_bytes(operation: str, operand_bytes: float, group_size: int) -> float:
 
 _LISTS = re.compile(r"\{([\d, ]*)\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_ALONG_MESH = re.compile(r"mesh\[([^\]]*)\] ?\{([^}]*)\}")
+_ALONG_MESH = re.compile(r"mesh\[([^\]]*)\](?: ?\{([^}]*)\})?")
 _MESH_AXIS = re.compile(r"'([^']*)'=(\d+)")
 _MESH_AXIS_USE = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
 
@@ -87,8 +87,12 @@ def first_group(text: str, device_count: int) -> np.ndarray | None:
     array([0, 1, 4, 5])
     """
     along = _ALONG_MESH.fullmatch(text)
+    if along and along.group(2) is None:
+        return np.arange(device_count)
     if along:
-        return _group_along(_MESH_AXIS.findall(along.group(1)), _MESH_AXIS_USE.findall(along.group(2)))
+        return _group_along(
+            _MESH_AXIS.findall(along.group(1)), _MESH_AXIS_USE.findall(along.group(2))
+        )
     iota = _IOTA.fullmatch(text)
     if iota:
         shape, dims = ([int(n) for n in iota.group(i).split(",")] for i in (1, 2))
@@ -104,7 +108,9 @@ def first_group(text: str, device_count: int) -> np.ndarray | None:
     return np.array([int(n) for n in lists[0].split(",")])
 
 
-def _group_along(axes: Sequence[tuple[str, str]], uses: Sequence[tuple[str, str, str]]) -> np.ndarray:
+def _group_along(
+    axes: Sequence[tuple[str, str]], uses: Sequence[tuple[str, str, str]]
+) -> np.ndarray:
     """The positions that differ from the first along axes, or parts of axes, of a mesh in HLO's text."""
     sizes = {name: int(size) for name, size in axes}
     strides, stride = {}, 1
@@ -249,7 +255,7 @@ class _Plan:
         own, made = equation_of(op), _before(op.operands[0])
         made_by = None if made is None else equation_of(made.owner)
         if operation in ("all-reduce", "reduce-scatter"):
-            return own, "contraction", f"{self.primitive(own)} sums over a dimension that is divided"
+            return own, "contraction", ""
         if own != made_by and self.primitive(own) in _ASKING:
             return own, "written", f"{self.primitive(own)} asks for {target.text}, which was {source.text}"  # fmt: skip
         asked = None if made is None else self.asked(made, target)
@@ -373,7 +379,9 @@ def running(
         for instruction in computation.instructions:
             operation = instruction.opcode.removesuffix("-start")
             if operation in COLLECTIVES:
-                operands = [shape for name in instruction.operands for shape in shapes_of(types[name])]
+                operands = [
+                    shape for name in instruction.operands for shape in shapes_of(types[name])
+                ]
                 ids = equation_ids(instruction.path)
                 equation = equation_of_id(ids[-1]) if ids else None
                 found += _running(instruction, operation, operands, sizes, runs, equation)
@@ -429,8 +437,11 @@ def explained(
             known = by_kind.get((each.operation, each.axes))
         equation = each.equation if each.equation in equations else None
         if known is None:
-            note = "the partitioner inserted it, which Shardy's plan doesn't have"
-            found.append(each._replace(equation=equation, note=note))
+            reason = (
+                "contraction" if each.operation in ("all-reduce", "reduce-scatter") else "reshard"
+            )
+            note = "the partitioner's own: Shardy's plan has no such exchange"
+            found.append(each._replace(equation=equation, reason=reason, note=note))
         else:
             equation = known.equation if equation is None else equation
             found.append(each._replace(equation=equation, reason=known.reason, note=known.note))
@@ -448,5 +459,7 @@ def differences(plan: Sequence[Exchange], running: Sequence[Exchange]) -> list[s
         ]
         if counts[0] != counts[1]:
             along = f" over {', '.join(axes)}" if axes else ""
-            found.append(f"{operation}{along}: {counts[0]} planned, {counts[1]} in the optimized program")
+            found.append(
+                f"{operation}{along}: {counts[0]} planned, {counts[1]} in the optimized program"
+            )
     return found

@@ -244,7 +244,9 @@ class _Writer:
             index = self.reading.values[variable]
             return self.add_origin(named, f"{self.asker(variable)} `{self.name(index)}`", index)
         if kind == "output":
-            return self.add_origin(named, f"out_shardings of result {int(number) - self.token_count}")
+            return self.add_origin(
+                named, f"out_shardings of result {int(number) - self.token_count}"
+            )
         region = kind.removesuffix("_input").removesuffix("_output")
         equation = self.equations.get(self.propagation.named.get(region) or -1)
         if region == kind:
@@ -279,7 +281,9 @@ def _named(lowered: Any) -> Jaxpr:
     if jaxpr.debug is None:
         return jaxpr
     kept = [
-        name for name, is_kept in zip(jaxpr.debug.argument_names, lowered.kept, strict=False) if is_kept
+        name
+        for name, is_kept in zip(jaxpr.debug.argument_names, lowered.kept, strict=False)
+        if is_kept
     ]
     return jaxpr.replace(debug=DebugInfo(jaxpr.debug.name, kept))
 

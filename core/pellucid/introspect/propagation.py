@@ -148,9 +148,7 @@ def propagate(lowered: Any, sizes: Sizes, shardings: Any) -> tuple[Propagation, 
         reader = _Reader(sizes, len(marks.variables))
         reader.read(made.module)
         run_passes(made.module, _EXCHANGES)
-    found = Propagation(
-        reader.of_variables, reader.named, sizes, made.module, made.context
-    )
+    found = Propagation(reader.of_variables, reader.named, sizes, made.module, made.context)
     return found, list(marks.variables)
 
 
@@ -277,16 +275,16 @@ class _Reader:
         elif name == "sdy.manual_computation":
             self.describe_stated(results, per_value(attributes["out_shardings"]))
         elif "sdy.sharding" in attributes:
-            for value, sharding in zip(
-                results, per_value(attributes["sdy.sharding"]), strict=True
-            ):
+            for value, sharding in zip(results, per_value(attributes["sdy.sharding"]), strict=True):
                 value.layout = self.layout(sharding)
         if "sdy.sharding_origins" in attributes and name != "sdy.sharding_constraint":
             for value, origins in zip(results, attributes["sdy.sharding_origins"], strict=False):
                 value.origins = _origins(origins)
         ends = {"operand": _Ends(self, op.operands), "result": results}
         self.arrive(attributes, "sdy.propagation_edges", ends, equation_of(op))
-        if name == "stablehlo.while":  # what is noted of a result holds for the arguments of both regions
+        if (
+            name == "stablehlo.while"
+        ):  # what is noted of a result holds for the arguments of both regions
             for region in op.regions:
                 for argument, value in zip(region.blocks[0].arguments, results, strict=True):
                     self.values[argument] = value

@@ -47,7 +47,8 @@ def sharding(
     >>> [(each.operation, each.axes, each.bytes_per_device) for each in record.collectives]
     [('all-reduce', ['data'], 4)]
     """
-    if callable(x) and not isinstance(x, Mesh):
+    is_mesh = isinstance(x, Mesh | AbstractMesh)
+    if callable(x) and not is_mesh:  # a Mesh is a decorator too
         return function_sharding(x, *args)
     if args:
         raise ArgumentTypeError(
@@ -55,7 +56,7 @@ def sharding(
             got=f"got {len(args)} of them",
             do="Pass a function with its arguments, or leave them out.",
         )
-    if isinstance(x, Mesh | AbstractMesh):
+    if is_mesh:
         sizes = tuple(x.shape.values())
         return _record(NamedSharding(x, PartitionSpec(*x.axis_names)), sizes, "", "", 0.0, name)
     if isinstance(x, Sharding):

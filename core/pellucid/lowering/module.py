@@ -79,9 +79,7 @@ def lower_module(
 class ModuleLowering:
     """Builds one module."""
 
-    def __init__(
-        self, context: ir.Context, platform: str, note: Noted | None = None
-    ) -> None:
+    def __init__(self, context: ir.Context, platform: str, note: Noted | None = None) -> None:
         self.ctx = LoweringContext(context, platform)
         self.note = note
         self.ctx.module_lowering = self
