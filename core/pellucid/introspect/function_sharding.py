@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,23 @@ def _line(placement: Any) -> Mesh:
     return Mesh(devices, ("device",)) if devices.size > 1 else Mesh(devices.reshape(()), ())
 
 
+class _Hop(NamedTuple):
+    """How one axis came to a value, as `schema.WhyColumns` has it."""
+
+    axis: int
+    value: int = -1
+    dimension: int = -1
+    equation: int = -1
+    origin: int = -1
+
+
+def _why_columns(hops: Sequence[Sequence[_Hop]]) -> schema.WhyColumns:
+    """The ways of the axes of each value."""
+    rows = [hop for each in hops for hop in each]
+    columns = {name: [getattr(hop, name) for hop in rows] for name in _Hop._fields}
+    return schema.WhyColumns(counts=list(map(len, hops)), **columns)
+
+
 class _Writer:
     """Puts together what is known of one program."""
 
@@ -64,6 +81,8 @@ class _Writer:
         self.jaxpr = _named(lowered)
         self.equations = equations_by_id(self.jaxpr)
         self.makers = {v: each for each in self.equations.values() for v in each.results}
+        self.inputs = {variable: place for place, variable in enumerate(self.jaxpr.invars)}
+        self.kept = [place for place, is_kept in enumerate(lowered.kept) if is_kept]
         self.placements = lowered.options.argument_shardings
         """For each input where it lies; None where the compiler decides."""
         self.token_count = len(ordered(self.jaxpr.effects))
@@ -77,6 +96,7 @@ class _Writer:
             if variable in self.reading.values and values
         }
         self.specs: dict[Layout, int] = {}
+        self.axes: dict[str, int] = {}
         self.origins: dict[str, int] = {}
         self.origin_records: list[schema.OriginRecord] = []
 
@@ -86,7 +106,7 @@ class _Writer:
         shardings = [-1] * count
         device_bytes: list[int | None] = [None] * count
         layout_counts = [0] * count
-        why: list[list[schema.WhyRecord]] = [[] for _ in range(count)]
+        why: list[list[_Hop]] = [[] for _ in range(count)]
         for variable, values in self.values.items():
             index = self.reading.values[variable]
             layout = values[0].layout
@@ -94,7 +114,7 @@ class _Writer:
             if layout is not None:
                 shardings[index] = self.specs.setdefault(layout, len(self.specs))
                 device_bytes[index] = math.ceil(self.device_bytes(variable))
-                why[index] = list(map(self.why, [values[0]] * len(layout.axes), layout.axes))
+                why[index] = [self.why(values[0], axis) for axis in layout.axes]
         plan = self.planned()
         runs = plan if compiled is None else self.running(compiled, plan)
         return schema.FunctionShardingRecord(
@@ -105,8 +125,8 @@ class _Writer:
             value_shardings=shardings,
             value_device_bytes=device_bytes,
             value_layout_counts=layout_counts,
-            why_counts=list(map(len, why)),
-            why=[each for hops in why for each in hops],
+            axes=list(self.axes),
+            why=_why_columns(why),
             origins=self.origin_records,
             planned=list(map(self.collective, plan)),
             collectives=list(map(self.collective, runs)),
@@ -171,55 +191,32 @@ class _Writer:
 
     # Why ------------------------------------------------------------------------------------------
 
-    def why(self, value: Value, axis: str) -> schema.WhyRecord:
+    def why(self, value: Value, axis: str) -> _Hop:
         """How `axis` came to `value`: from the next value on the way that is a variable's."""
-        named = "self" if self.is_placed(value) else value.origins.get(axis)
+        number = self.axes.setdefault(axis, len(self.axes))
         arrival = value.arrivals.get(axis)
-        if named == "self" or arrival is None:
-            origin = self.stated(value) if named == "self" else self.origin(named)
-            rule = "the partitioner chose it"
-            if origin >= 0:
-                text = self.origin_records[origin].text
-                rule = text if named == "self" else f"comes from {text}"
-            return schema.WhyRecord(axis=axis, value=-1, equation=-1, origin=origin, rule=rule)
+        if self.is_placed(value) or value.origins.get(axis) == "self":
+            return _Hop(number, origin=self.stated(value))
+        origin = self.origin(value.origins.get(axis))
+        if arrival is None:
+            return _Hop(number, origin=origin)
         source, equation = arrival.source, arrival.equation
-        while self.index(source) < 0:
-            further = source.arrivals.get(axis)
-            if further is None:
-                break
-            source, equation = further.source, further.equation
-        index = self.index(source)
-        return schema.WhyRecord(
-            axis=axis,
-            value=index,
-            equation=self.row(equation),
-            origin=self.origin(named),
-            rule=self.rule(source, index, axis, equation),
-        )
+        while self.index(source) < 0 and axis in source.arrivals:
+            _, source, equation = source.arrivals[axis]
+        dims = () if source.layout is None else source.layout.dims
+        dimension = next((i for i, axes in enumerate(dims) if axis in axes), -1)
+        return _Hop(number, self.index(source), dimension, self.row(equation), origin)
 
     def is_placed(self, value: Value) -> bool:
         """Whether it is an argument that was placed before the program runs."""
-        variable = None if value.variable is None else self.variables[value.variable]
-        return variable in self.jaxpr.invars and (
-            self.placements[self.jaxpr.invars.index(variable)] is not None
-        )
+        place = None if value.variable is None else self.inputs.get(self.variables[value.variable])
+        return place is not None and self.placements[place] is not None
 
     def index(self, value: Value) -> int:
         """Which value of the program it is; -1 for none."""
         if value.variable is None:
             return -1
         return self.reading.values.get(self.variables[value.variable], -1)
-
-    def rule(self, source: Value, index: int, axis: str, equation: int | None) -> str:
-        """Which part of `source`, and what carried it over."""
-        carrier = self.equations.get(-1 if equation is None else equation)
-        through = "" if carrier is None else f" through {carrier.primitive.name}"
-        if index < 0:
-            return f"follows what is asked of a result{through}"
-        layout = source.layout or Layout(())
-        dim = next((i for i, axes in enumerate(layout.dims) if axis in axes), None)
-        part = "" if dim is None else f"dimension {dim} of "
-        return f"follows {part}`{self.name(index)}`{through}"
 
     def name(self, index: int) -> str:
         values, strings = self.program.values, self.program.strings
@@ -229,8 +226,8 @@ class _Writer:
         """The origin that is the value itself: an argument, or what an equation asks for."""
         index = self.index(value)
         variable = None if value.variable is None else self.variables[value.variable]
-        if variable in self.jaxpr.invars:
-            return self.origin(f"input: {self.token_count + self.jaxpr.invars.index(variable)}")
+        if variable in self.inputs:
+            return self.origin(f"input: {self.token_count + self.inputs[variable]}")
         equation = None if variable is None else self.makers.get(variable)
         return self.add_origin(f"value {index}", _statement(equation), index, equation)
 
@@ -256,13 +253,11 @@ class _Writer:
 
     def asker(self, variable: Var) -> str:
         """Who says where an argument lies."""
-        asked = self.traced._program.argument_shardings
-        first = len(self.lowered.consts)
-        place = self.jaxpr.invars.index(variable) - first
+        place = self.inputs[variable] - len(self.lowered.consts)
         if place < 0:
             return "the constant"
-        kept = [i for i, is_kept in enumerate(self.lowered.kept) if is_kept]
-        return "in_shardings of" if asked and asked[kept[place]] is not None else "argument"
+        asked = self.traced._program.argument_shardings
+        return "in_shardings of" if asked and asked[self.kept[place]] is not None else "argument"
 
     def add_origin(
         self, key: str, text: str, value: int = -1, equation: Equation | None = None

@@ -620,18 +620,21 @@ class OriginRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyRecord(Record):
-    """How one mesh axis came to a value. The chain goes on at `value`, with the same axis."""
+class WhyColumns(Record):
+    """How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin."""
 
-    axis: str
-    value: int
+    counts: list[int]
+    """For each value of the program how many of the entries are its: one for each axis."""
+    axis: list[int]
+    """Index into `FunctionShardingRecord.axes`."""
+    value: list[int]
     """Index of the value that it came from; -1 where the chain ends."""
-    equation: int
+    dimension: list[int]
+    """The dimension of that value which it divides; -1 for none."""
+    equation: list[int]
     """Index of the equation that carried it; -1 for none."""
-    origin: int
-    """Index into `origins`: where the chain ends, as Shardy knows it; -1 where it doesn't."""
-    rule: str
-    """One clause: `follows dimension 1 of w through dot_general`, `argument x`, …"""
+    origin: list[int]
+    """Index into `FunctionShardingRecord.origins`: where the chain ends; -1 where it isn't known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -670,9 +673,9 @@ class FunctionShardingRecord(Record):
     """For each value the bytes of it that one device holds; None where that is not known."""
     value_layout_counts: list[int]
     """For each value how many layouts it has: more than 1 where calls of one program lay it out differently."""
-    why_counts: list[int]
-    why: list[WhyRecord]
-    """For each value an entry for each of its mesh axes."""
+    axes: list[str]
+    """Axes of the mesh, and parts of them, that divide some value."""
+    why: WhyColumns
     origins: list[OriginRecord]
     planned: list[CollectiveRecord]
     """What Shardy would insert, which says why."""

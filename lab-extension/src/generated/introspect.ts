@@ -476,17 +476,22 @@ export interface OriginRecord {
   readonly equation: number;
 }
 
-/** How one mesh axis came to a value. The chain goes on at `value`, with the same axis. */
-export interface WhyRecord {
-  readonly axis: string;
+/**
+ * How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin.
+ */
+export interface WhyColumns {
+  /** For each value of the program how many of the entries are its: one for each axis. */
+  readonly counts: readonly number[];
+  /** Index into `FunctionShardingRecord.axes`. */
+  readonly axis: readonly number[];
   /** Index of the value that it came from; -1 where the chain ends. */
-  readonly value: number;
+  readonly value: readonly number[];
+  /** The dimension of that value which it divides; -1 for none. */
+  readonly dimension: readonly number[];
   /** Index of the equation that carried it; -1 for none. */
-  readonly equation: number;
-  /** Index into `origins`: where the chain ends, as Shardy knows it; -1 where it doesn't. */
-  readonly origin: number;
-  /** One clause: `follows dimension 1 of w through dot_general`, `argument x`, … */
-  readonly rule: string;
+  readonly equation: readonly number[];
+  /** Index into `FunctionShardingRecord.origins`: where the chain ends; -1 where it isn't known. */
+  readonly origin: readonly number[];
 }
 
 /** One exchange between devices. */
@@ -525,9 +530,9 @@ export interface FunctionShardingRecord {
    * For each value how many layouts it has: more than 1 where calls of one program lay it out differently.
    */
   readonly value_layout_counts: readonly number[];
-  readonly why_counts: readonly number[];
-  /** For each value an entry for each of its mesh axes. */
-  readonly why: readonly WhyRecord[];
+  /** Axes of the mesh, and parts of them, that divide some value. */
+  readonly axes: readonly string[];
+  readonly why: WhyColumns;
   readonly origins: readonly OriginRecord[];
   /** What Shardy would insert, which says why. */
   readonly planned: readonly CollectiveRecord[];

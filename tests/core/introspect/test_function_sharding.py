@@ -1,6 +1,7 @@
 """Records of where a function's intermediates lie, why, and what is moved between devices."""
 
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -42,9 +43,23 @@ def layouts(record):
     }
 
 
+class Hop(NamedTuple):
+    value: int
+    dimension: int
+    equation: int
+    origin: int
+
+
 def hops(record, value):
-    start = sum(record.why_counts[:value])
-    return {hop.axis: hop for hop in record.why[start : start + record.why_counts[value]]}
+    """How each axis came to a value."""
+    why, start = record.why, sum(record.why.counts[:value])
+    rows = range(start, start + why.counts[value])
+    return {
+        record.axes[why.axis[i]]: Hop(
+            why.value[i], why.dimension[i], why.equation[i], why.origin[i]
+        )
+        for i in rows
+    }
 
 
 def chain(record, value, axis):
@@ -72,8 +87,7 @@ def result(record):
 def mlp(x, w, v):
     h = x @ w
     a = jnp.tanh(h)
-    y = a @ v
-    return y
+    return a @ v
 
 
 MLP = (argument((16, 8), "data"), argument((8, 32), None, "model"), argument((32, 8), "model"))
@@ -86,7 +100,7 @@ def test_every_intermediate_has_its_layout_and_bytes():
     record = introspect.sharding(mlp, *MLP)
     assert layouts(record) == {
         "x": "P('data',)", "w": "P(None, 'model')", "v": "P('model',)",
-        "h": "P('data', 'model')", "a": "P('data', 'model')", "y": "P('data',)",
+        "h": "P('data', 'model')", "a": "P('data', 'model')",
     }  # fmt: skip
     assert -1 not in record.value_shardings
     assert record.value_device_bytes == [256, 256, 256, 256, 256, 256]
@@ -99,7 +113,9 @@ def test_why_leads_back_to_the_arguments():
     a = record.program.values.user_name.index(record.program.strings.index("a"))
     assert chain(record, a, "data") == (["a", "h", "x"], "argument `x`")
     assert chain(record, a, "model") == (["a", "h", "w"], "argument `w`")
-    assert hops(record, a)["model"].rule == "follows dimension 1 of `h` through tanh"
+    hop = hops(record, a)["model"]
+    assert (name_of(record, hop.value), hop.dimension) == ("h", 1)
+    assert primitive(record, hop.equation) == "tanh"
 
 
 def test_axes_come_from_constraints_and_from_what_is_asked_of_results():
@@ -168,7 +184,7 @@ def test_a_contraction_of_a_divided_dimension_is_summed():
     program = record.program
     span = program.equations.span[each.equation]
     source = program.sources[program.spans.source[span]]
-    assert "y = a @ v" in source.lines[program.spans.line[span] - source.first_line]
+    assert "return a @ v" in source.lines[program.spans.line[span] - source.first_line]
 
 
 def test_exchanges_in_loops_say_how_often_they_run():
@@ -293,9 +309,10 @@ def test_the_record_is_json(devices):
     parsed = json.loads(json.dumps(record.to_dict(), allow_nan=False))
     assert parsed["kind"] == "function_sharding"
     count = len(record.program.values.name)
-    for column in ("value_shardings", "value_device_bytes", "value_layout_counts", "why_counts"):
+    for column in ("value_shardings", "value_device_bytes", "value_layout_counts"):
         assert len(parsed[column]) == count
-    assert sum(parsed["why_counts"]) == len(parsed["why"])
+    assert len(parsed["why"]["counts"]) == count
+    assert sum(parsed["why"]["counts"]) == len(parsed["why"]["axis"])
 
 
 def test_arguments_of_what_is_no_function_are_refused():

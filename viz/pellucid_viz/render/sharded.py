@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -140,18 +141,13 @@ def _value_row(
 
 def _origins(record: FunctionShardingRecord) -> list[str]:
     """For each value who gave it its axes."""
-    texts, starts = [], _starts(record.why_counts)
-    for start, stop in zip(starts, starts[1:], strict=False):
-        known = (
-            (hop.axis, record.origins[hop.origin].text if hop.origin >= 0 else hop.rule)
-            for hop in record.why[start:stop]
-        )
-        texts.append("; ".join(f"{axis}: {text}" for axis, text in known))
-    return texts
+    why, starts = record.why, _starts(record.why.counts)
+    known = [
+        f"{record.axes[axis]}: {record.origins[origin].text if origin >= 0 else 'the partitioner'}"
+        for axis, origin in zip(why.axis, why.origin, strict=True)
+    ]
+    return ["; ".join(known[start:stop]) for start, stop in itertools.pairwise(starts)]
 
 
 def _starts(counts: list[int]) -> list[int]:
-    starts = [0]
-    for count in counts:
-        starts.append(starts[-1] + count)
-    return starts
+    return list(itertools.accumulate(counts, initial=0))

@@ -9,6 +9,7 @@ const LEAST_PIXELS = 1.5;
 export function paintEdges(frame: Frame, scene: Scene): void {
   const { context, theme, emphasis, camera } = frame;
   const plain: SceneEdge[][] = Array.from({ length: WEIGHTS }, () => []);
+  const colored = new Map<string, SceneEdge[]>();
   const path: SceneEdge[] = [];
   const faint: SceneEdge[] = [];
   const upstream: SceneEdge[] = [];
@@ -36,7 +37,19 @@ export function paintEdges(frame: Frame, scene: Scene): void {
     } else if (emphasis.isOnPath?.(edge) === true) {
       path.push(edge);
     } else {
-      plain[edge.weight]!.push(edge);
+      const colors = emphasis.edgeColors?.(edge) ?? [];
+      colors.forEach((color, inner) => {
+        const kind = `${colors.length - inner} ${color}`;
+        const known = colored.get(kind);
+        if (known === undefined) {
+          colored.set(kind, [edge]);
+        } else {
+          known.push(edge);
+        }
+      });
+      if (colors.length === 0) {
+        plain[edge.weight]!.push(edge);
+      }
     }
   }
   const thin = Math.max(1, 0.7 / camera.scale);
@@ -47,11 +60,21 @@ export function paintEdges(frame: Frame, scene: Scene): void {
   plain.forEach((edges, weight) =>
     strokeEdges(frame, scene, edges, theme.color('edge'), thin * (1 + 0.45 * weight)),
   );
+  for (const [kind, edges] of [...colored].sort(([a], [b]) => parseInt(b) - parseInt(a))) {
+    const outer = parseInt(kind);
+    strokeEdges(frame, scene, edges, kind.slice(kind.indexOf(' ') + 1), thin * (2.4 * outer - 0.6));
+  }
   strokeEdges(frame, scene, path, theme.color('amber'), thin * 2.4);
   strokeEdges(frame, scene, upstream, theme.color('upstream'), thin * 2, true);
   strokeEdges(frame, scene, downstream, theme.color('downstream'), thin * 2, true);
   if (frame.isReadable) {
-    paintLabels(frame, scene, [...upstream, ...downstream, ...plain.flat(), ...path]);
+    paintLabels(frame, scene, [
+      ...upstream,
+      ...downstream,
+      ...plain.flat(),
+      ...new Set([...colored.values()].flat()),
+      ...path,
+    ]);
   }
 }
 
