@@ -5,6 +5,7 @@ import { isFaint, type Frame } from './frame';
 import { WEIGHTS, type Scene, type SceneEdge } from './scene';
 
 const LEAST_PIXELS = 1.5;
+const DASH = 6;
 
 export function paintEdges(frame: Frame, scene: Scene): void {
   const { context, theme, emphasis, camera } = frame;
@@ -38,8 +39,8 @@ export function paintEdges(frame: Frame, scene: Scene): void {
       path.push(edge);
     } else {
       const colors = emphasis.edgeColors?.(edge) ?? [];
-      colors.forEach((color, inner) => {
-        const kind = `${colors.length - inner} ${color}`;
+      colors.forEach((color, index) => {
+        const kind = `${index} ${colors.length} ${color}`;
         const known = colored.get(kind);
         if (known === undefined) {
           colored.set(kind, [edge]);
@@ -60,10 +61,15 @@ export function paintEdges(frame: Frame, scene: Scene): void {
   plain.forEach((edges, weight) =>
     strokeEdges(frame, scene, edges, theme.color('edge'), thin * (1 + 0.45 * weight)),
   );
-  for (const [kind, edges] of [...colored].sort(([a], [b]) => parseInt(b) - parseInt(a))) {
-    const outer = parseInt(kind);
-    strokeEdges(frame, scene, edges, kind.slice(kind.indexOf(' ') + 1), thin * (2.4 * outer - 0.6));
+  // Several colours take turns along an edge: the later ones are dashes on the first.
+  for (const [kind, edges] of [...colored].sort(([a], [b]) => parseInt(a) - parseInt(b))) {
+    const [index, count, ...color] = kind.split(' ');
+    const dash = DASH / camera.scale;
+    context.setLineDash(index === '0' ? [] : [dash, dash * (Number(count) - 1)]);
+    context.lineDashOffset = -dash * Number(index);
+    strokeEdges(frame, scene, edges, color.join(' '), thin * 1.9);
   }
+  context.setLineDash([]);
   strokeEdges(frame, scene, path, theme.color('amber'), thin * 2.4);
   strokeEdges(frame, scene, upstream, theme.color('upstream'), thin * 2, true);
   strokeEdges(frame, scene, downstream, theme.color('downstream'), thin * 2, true);

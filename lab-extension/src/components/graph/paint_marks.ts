@@ -77,7 +77,7 @@ export function paintBadge({ context, theme }: Frame, box: Box, badge: Badge): v
   const left = box.left + Math.max(box.width - width + 10, box.width / 2);
   const color = theme.color(badge.isWarning ? 'amber' : 'collective');
   context.beginPath();
-  context.roundRect(left, box.top - 9, width, 17, 8);
+  context.roundRect(left, box.top - 15, width, 17, 8);
   context.fillStyle = theme.color(badge.isWarning ? 'amber-soft' : 'bg');
   context.fill();
   context.strokeStyle = color;
@@ -87,5 +87,5 @@ export function paintBadge({ context, theme }: Frame, box: Box, badge: Badge): v
   context.textBaseline = 'middle';
   context.textAlign = 'left';
   context.fillStyle = color;
-  context.fillText(badge.text, left + 6, box.top, width - 10);
+  context.fillText(badge.text, left + 6, box.top - 6, width - 10);
 }

@@ -2,6 +2,7 @@
 
 import type { CollectiveRecord, FunctionShardingRecord } from '../../generated/introspect';
 import type { LayoutClient } from '../../layout/client';
+import type { Program } from '../../records/program';
 import {
   ShardedFunction,
   ShardingLines,
@@ -20,7 +21,7 @@ import { GraphView } from '../graph/graph_view';
 import { GraphModel } from '../graph/model';
 import { LinesView } from '../text/lines_view';
 import { readTheme } from '../theme';
-import { ArrayView, meshText, paintBars } from './array_view';
+import { ArrayView, paintBars } from './array_view';
 import { axisColor, deviceColors } from './colors';
 
 const REASONS: Readonly<Record<CollectiveRecord['reason'], string>> = {
@@ -50,7 +51,7 @@ export class FunctionShardingView {
   private readonly model: GraphModel;
   private readonly detail = el('div', { class: 'pl-value-detail' });
   private readonly whyList = el('div', { class: 'pl-why' });
-  private readonly legend = el('span', { class: 'pl-legend' });
+  private readonly legend = el('span', { class: 'pl-axes' });
   private readonly status = el('div', { class: 'pl-array-status pl-muted', 'aria-live': 'polite' });
   private readonly peakPane: CanvasPane | null;
   private arrayView: ArrayView | null = null;
@@ -130,9 +131,9 @@ export class FunctionShardingView {
     const { isDark } = readTheme(this.root);
     const { mesh } = this.sharded;
     const chips = mesh.axisNames.map((name, axis) => {
-      const chip = el('span', { class: 'pl-chip' }, `${oneLine(name, 24)} ${mesh.axisSizes[axis]}`);
-      chip.style.borderLeft = `5px solid ${axisColor(axis, isDark)}`;
-      return chip;
+      const swatch = el('i', { 'aria-hidden': 'true' });
+      swatch.style.background = axisColor(axis, isDark);
+      return el('span', {}, swatch, `${oneLine(name, 24)} ${mesh.axisSizes[axis]}`);
     });
     this.legend.replaceChildren(...chips);
     this.table.setMarks(line => {
@@ -205,6 +206,16 @@ export class FunctionShardingView {
     parts.push(others > 0 ? `and otherwise in ${others} other places` : '');
     const why = this.sharded.whyText(value);
     return [parts.filter(Boolean).join(', '), oneLine(why, 200)].filter(Boolean).join('; ');
+  }
+
+  get program(): Program {
+    return this.sharded.program;
+  }
+
+  /** Lights up equations that somebody points at elsewhere. */
+  highlight(equations: readonly number[]): void {
+    this.graph.setLinked(equations);
+    this.table.setLinked(equations, true);
   }
 
   private pickLine(line: number): void {
@@ -302,13 +313,12 @@ export class FunctionShardingView {
   }
 
   private build(): HTMLElement {
-    const { record, mesh, collectives } = this.sharded;
+    const { record, collectives } = this.sharded;
     const costly = collectives.filter(isCostly);
     const header = el(
       'header',
       { class: 'pl-array-header' },
       el('strong', {}, oneLine(record.name, 80)),
-      el('code', {}, `mesh ${meshText(mesh)}`),
       this.legend,
       el('span', { class: 'pl-chip' }, counted(collectives.length, 'collective')),
       el(
@@ -319,6 +329,9 @@ export class FunctionShardingView {
       costly.length > 0
         ? el('span', { class: 'pl-chip pl-tone-amber' }, `${costly.length} of them resharding`)
         : null,
+      this.peakPane === null
+        ? null
+        : el('span', { class: 'pl-chip' }, `peak ${this.peakText()} on each device`),
       el(
         'span',
         { class: 'pl-chip' },
@@ -346,15 +359,21 @@ export class FunctionShardingView {
     );
     return el(
       'div',
-      { class: 'pl-array' },
+      { class: 'pl-array pl-sharded' },
       header,
       el('div', { class: 'pl-sharded-main' }, tables, right),
     );
   }
 
   private peakTitle(): string {
-    const most = this.sharded.record.device_peak_bytes.reduce((a, b) => Math.max(a, b), 0);
-    return `Peak memory of each device, at most ${quantity(most, 'B')}`;
+    return `Peak memory of each device, at most ${this.peakText()}`;
+  }
+
+  private peakText(): string {
+    return quantity(
+      this.sharded.record.device_peak_bytes.reduce((a, b) => Math.max(a, b), 0),
+      'B',
+    );
   }
 
   private collectiveList(): HTMLElement {
@@ -418,7 +437,8 @@ function collectiveText(each: CollectiveRecord): string {
 }
 
 export const functionShardingStyle = `
-.pl-sharded-main { display: flex; flex: 1; min-height: 0; min-width: 0; flex-wrap: wrap; }
+.pl-sharded { container-type: inline-size; }
+.pl-sharded-main { display: flex; flex: 1; min-height: 0; min-width: 0; }
 .pl-sharded-left { flex: 3 1 420px; display: flex; flex-direction: column; min-width: 0; min-height: 320px; border-right: 1px solid var(--pl-line); }
 .pl-sharded-left > * { flex: 1 1 50%; height: auto; min-height: 0; }
 .pl-sharded-left > .pl-array-status { flex: none; max-height: 4.6em; overflow: auto; }
@@ -430,7 +450,9 @@ export const functionShardingStyle = `
 .pl-why ol, .pl-collectives { margin: 0; padding-left: 20px; }
 .pl-why code { font: 600 12px var(--pl-code); }
 .pl-why p { margin: 0; }
-.pl-legend { display: inline-flex; flex-wrap: wrap; gap: 4px; }
+.pl-axes { display: inline-flex; flex-wrap: wrap; gap: 4px 10px; font-size: 12px; }
+.pl-axes > span { display: inline-flex; align-items: center; gap: 5px; }
+.pl-axes i { width: 11px; height: 11px; border-radius: 3px; }
 .pl-why li, .pl-collectives li { padding: 1px 0; overflow-wrap: anywhere; }
 .pl-collectives { list-style: none; padding-left: 0; }
 .pl-collectives li { padding: 3px 0 3px 10px; border-left: 3px solid var(--pl-line); margin-bottom: 4px; }
@@ -440,4 +462,10 @@ export const functionShardingStyle = `
 .pl-line-amber { background: var(--pl-amber-soft); color: var(--pl-amber); }
 .pl-line-amber .pl-gutter { background: var(--pl-amber-soft) !important; color: var(--pl-amber); }
 .pl-line-exchange { color: var(--pl-collective); }
+@container (max-width: 800px) {
+  .pl-sharded-main { display: block; overflow: auto; }
+  .pl-sharded-left { height: 560px; border-right: 0; border-bottom: 1px solid var(--pl-line); }
+  .pl-sharded-right { height: auto; overflow: visible; }
+  .pl-value-detail { height: 560px; }
+}
 `;
