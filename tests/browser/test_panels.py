@@ -93,7 +93,7 @@ def test_a_function_shows_where_its_intermediates_lie(lab: Lab) -> None:
     lab.open_notebook("sharded.ipynb", [START, dense, "pl.viz.sharding(dense)(weights, weights.T)"])
     output = lab.output_of(2).first
     expect(output).to_contain_text("of the compiled program")
-    exchange = output.locator(".pl-line").filter(has_text="all-gather over model").first
+    exchange = output.locator(".pl-line").filter(has_text="all-gather over data").first
     exchange.hover()
     expect(output.locator(".pl-sharded-left > .pl-array-status")).to_contain_text("all-gather")
     expect(output.locator(".pl-line-amber").first).to_be_visible()
