@@ -444,7 +444,9 @@ export const functionShardingStyle = `
 .pl-sharded-left > .pl-array-status { flex: none; max-height: 4.6em; overflow: auto; }
 .pl-sharded-left > .pl-graph { border-top: 1px solid var(--pl-line); }
 .pl-sharded-right { flex: 2 1 360px; min-width: 0; overflow: auto; height: 100%; }
-.pl-value-detail { height: 340px; border-bottom: 1px solid var(--pl-line); }
+.pl-value-detail { border-bottom: 1px solid var(--pl-line); }
+.pl-value-detail > .pl-array { height: auto; }
+.pl-value-detail .pl-array-left, .pl-value-detail .pl-array-right { min-height: 230px; }
 .pl-pad { padding: 8px 14px; margin: 0; }
 .pl-pad h4 { margin: 0 0 4px; font-size: 12px; color: var(--pl-muted); font-weight: 600; }
 .pl-why ol, .pl-collectives { margin: 0; padding-left: 20px; }
@@ -466,6 +468,5 @@ export const functionShardingStyle = `
   .pl-sharded-main { display: block; overflow: auto; }
   .pl-sharded-left { height: 560px; border-right: 0; border-bottom: 1px solid var(--pl-line); }
   .pl-sharded-right { height: auto; overflow: visible; }
-  .pl-value-detail { height: 560px; }
 }
 `;
