@@ -24,6 +24,7 @@ from versus import Worker
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 from corpus import explicit_programs, manual_programs, sharded_programs
+from corpus.recording import Recording
 
 _EXCHANGE = re.compile(
     r" = (\(.*?\)|\S+) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
@@ -42,37 +43,6 @@ def exchanges(text: str) -> tuple[Counter[str], int]:
             for _, bits, dims in _ARRAY.findall(match.group(1)):
                 total += math.prod(map(int, filter(None, dims.split(",")))) * int(bits or 8) // 8
     return kinds, total
-
-
-class Recording:
-    """An array library whose jitted functions note the programs that they compile."""
-
-    def __init__(self, library: Any) -> None:
-        self._library = library
-        self.texts: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._library, name)
-
-    def jit(self, function: Any = None, **options: Any) -> Any:
-        if function is None:
-            return functools.partial(self.jit, **options)
-        jitted = self._library.jit(function, **options)
-        known = set()
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            leaves = self._library.tree.leaves((args, kwargs))
-            kind = str(
-                [(x.shape, getattr(x, "sharding", None)) for x in leaves if hasattr(x, "shape")]
-            )
-            if kind not in known and not any(
-                isinstance(x, self._library.core.Tracer) for x in leaves
-            ):
-                known.add(kind)
-                self.texts.append(jitted.lower(*args, **kwargs).compile().as_text())
-            return jitted(*args, **kwargs)
-
-        return call
 
 
 def programs() -> dict[str, Callable[[Any], Any]]:
@@ -94,12 +64,15 @@ def measurements(jax: Any) -> dict[str, Any]:
     """What each program exchanges: (kinds, bytes)."""
 
     def measured(program: Callable[[Any], Any]) -> Any:
-        recording = Recording(jax)
+        texts: list[str] = []
+        recording = Recording(
+            jax, lambda jitted, args: texts.append(jitted.lower(*args).compile().as_text())
+        )
         try:
             program(recording)
         except Exception as error:  # some programs of the corpora are refused by both libraries
             return {"refused": type(error).__name__}
-        found = [exchanges(text) for text in recording.texts]
+        found = [exchanges(text) for text in texts]
         return {
             "kinds": dict(sum((kinds for kinds, _ in found), Counter())),
             "bytes": sum(n_bytes for _, n_bytes in found),

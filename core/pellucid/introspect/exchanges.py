@@ -73,7 +73,8 @@ def sent_bytes(operation: str, operand_bytes: float, group_size: int) -> float:
 
 _LISTS = re.compile(r"\{([\d, ]*)\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_ALONG_MESH = re.compile(r"mesh\[([^\]]*)\](?: ?\{([^}]*)\})?")
+_ALONG_MESH = re.compile(r"mesh\[([^\]]*)\](?:, device_ids=\((.*?\)?)\))? ?\{([^}]*)\}")
+_ORDER = re.compile(r"\[([\d,]+)\]T\(([\d,]+)\)")
 _MESH_AXIS = re.compile(r"'([^']*)'=(\d+)")
 _MESH_AXIS_USE = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
 
@@ -85,27 +86,38 @@ def first_group(text: str, device_count: int) -> np.ndarray | None:
     (array([0, 1]), array([0, 2]))
     >>> first_group("mesh['a'=2,'b'=4] {'a','b':(2)2}", 8)
     array([0, 1, 4, 5])
+    >>> first_group("mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'a'}", 8)
+    array([0, 1, 2, 3])
     """
-    along = _ALONG_MESH.fullmatch(text)
-    if along and along.group(2) is None:
-        return np.arange(device_count)
-    if along:
-        return _group_along(
-            _MESH_AXIS.findall(along.group(1)), _MESH_AXIS_USE.findall(along.group(2))
-        )
-    iota = _IOTA.fullmatch(text)
-    if iota:
-        shape, dims = ([int(n) for n in iota.group(i).split(",")] for i in (1, 2))
-        order = np.arange(math.prod(dims)).reshape(dims)
-        if iota.group(3):
-            order = order.transpose([int(n) for n in iota.group(3).split(",")])
-        return order.reshape(-1, shape[-1])[0]
-    lists = _LISTS.findall(text)
     if text in ("", "{}"):
         return np.arange(device_count)
-    if not lists:
-        return None
-    return np.array([int(n) for n in lists[0].split(",")])
+    along = _ALONG_MESH.fullmatch(text)
+    if along:
+        axes, order, uses = along.groups()
+        group = _group_along(_MESH_AXIS.findall(axes), _MESH_AXIS_USE.findall(uses))
+        return group if order is None else _in_order(order)[group]
+    iota = _IOTA.fullmatch(text)
+    if iota:
+        shape, dims, axes = iota.groups()
+        return _transposed(dims, axes).reshape(-1, _numbers(shape)[-1])[0]
+    lists = _LISTS.findall(text)
+    return np.array(_numbers(lists[0])) if lists else None
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(n) for n in text.split(",")]
+
+
+def _transposed(dims: str, axes: str | None) -> np.ndarray:
+    """0, 1, 2, … in the shape `dims`, read in the order of `axes`."""
+    numbers = np.arange(math.prod(_numbers(dims))).reshape(_numbers(dims))
+    return (numbers if axes is None else numbers.transpose(_numbers(axes))).ravel()
+
+
+def _in_order(text: str) -> np.ndarray:
+    """The devices of a mesh in HLO's text, major axis first."""
+    transposed = _ORDER.fullmatch(text)
+    return _transposed(*transposed.groups()) if transposed else np.array(_numbers(text))
 
 
 def _group_along(
@@ -416,7 +428,10 @@ def _running(
         group_size = math.prod(sizes[axis] for axis in axes)
     else:
         device_count = math.prod(sizes.values())
-        group = first_group(attributes.get("replica_groups", ""), device_count)
+        groups = attributes.get("replica_groups", "")
+        if "device_ids" in attributes:  # the order of a mesh's devices follows behind a comma
+            groups = f"{groups}, device_ids={attributes['device_ids']}"
+        group = first_group(groups, device_count)
         axes = () if group is None else axes_along(group, sizes)
         group_size = device_count if group is None else len(group)
     if group_size > 1:
