@@ -11,13 +11,14 @@ import os
 import time
 from typing import Any
 
-DEVICES = 512
-os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
+# Read when the first client starts.
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=512"
 
 import numpy as np
 import transformer
 from versus import Target, compare
 
+DEVICES = 512
 ROW = f"sharding of a 12-layer step on {DEVICES} devices, to compiling it"
 transformer.BATCH, transformer.WIDTH = DEVICES // 4, 128
 

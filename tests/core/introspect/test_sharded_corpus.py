@@ -22,8 +22,10 @@ def cases():
         for name in manual_programs.PROGRAMS
         if name not in manual_programs.NESTED and name not in found
     }
-    for name, program in found.items():
-        yield pytest.param(program, id=name, marks=() if name in QUICK else pytest.mark.slow)
+    return [
+        pytest.param(program, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, program in found.items()
+    ]
 
 
 def records_of(program):
@@ -52,8 +54,7 @@ def test_all_is_known_of_every_program(program):
             assert each.group_size * each.group_count == 8
 
 
-@pytest.mark.parametrize("program", [pytest.param(each.values[0], id=each.id) for each in cases()
-                                     if each.id in QUICK])  # fmt: skip
+@pytest.mark.parametrize("program", [case for case in cases() if case.id in QUICK])
 def test_every_chain_leads_to_its_origin(program):
     for record in records_of(program):
         why = record.why
