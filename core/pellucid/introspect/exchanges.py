@@ -238,8 +238,8 @@ class _Plan:
             group = np.array(op.attributes["replica_groups"])[0]
             group_size = int((group >= 0).sum())
             axes = axes_along(group[group >= 0], self.sizes)
-        note = "the program says so"
-        self.add(op, operation, axes, group_size, operand_bytes, runs, equation_of(op), "written", note)  # fmt: skip
+        sent = operation, axes, group_size, operand_bytes, runs
+        self.add(*sent, equation_of(op), "written", "")
 
     def inserted(self, op: Any, runs: int | None) -> None:
         """An exchange that Shardy inserted."""
@@ -248,8 +248,8 @@ class _Plan:
         axes = self.axes_moved(op, source, target)
         group_size = math.prod(size_of(axis, self.sizes) for axis in axes)
         operand_bytes = _bytes(op.operands[0]) / source.parts(self.sizes)
-        equation, reason, note = self.cause(op, operation, source, target)
-        self.add(op, operation, axes, group_size, operand_bytes, runs, equation, reason, note)
+        sent = operation, axes, group_size, operand_bytes, runs
+        self.add(*sent, *self.cause(op, operation, source, target))
 
     def axes_moved(self, op: Any, source: Layout, target: Layout) -> tuple[str, ...]:
         """The axes along which an exchange moves data."""
@@ -309,7 +309,7 @@ class _Plan:
         return "the program" if found is None else found.primitive.name
 
     def add(
-        self, op: Any, operation: str, axes: Sequence[str], group_size: int, operand_bytes: float,
+        self, operation: str, axes: Sequence[str], group_size: int, operand_bytes: float,
         runs: int | None, equation: int | None, reason: Reason, note: str,
     ) -> None:  # fmt: skip
         if group_size > 1:

@@ -203,9 +203,19 @@ class _Writer:
         source, equation = arrival.source, arrival.equation
         while self.index(source) < 0 and axis in source.arrivals:
             _, source, equation = source.arrivals[axis]
+        if not self.has_axis(source, axis):  # the edge of a manual region
+            return _Hop(number, equation=self.row(equation), origin=origin)
         dims = () if source.layout is None else source.layout.dims
         dimension = next((i for i, axes in enumerate(dims) if axis in axes), -1)
         return _Hop(number, self.index(source), dimension, self.row(equation), origin)
+
+    def has_axis(self, value: Value, axis: str) -> bool:
+        """Whether the record has `axis` among those of the value's variable."""
+        if value.variable is None:
+            return False
+        values = self.values.get(self.variables[value.variable])
+        layout = None if values is None else values[0].layout
+        return layout is not None and axis in layout.axes
 
     def is_placed(self, value: Value) -> bool:
         """Whether it is an argument that was placed before the program runs."""
