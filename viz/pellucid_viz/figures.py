@@ -112,13 +112,9 @@ def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
       devices 2: [4:6, 0:2]
       devices 3: [6:8, 0:2]
     >>> rows = pl.ShapeDtypeStruct((8, 2), "float32", sharding=pl.NamedSharding(mesh, pl.P("data")))
-    >>> print(sharding(lambda x: x.sum())(rows))
-    <lambda> on mesh data=4
-      1 collective, 6 B sent by each device; peak 20 B on each device (estimate)
-       x  f32[8,2]  P('data',)  16 B ...                 data: argument `x`
-       b  f32[]     P()         4 B   reduce_sum in ...
-    exchanges between devices:
-       all-reduce over data  1 × 4 devices  6 B  combines along a divided dimension ...
+    >>> figure = sharding(lambda x: x.sum())(rows)
+    >>> [(each.operation, each.axes, each.reason) for each in figure.record.collectives]
+    [('all-reduce', ['data'], 'contraction')]
     """
     if is_function(x):
         return lambda *args: Figure(introspect.sharding(x, *args))
