@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.compilation.pipeline import shardy_attributes
+from pellucid.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid.higher_order.jitted import jit
 from pellucid.introspect import schema
 from pellucid.introspect.columns import array_bytes
@@ -22,6 +22,7 @@ from pellucid.introspect.propagation import Layout, Propagation, Sizes, Value, p
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Var
 from pellucid.lowering.module import ordered
+from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.shardy import axis_texts
 from pellucid.xla import hlo as xla_hlo
@@ -30,7 +31,8 @@ from pellucid.xla import hlo as xla_hlo
 def function_sharding(function: Any, *args: Any) -> schema.FunctionShardingRecord:
     """The record of how `function` lays out its intermediates for `args`, which may be ShapeDtypeStructs.
 
-    The function is traced, lowered and, where its devices exist, compiled; it doesn't run.
+    The function is traced, lowered and, where its devices exist, compiled; it doesn't run. Over an abstract mesh of
+    GPUs of a known kind it is compiled too, if the CUDA plugin is installed.
     """
     traced = (function if hasattr(function, "trace") else jit(function)).trace(*args)
     lowered = traced.lower()
@@ -39,7 +41,27 @@ def function_sharding(function: Any, *args: Any) -> schema.FunctionShardingRecor
     sizes = dict(zip(axis_texts(mesh).values(), mesh.shape.values(), strict=True))
     propagation, variables = propagate(lowered._lowered, sizes, shardy_attributes(request))
     writer = _Writer(traced, lowered._lowered, mesh, propagation, variables)
-    return writer.record(None if request.placement.abstract_mesh else lowered.compile())
+    return writer.record(*_compiled(lowered))
+
+
+class _Executable(NamedTuple):
+    """What the compiler made of a program."""
+
+    loaded: Any
+    equation_ids: dict[int, int]
+    """The ids of this process for those in the executable that another process gave."""
+
+
+def _compiled(lowered: Any) -> tuple[_Executable | None, str]:
+    """The compiled program, or None and the reason why there is none."""
+    program = lowered._lowered
+    if program.request.placement.abstract_mesh is None:
+        executable = lowered.compile()._executable
+        return _Executable(executable.loaded, executable.equation_ids or {}), ""
+    try:
+        return _Executable(compile_without_devices(program), {}), ""
+    except AbstractPlacementError as error:
+        return None, error.what
 
 
 def _line(placement: Any) -> Mesh:
@@ -100,8 +122,8 @@ class _Writer:
         self.origins: dict[str, int] = {}
         self.origin_records: list[schema.OriginRecord] = []
 
-    def record(self, compiled: Any) -> schema.FunctionShardingRecord:
-        """The record; `compiled` is the compiled stage, or None where there are no devices."""
+    def record(self, compiled: _Executable | None, why_not: str) -> schema.FunctionShardingRecord:
+        """The record; `compiled` is None where the program can't be compiled, for the reason `why_not`."""
         count = len(self.program.values.name)
         shardings = [-1] * count
         device_bytes: list[int | None] = [None] * count
@@ -133,6 +155,7 @@ class _Writer:
             differences=differences(plan, runs),
             device_peak_bytes=[self.peak(compiled)] * math.prod(self.sizes.values()),
             basis="estimate" if compiled is None else "compiler",
+            not_compiled=why_not,
         )
 
     # Bytes ----------------------------------------------------------------------------------------
@@ -145,12 +168,12 @@ class _Writer:
         layout = None if values is None else values[0].layout
         return total if layout is None else total / layout.parts(self.sizes)
 
-    def peak(self, compiled: Any) -> int:
+    def peak(self, compiled: _Executable | None) -> int:
         """The most bytes that a run needs on each device."""
         if compiled is None:
             return math.ceil(peak_bytes(self.jaxpr, self.device_bytes))
         # What XLA itself calls the peak leaves temporaries out on some platforms; they are allocated as one.
-        stats = compiled.memory_analysis()
+        stats = compiled.loaded.get_compiled_memory_stats()
         return (
             stats.argument_size_in_bytes
             + stats.output_size_in_bytes
@@ -166,9 +189,9 @@ class _Writer:
         with self.propagation.context:
             return planned(self.propagation, self.equations, stated)
 
-    def running(self, compiled: Any, plan: list[Exchange]) -> list[Exchange]:
-        [module, *_] = compiled.runtime_executable().hlo_modules()
-        ids = compiled._executable.equation_ids or {}
+    def running(self, compiled: _Executable, plan: list[Exchange]) -> list[Exchange]:
+        [module, *_] = compiled.loaded.hlo_modules()
+        ids = compiled.equation_ids
         computations = parse(xla_hlo.full_text(module))
         found = running(computations, self.sizes, lambda id: ids.get(id, id))
         return explained(found, plan, self.equations)

@@ -687,5 +687,7 @@ class FunctionShardingRecord(Record):
     """For each device in mesh order; empty where it is not known."""
     basis: Literal["estimate", "compiler", "measured"]
     """What `collectives` and `device_peak_bytes` are known from: the compiled program, or an estimate."""
+    not_compiled: str
+    """Why there is only an estimate; empty where the program was compiled."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["function_sharding"] = "function_sharding"

@@ -548,6 +548,8 @@ export interface FunctionShardingRecord {
    * What `collectives` and `device_peak_bytes` are known from: the compiled program, or an estimate.
    */
   readonly basis: "estimate" | "compiler" | "measured";
+  /** Why there is only an estimate; empty where the program was compiled. */
+  readonly not_compiled: string;
   readonly schema_version: number;
   readonly kind: "function_sharding";
 }

@@ -11,6 +11,7 @@ import pellucid.numpy as jnp
 from pellucid import introspect
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.sharding import AbstractMesh, Mesh
+from pellucid.xla import plugins
 
 MESH = AbstractMesh((2, 4), ("data", "model"))
 
@@ -282,10 +283,39 @@ def test_4096_abstract_devices_take_no_devices():
         argument((1024, 4096), None, "model", mesh=mesh),
         argument((4096, 1024), "model", mesh=mesh),
     )
-    assert record.basis == "estimate"
-    assert len(record.device_peak_bytes) == 4096
+    assert (record.basis, len(record.device_peak_bytes)) == ("estimate", 4096)
+    assert record.not_compiled
     assert exchanges(record) == [("all-reduce", ["model"], "contraction")]
     assert record.collectives[0].group_count == 64
+
+
+def on_gpus(kind):
+    device = pl.sharding.AbstractDevice(kind, None, "gpu")
+    mesh = AbstractMesh((2, 4), ("data", "model"), abstract_device=device)
+    return introspect.sharding(
+        mlp,
+        argument((256, 64), "data", mesh=mesh),
+        argument((64, 512), None, "model", mesh=mesh),
+        argument((512, 64), "model", mesh=mesh),
+    )
+
+
+def test_abstract_gpus_need_the_plugin_and_a_known_kind(monkeypatch):
+    monkeypatch.setattr(plugins, "cuda_plugin", lambda: None)
+    record = on_gpus("NVIDIA H100 80GB HBM3")
+    assert record.basis == "estimate"
+    assert "no CUDA plugin is installed (pip install jax-cuda13-pjrt)" in record.not_compiled
+    assert record.mesh.device_kind == "NVIDIA H100 80GB HBM3"
+    assert "'NVIDIA Z1' can't be compiled for" in on_gpus("NVIDIA Z1").not_compiled
+
+
+@pytest.mark.skipif(plugins.cuda_plugin() is None, reason="the CUDA plugin is not installed")
+@pytest.mark.parametrize("kind", ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200"])
+def test_abstract_gpus_are_compiled_for(kind):
+    record = on_gpus(kind)
+    assert (record.basis, record.not_compiled) == ("compiler", "")
+    assert ["model"] in [each.axes for each in record.collectives]
+    assert record.device_peak_bytes[0] > 0
 
 
 def test_the_estimated_peak_counts_what_is_alive():

@@ -76,7 +76,9 @@ def summary(record: FunctionShardingRecord) -> str:
             else []
         ),
     ]
-    basis = "of the compiled program" if record.basis == "compiler" else "estimate"
+    basis = "of the compiled program"
+    if record.basis == "estimate":
+        basis = f"estimate: {record.not_compiled.rstrip('.')}"
     return f"{'; '.join(parts)} ({basis})"
 
 

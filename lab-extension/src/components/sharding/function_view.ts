@@ -334,7 +334,7 @@ export class FunctionShardingView {
         : el('span', { class: 'pl-chip' }, `peak ${this.peakText()} on each device`),
       el(
         'span',
-        { class: 'pl-chip' },
+        { class: 'pl-chip', title: record.not_compiled },
         record.basis === 'compiler' ? 'of the compiled program' : 'estimate, not compiled',
       ),
     );
