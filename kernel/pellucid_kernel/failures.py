@@ -10,6 +10,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from pellucid import introspect
 from pellucid_viz import Figure
 
+STANDS_FOR_ERROR = {"pellucid": {"stands_for_error": True}}
+"""Says that the error message that comes next is drawn by this output, so it need not be shown a second time."""
 _RED, _DIM, _END = "\x1b[1;31m", "\x1b[2m", "\x1b[0m"
 
 
@@ -47,7 +49,7 @@ class FailureDisplay:
             return self._traceback(etype, value, held, **options)
         if getattr(self._shell, "kernel", None) is None:
             return [colored(record)]
-        self._shell.display_pub.publish(data=Figure(record).bundle())
+        self._shell.display_pub.publish(data=Figure(record).bundle(), metadata=STANDS_FOR_ERROR)
         return [f"{_RED}{record.name}{_END}: {record.what}", *where(record)]
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _USAGE = """%pellucid devices [N]   number of virtual CPU devices; with N, set it before a device is used
 %pellucid memory        devices and live arrays, with who holds them
 %pellucid misses [N]    why functions were traced and compiled, the newest first
-%pellucid traceback     the whole traceback of the last error"""
+%pellucid traceback     the whole traceback of the last error
+%pellucid figures interactive|static|auto
+                        whether the HTML of figures holds the viewer, for front ends without the extension"""
 
 
 @magics_class
@@ -30,13 +32,14 @@ class PellucidMagics(Magics):
 
     @line_magic
     def pellucid(self, line: str) -> Any:
-        """Devices, memory, misses and tracebacks; without an argument, what there is."""
+        """Devices, memory, misses, tracebacks and figures; without an argument, what there is."""
         word, *rest = line.split() or [""]
         commands = {
             "devices": self._devices,
             "memory": self._memory,
             "misses": self._misses,
             "traceback": self._traceback,
+            "figures": self._figures,
         }
         if word not in commands:
             if word:
@@ -64,6 +67,13 @@ class PellucidMagics(Magics):
 
     def _traceback(self) -> None:
         self._extension.show_whole_traceback()
+
+
+    def _figures(self, form: str = "") -> None:
+        forms = {"interactive": True, "static": False, "auto": None}
+        if form not in forms:
+            raise UsageError(f"%pellucid figures takes one of {', '.join(forms)}, not {form!r}.")
+        _viz().Figure.has_scripts = forms[form]
 
 
 def _viz() -> Any:

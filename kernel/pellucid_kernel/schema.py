@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pellucid.introspect.schema import FunctionsRecord, MemoryRecord, ProgramRecord, Record
+from pellucid.introspect.schema import (
+    FunctionsRecord,
+    MemoryRecord,
+    ProgramRecord,
+    Record,
+    ShardingRecord,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,8 @@ class StateRecord(Record):
     memory: MemoryRecord
     """Without the smallest arrays where there are very many."""
     array_count: int
+    meshes: list[ShardingRecord]
+    """The user's meshes, each by the name of its variable."""
     device_note: str
     """How to get another number of devices; empty where that has no sense."""
     kind: Literal["state"] = "state"
@@ -70,5 +78,14 @@ class AnswerRecord(Record):
     kind: Literal["answer"] = "answer"
 
 
-Message = StateRecord | AnswerRecord
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilationRecord(Record):
+    """What XLA compiles now: sent when it starts, and when it has ended."""
+
+    function: str | None
+    """Name of the function; None once it is compiled."""
+    kind: Literal["compilation"] = "compilation"
+
+
+Message = StateRecord | AnswerRecord | CompilationRecord
 """What a kernel sends."""

@@ -1,14 +1,12 @@
 """JupyterLab as a browser test drives it: notebooks, cells, outputs, themes."""
 
-import json
 import time
-import urllib.request
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from playwright.sync_api import Locator, Page
+
+from tests.browser.server import Server
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 MILLISECONDS = 60_000
@@ -20,27 +18,6 @@ KERNEL_IS_READY = """() => {
 }"""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A running Jupyter server."""
-
-    url: str
-    token: str
-    root: Path
-    """Folder that holds its notebooks."""
-
-    def request(self, method: str, path: str) -> Any:
-        """Answer of the server's REST interface, decoded; None if it is empty."""
-        request = urllib.request.Request(
-            f"{self.url}/api/{path}",
-            method=method,
-            headers={"Authorization": f"token {self.token}"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as response:
-            text = response.read()
-        return json.loads(text) if text else None
-
-
 class Lab:
     """One page with JupyterLab."""
 
@@ -48,7 +25,10 @@ class Lab:
         self.page = page
         self.server = server
         self.output = output
+        self.complaints: list[str] = []
+        """What scripts of the page raised and nobody caught."""
         page.set_default_timeout(MILLISECONDS)
+        page.on("pageerror", lambda error: self.complaints.append(error.stack or str(error)))
 
     def open_notebook(
         self, name: str, cells: list[str], *, kernel: str = "pellucid", run: bool = True

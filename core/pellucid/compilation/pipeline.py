@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
-from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
+from pellucid.base.events import (
+    CompilationFinished,
+    CompilationStarted,
+    PassFinished,
+    logger,
+    on,
+    publish,
+)
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.discharge import without_references
@@ -141,6 +148,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         cached = disk_cache.load(key, lowered, options) if key is not None else None
         if cached is not None:
             return cached.loaded, "disk", cached.equation_ids
+        if on.compilation_started:
+            publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
         loaded = interruptible(
             compile_module, placement.client, module.module, placement.devices, options,

@@ -5,9 +5,17 @@ import { Signal, type ISignal } from '@lumino/signaling';
 
 import type { Connection } from '../components/panels/panel';
 import type { ProgramRecord } from '../generated/introspect';
-import type { FreeArrayRequest, LetGoRequest, Message, ProgramRequest } from '../generated/kernel';
+import type {
+  FreeArrayRequest,
+  LetGoRequest,
+  LookRequest,
+  Message,
+  ProgramRequest,
+} from '../generated/kernel';
 
 const TARGET = 'pellucid.session';
+/** Opened by a kernel that has learnt about pellucid since it was asked. */
+const LOADED_TARGET = 'pellucid.loaded';
 
 /** A request as its sender writes it: the number is added here. */
 type Asked =
@@ -30,6 +38,7 @@ export class SessionClient {
   private lastRequest = 0;
   private readonly waiting = new Map<number, Waiting>();
   private readonly changedSignal = new Signal<this, Connection>(this);
+  private isLooking = false;
   private isDisposed = false;
 
   constructor(
@@ -64,6 +73,24 @@ export class SessionClient {
     });
   }
 
+  /** Asks for the state now, unless that was asked already and not answered yet. */
+  look(): void {
+    if (this.comm !== null && this.current.status === 'ready' && !this.isLooking) {
+      const request: LookRequest = { kind: 'look' };
+      this.isLooking = true;
+      this.comm.send({ ...request });
+    }
+  }
+
+  get isBusy(): boolean {
+    return this.kernel.status === 'busy';
+  }
+
+  /** Stops what the kernel runs, as the notebook's own button does. */
+  interrupt(): Promise<void> {
+    return this.kernel.interrupt();
+  }
+
   dispose(): void {
     if (this.isDisposed) {
       return;
@@ -76,6 +103,13 @@ export class SessionClient {
   }
 
   private open(): void {
+    // A restart forgets the targets of a connection.
+    this.kernel.registerCommTarget(LOADED_TARGET, () => {
+      if (this.current.status === 'absent') {
+        this.open();
+      }
+    });
+    this.isLooking = false;
     const comm = this.kernel.createComm(TARGET);
     this.comm = comm;
     comm.onMsg = message => {
@@ -93,7 +127,14 @@ export class SessionClient {
 
   private received(message: Message): void {
     if (message.kind === 'state') {
-      this.become({ status: 'ready', kernel: this.name, state: message });
+      this.isLooking = false;
+      this.become({ status: 'ready', kernel: this.name, state: message, compiling: null });
+      return;
+    }
+    if (message.kind === 'compilation') {
+      if (this.current.status === 'ready') {
+        this.become({ ...this.current, compiling: message.function });
+      }
       return;
     }
     const waiting = this.waiting.get(message.request);

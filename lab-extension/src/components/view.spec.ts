@@ -183,7 +183,7 @@ describe('the explorer', () => {
     const onHover = vi.fn();
     mounted = mount(host, sampleText('mlp'), { onHover });
     await mounted.view()!.ready;
-    explorer().highlight([3]);
+    explorer().highlight([[3]]);
     expect(onHover).not.toHaveBeenCalled();
     await explorer().goTo(3);
     const link = host.shadowRoot!.querySelector<HTMLButtonElement>('.pl-link')!;

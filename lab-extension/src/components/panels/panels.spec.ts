@@ -75,6 +75,7 @@ function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
       kind: 'memory',
     },
     array_count: arrays.length + 3,
+    meshes: [],
     device_note: 'Another number',
     kind: 'state',
   };
@@ -83,7 +84,9 @@ function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
 function shown(content: Parameters<typeof panelIn>[2], connection?: Connection): ShadowRoot {
   const host = place();
   const panel = panelIn(host, 'Panel', content);
-  panel.show(connection ?? { status: 'ready', kernel: 'Pellucid', state: stateOf() });
+  panel.show(
+    connection ?? { status: 'ready', kernel: 'Pellucid', state: stateOf(), compiling: null },
+  );
   return host.shadowRoot!;
 }
 
@@ -120,7 +123,9 @@ describe('the panel of devices', () => {
   test('frees an array only after a second click', () => {
     vi.useFakeTimers();
     const onFree = vi.fn();
-    const root = shown(state => devicesContent(state, { onFree, onLetGo: () => undefined }));
+    const root = shown(state =>
+      devicesContent(state, { onFree, onLetGo: () => undefined, onOpenMesh: () => undefined }),
+    );
     button(root, 'Free weights').click();
     vi.advanceTimersByTime(5000);
     button(root, 'Free weights').click();
@@ -131,7 +136,7 @@ describe('the panel of devices', () => {
   });
 
   test('counts arrays that it does not list, and offers to let go only of what is held', () => {
-    const events = { onFree: () => undefined, onLetGo: () => undefined };
+    const events = { onFree: () => undefined, onLetGo: () => undefined, onOpenMesh: vi.fn() };
     const root = shown(state => devicesContent(state, events));
     expect(root.textContent).toContain('and 3 smaller arrays');
     expect(root.textContent).toContain('Let go');
@@ -144,9 +149,9 @@ describe('the panel of devices', () => {
 
 test.each([
   [{ status: 'none' }, 'Open a notebook'],
-  [{ status: 'waiting', kernel: 'K' }, 'K has not used pellucid yet'],
+  [{ status: 'waiting', kernel: 'K' }, 'run a cell with “import pellucid”'],
   [{ status: 'absent', kernel: 'K' }, '%load_ext pellucid_kernel'],
-  [{ status: 'gone', kernel: 'K' }, 'K has ended'],
+  [{ status: 'gone', kernel: 'K' }, 'The kernel has ended'],
 ] as [Connection, string][])('a panel without a state says why: %o', (connection, words) => {
   expect(shown(() => null, connection).textContent).toContain(words);
 });
