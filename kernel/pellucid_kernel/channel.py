@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from comm import create_comm
+import comm as comms
 
 TARGET = "pellucid.session"
 LOADED_TARGET = "pellucid.loaded"
@@ -43,7 +43,8 @@ class Channel:
     def announce(self) -> None:
         """Tell front ends that panels may ask; those that know no panels ignore it."""
         if self._manager is not None:
-            create_comm(target_name=LOADED_TARGET).close()
+            # Looked up late: ipykernel puts its own in its place.
+            comms.create_comm(target_name=LOADED_TARGET).close()
 
     def answer_with(self, answer: Answer | None) -> None:
         """Answer requests with what `answer` makes of them; until then a request is answered by nothing."""

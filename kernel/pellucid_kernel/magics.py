@@ -68,7 +68,6 @@ class PellucidMagics(Magics):
     def _traceback(self) -> None:
         self._extension.show_whole_traceback()
 
-
     def _figures(self, form: str = "") -> None:
         forms = {"interactive": True, "static": False, "auto": None}
         if form not in forms:

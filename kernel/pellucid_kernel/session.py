@@ -116,7 +116,9 @@ def meshes_of(namespace: Mapping[str, Any]) -> list[introspect.schema.ShardingRe
     for name, value in list(namespace.items()):
         if isinstance(value, Mesh) and not name.startswith("_"):
             named.setdefault(value, name)
-    return [introspect.sharding(mesh, name=name) for mesh, name in list(named.items())[:_MOST_MESHES]]
+    return [
+        introspect.sharding(mesh, name=name) for mesh, name in list(named.items())[:_MOST_MESHES]
+    ]
 
 
 def device_note(memory: introspect.schema.MemoryRecord) -> str:

@@ -31,11 +31,21 @@ class Lab:
         page.on("pageerror", lambda error: self.complaints.append(error.stack or str(error)))
 
     def open_notebook(
-        self, name: str, cells: list[str], *, kernel: str = "pellucid", run: bool = True
+        self,
+        name: str,
+        cells: list[str],
+        *,
+        kernel: str = "pellucid",
+        run: bool = True,
+        may_fail: bool = False,
     ) -> None:
-        """Open a new notebook with `cells`; with `run`, wait for its kernel and run them all."""
+        """Open a new notebook with `cells`; with `run`, wait for its kernel and run them all.
+
+        The first cell that fails is the last one that runs, unless they `may_fail`.
+        """
+        metadata = {"tags": ["raises-exception"]} if may_fail else {}
         notebook = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(source) for source in cells],
+            cells=[nbformat.v4.new_code_cell(source, metadata=metadata) for source in cells],
             metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
         )
         self.open_stored_notebook(name, notebook)
@@ -62,6 +72,16 @@ class Lab:
                 .every((prompt) => /\\[\\d+\\]/.test(prompt.textContent))"""
         )
         self.wait_for_kernel()
+
+    def evaluate_in_kernel(self, code: str) -> None:
+        """Let the kernel of the notebook in front run `code`, which belongs to no cell."""
+        self.page.evaluate(
+            """code => {
+                const { session } = window.jupyterapp.shell.currentWidget.sessionContext;
+                session.kernel.requestExecute({ code });
+            }""",
+            code,
+        )
 
     def output_of(self, cell: int) -> Locator:
         """The output area of a cell, counted from 0."""
