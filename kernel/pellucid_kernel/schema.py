@@ -64,6 +64,8 @@ class StateRecord(Record):
     """The user's meshes, each by the name of its variable."""
     device_note: str
     """How to get another number of devices; empty where that has no sense."""
+    compiling: str | None
+    """Name of the function that XLA compiles now."""
     kind: Literal["state"] = "state"
 
 
@@ -83,7 +85,7 @@ class CompilationRecord(Record):
     """What XLA compiles now: sent when it starts, and when it has ended."""
 
     function: str | None
-    """Name of the function; None once it is compiled."""
+    """As `StateRecord.compiling`."""
     kind: Literal["compilation"] = "compilation"
 
 

@@ -53,6 +53,11 @@ class Session:
         """Show the last error with all its frames."""
         self._failures.show_whole_traceback()
 
+    def cell_ended(self) -> None:
+        """Tell all panels what there is now."""
+        self._compilations.function = None  # one that was interrupted never finished
+        self.publish_state()
+
     def publish_state(self) -> None:
         """Tell all panels what there is now; costs nothing while none is open."""
         if self._channel.is_open:
@@ -67,6 +72,7 @@ class Session:
             array_count=len(memory.arrays),
             meshes=meshes_of(self._shell.user_ns),
             device_note=device_note(memory),
+            compiling=self._compilations.function,
         )
 
     def answer(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -98,6 +104,7 @@ class CompilationObserver(events.Observer):
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self.function: str | None = None
 
     def compilation_started(self, event: events.CompilationStarted, /) -> None:
         self._send(event.name)
@@ -106,6 +113,7 @@ class CompilationObserver(events.Observer):
         self._send(None)
 
     def _send(self, function: str | None) -> None:
+        self.function = function
         if self._channel.is_open:
             self._channel.send(CompilationRecord(function=function).to_dict())
 

@@ -60,7 +60,7 @@ class ShellExtension:
             self._is_announced = True
             self.channel.announce()
         if self.session is not None:
-            self.session.publish_state()
+            self.session.cell_ended()
 
     def start_session(self) -> None:
         """Load the core and all that shows it; where it can't be loaded, the user's import will say why."""

@@ -1,6 +1,9 @@
 """JupyterLab as a browser test drives it: notebooks, cells, outputs, themes."""
 
+import contextlib
+import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -21,10 +24,11 @@ KERNEL_IS_READY = """() => {
 class Lab:
     """One page with JupyterLab."""
 
-    def __init__(self, page: Page, server: Server, output: Path) -> None:
+    def __init__(self, page: Page, server: Server, output: Path, *, path: str = "lab/tree") -> None:
         self.page = page
         self.server = server
         self.output = output
+        self.path = path
         self.complaints: list[str] = []
         """What scripts of the page raised and nobody caught."""
         page.set_default_timeout(MILLISECONDS)
@@ -57,7 +61,7 @@ class Lab:
         """Write `notebook` into the server's folder and open it, without waiting for a kernel."""
         nbformat.write(notebook, self.server.root / name)
         # `reset` forgets the layout that an earlier test left behind.
-        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset&token={self.server.token}")
+        self.page.goto(f"{self.server.url}/{self.path}/{name}?reset&token={self.server.token}")
         self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
 
     def wait_for_kernel(self) -> None:
@@ -83,9 +87,33 @@ class Lab:
             code,
         )
 
+    def evaluate_in_cell(self, code: str) -> None:
+        """Write `code` into the active cell and run it."""
+        self.page.evaluate(
+            """code => {
+                const { content } = window.jupyterapp.shell.currentWidget;
+                content.activeCell.model.sharedModel.setSource(code);
+            }""",
+            code,
+        )
+        self.command("notebook:run-cell")
+
+    @contextlib.contextmanager
+    def settings(self, **values: object) -> Iterator[None]:
+        """Set settings of the extension for pages that are opened inside."""
+        path = self.server.root.parent / "settings/@pellucid/lab/views.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+        yield
+        path.unlink()
+
     def output_of(self, cell: int) -> Locator:
         """The output area of a cell, counted from 0."""
         return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output")
+
+    def start(self, command: str) -> None:
+        """Execute one of JupyterLab's commands, without waiting for its end."""
+        self.page.evaluate("id => void window.jupyterapp.commands.execute(id)", command)
 
     def command(self, command: str, **arguments: object) -> None:
         """Execute one of JupyterLab's commands."""

@@ -134,7 +134,7 @@ BUSY = {
     # Each body is another constant, so that XLA has a long program to work on.
     "compiling": """
 def long(x):
-    for i in range(1500):
+    for i in range(200):
         x = pl.lax.cond(x.sum() > i, lambda y: jnp.sort(y) @ y * i, lambda y: jnp.sort(-y) @ y, x) + x
     return x
 lowered = pl.jit(long).lower(jnp.ones((8, 8)))

@@ -5,13 +5,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 
 import type { Connection } from '../components/panels/panel';
 import type { ProgramRecord } from '../generated/introspect';
-import type {
-  FreeArrayRequest,
-  LetGoRequest,
-  LookRequest,
-  Message,
-  ProgramRequest,
-} from '../generated/kernel';
+import type { FreeArrayRequest, LetGoRequest, Message, ProgramRequest } from '../generated/kernel';
 
 const TARGET = 'pellucid.session';
 /** Opened by a kernel that has learnt about pellucid since it was asked. */
@@ -38,7 +32,6 @@ export class SessionClient {
   private lastRequest = 0;
   private readonly waiting = new Map<number, Waiting>();
   private readonly changedSignal = new Signal<this, Connection>(this);
-  private isLooking = false;
   private isDisposed = false;
 
   constructor(
@@ -73,19 +66,6 @@ export class SessionClient {
     });
   }
 
-  /** Asks for the state now, unless that was asked already and not answered yet. */
-  look(): void {
-    if (this.comm !== null && this.current.status === 'ready' && !this.isLooking) {
-      const request: LookRequest = { kind: 'look' };
-      this.isLooking = true;
-      this.comm.send({ ...request });
-    }
-  }
-
-  get isBusy(): boolean {
-    return this.kernel.status === 'busy';
-  }
-
   /** Stops what the kernel runs, as the notebook's own button does. */
   interrupt(): Promise<void> {
     return this.kernel.interrupt();
@@ -109,7 +89,6 @@ export class SessionClient {
         this.open();
       }
     });
-    this.isLooking = false;
     const comm = this.kernel.createComm(TARGET);
     this.comm = comm;
     comm.onMsg = message => {
@@ -127,8 +106,8 @@ export class SessionClient {
 
   private received(message: Message): void {
     if (message.kind === 'state') {
-      this.isLooking = false;
-      this.become({ status: 'ready', kernel: this.name, state: message, compiling: null });
+      const { compiling } = message;
+      this.become({ status: 'ready', kernel: this.name, state: message, compiling });
       return;
     }
     if (message.kind === 'compilation') {

@@ -41,6 +41,8 @@ export interface StateRecord {
   readonly meshes: readonly ShardingRecord[];
   /** How to get another number of devices; empty where that has no sense. */
   readonly device_note: string;
+  /** Name of the function that XLA compiles now. */
+  readonly compiling: string | null;
   readonly kind: "state";
 }
 
@@ -55,7 +57,7 @@ export interface AnswerRecord {
 
 /** What XLA compiles now: sent when it starts, and when it has ended. */
 export interface CompilationRecord {
-  /** Name of the function; None once it is compiled. */
+  /** As `StateRecord.compiling`. */
   readonly function: string | null;
   readonly kind: "compilation";
 }

@@ -12,7 +12,6 @@ import type { StateRecord } from '../generated/kernel';
 import type { Content } from '../components/dom';
 import { devicesIcon, programsIcon } from './icons';
 import { OPEN_COMMAND } from './shown_records';
-import { viewSettings } from './view_settings';
 
 /** A side bar panel that draws the session of the notebook in front. */
 class SidePanel extends Widget {
@@ -160,15 +159,6 @@ export const panels: JupyterFrontEndPlugin<void> = {
         execute: () => app.shell.activateById(panel.id),
       });
     }
-    const refresh = (): void => {
-      const { refreshSeconds } = viewSettings();
-      const isSeen = programs.isVisible || devices.isVisible;
-      if (refreshSeconds > 0 && isSeen && sessions.client?.isBusy === true) {
-        sessions.client.look();
-      }
-      setTimeout(refresh, 1000 * Math.max(refreshSeconds, 0.5));
-    };
-    refresh();
     tracker.currentChanged.connect((_, notebook) => sessions.follow(notebook));
     sessions.follow(tracker.currentWidget);
   },

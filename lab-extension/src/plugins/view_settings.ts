@@ -9,14 +9,12 @@ export interface ViewSettings {
   readonly openIn: OpenIn;
   readonly outputHeight: number;
   readonly colorBy: string;
-  readonly refreshSeconds: number;
 }
 
 let current: ViewSettings = {
   openIn: 'split-right',
   outputHeight: 520,
   colorBy: '',
-  refreshSeconds: 2,
 };
 
 /** The settings now; views that are already shown keep those that they were made with. */

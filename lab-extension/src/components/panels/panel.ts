@@ -69,6 +69,7 @@ class ProgressLine {
   readonly element: HTMLElement;
   private readonly text = el('span', {});
   private timer: ReturnType<typeof setInterval> | null = null;
+  private compiling: string | null = null;
   private begun = 0;
 
   constructor(onInterrupt: () => void) {
@@ -83,6 +84,10 @@ class ProgressLine {
   }
 
   show(compiling: string | null): void {
+    if (compiling === this.compiling) {
+      return;
+    }
+    this.compiling = compiling;
     if (this.timer !== null) {
       clearInterval(this.timer);
       this.timer = null;

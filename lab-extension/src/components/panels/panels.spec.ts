@@ -76,6 +76,7 @@ function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
     },
     array_count: arrays.length + 3,
     meshes: [],
+    compiling: null,
     device_note: 'Another number',
     kind: 'state',
   };
