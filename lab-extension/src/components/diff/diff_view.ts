@@ -251,14 +251,14 @@ function costChips(before: Program, after: Program): string[] {
       return [];
     }
     const [a, b] = [totalOf(overlay, top(before)), totalOf(other, top(after))];
-    if (!(a > 0) || !(b >= 0) || a === b) {
+    const [from, to] = [quantity(a, overlay.unit), quantity(b, overlay.unit)];
+    if (!(a > 0) || !(b >= 0) || from === to) {
       return [];
     }
     const part = ((b - a) / a) * 100;
     const sign = part > 0 ? '+' : '−';
-    return [
-      `${oneLine(overlay.label, 30)} ${quantity(a, overlay.unit)} → ${quantity(b, overlay.unit)} (${sign}${Math.abs(part).toFixed(0)} %)`,
-    ];
+    const percent = Math.abs(part) < 10 ? Math.abs(part).toPrecision(2) : Math.abs(part).toFixed(0);
+    return [`${oneLine(overlay.label, 30)} ${from} → ${to} (${sign}${percent} %)`];
   });
 }
 
