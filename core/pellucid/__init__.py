@@ -46,7 +46,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.refs.reference": ("Ref",),
     "pellucid.runtime.memory": ("live_arrays",),
     "pellucid.runtime.platforms": (
-        "default_backend", "device_count", "devices", "local_device_count", "local_devices",
+        "default_backend", "device_count", "devices", "host_count", "host_id", "host_ids",
+        "local_device_count", "local_devices",
         "process_count", "process_index", "process_indices",
     ),
     "pellucid.runtime.tokens": ("effects_barrier",),
@@ -67,7 +68,7 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes",
     "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "monitoring",
     "numpy", "ops", "ref", "sharding", "stages", "tree", "tree_util", "typing",
 )  # fmt: skip

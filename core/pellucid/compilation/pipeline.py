@@ -20,10 +20,10 @@ from pellucid.base.events import (
     on,
     publish,
 )
+from pellucid.base.interruption import interruptible
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.discharge import without_references
-from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
 from pellucid.ir.checking import check_jaxpr
@@ -140,7 +140,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             do="Lower it with shardings over a Mesh of devices, or under `set_mesh(mesh)`, to compile it.",
         )
     start = time.perf_counter()
-    overrides = xla_options.overrides(request.compiler_options, placement.platform, module.calls)
+    overrides = xla_options.overrides(
+        request.compiler_options, placement.platform, module.calls, module.largest_contraction
+    )
     options = compile_options(placement.devices, overrides, is_partitioned=request.is_partitioned)
 
     def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:
@@ -151,10 +153,16 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         if on.compilation_started:
             publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
-        loaded = interruptible(
-            compile_module, placement.client, module.module, placement.devices, options,
-            module.host_callbacks,
-        )  # fmt: skip
+        try:
+            loaded = interruptible(
+                compile_module, placement.client, module.module, placement.devices, options,
+                module.host_callbacks,
+            )  # fmt: skip
+        except JaxRuntimeError:
+            for asked in module.keep_alive:
+                if (failure := getattr(asked, "failure", None)) is not None:
+                    raise failure from None
+            raise
         if key is not None:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None

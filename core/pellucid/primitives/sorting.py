@@ -268,7 +268,8 @@ class TopK(Greatest):
         return self.results(x, axis, k)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: TopKParams) -> Sequence[Any]:
-        [x], [aval], results = operands, ctx.avals_in, ctx.avals_out
+        [aval], results = ctx.avals_in, ctx.avals_out
+        x = ctx.in_even_parts(operands[0], aval, any)
         axis, k = params
         last = aval.ndim - 1
         if axis == last:
