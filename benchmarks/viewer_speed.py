@@ -205,17 +205,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--browser", default="/usr/bin/chromium")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch_persistent_context(
-                str(Path(folder) / "profile"),
-                executable_path=arguments.browser,
-                headless=True,
-                args=QUIET,
-                viewport={"width": 1400, "height": 900},
-            )
-            print(json.dumps(measure_samples(browser, Path(folder) / "samples"), indent=2))
-            browser.close()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch_persistent_context(
+            str(Path(folder) / "profile"),
+            executable_path=arguments.browser,
+            headless=True,
+            args=QUIET,
+            viewport={"width": 1400, "height": 900},
+        )
+        print(json.dumps(measure_samples(browser, Path(folder) / "samples"), indent=2))
+        browser.close()
 
 
 if __name__ == "__main__":

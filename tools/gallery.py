@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 def entries() -> Iterator[Entry]:
     """The figures that the notebook shows when it is run."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)  # pyright: ignore[reportUnknownMemberType]
     NotebookClient(notebook, timeout=120, kernel_name="pellucid").execute()
     text = ""
     for cell in notebook.cells:
@@ -69,6 +69,7 @@ def picture(browser: Browser, entry: Entry, path: Path) -> None:
 
 
 def main() -> None:
+    """Write the pictures and the page that shows them."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     lines = [
         "<!-- Made by tools/gallery.py from notebooks/gallery.ipynb. -->",

@@ -14,9 +14,9 @@ from pellucid.introspect.spans import source_record
 from pellucid.xla.traceback import JaxRuntimeError
 
 _LINES_AROUND = 3
+_SIDE = r"got|expected|returned|taken|\S+ gives"
 _DIFFERENCE = re.compile(
-    r"(?P<path>[^:]+): (?P<left_title>got|returned|\S+ gives) (?P<left>.+)"
-    r", (?P<right_title>expected|taken|\S+ gives) (?P<right>.+)"
+    rf"(?P<path>[^:]+): (?P<left_title>{_SIDE}) (?P<left>.+), (?P<right_title>{_SIDE}) (?P<right>.+)"
 )
 """How errors about trees say what stands on either side of a path."""
 

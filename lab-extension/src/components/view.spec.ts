@@ -4,6 +4,7 @@ import type { ProgramRecord } from '../generated/introspect';
 import { installPage, place, settled } from '../testing/dom';
 import { PROGRAMS, SHARDINGS, sample, sampleText } from '../testing/samples';
 import type { ProgramExplorer } from './explorer/program_explorer';
+import { GraphModel } from './graph/model';
 import { mount, type Mounted } from './view';
 
 const OTHERS = ['sharded_function', 'lens', 'ladder', 'diff', 'diff_large', 'diff_nested'];
@@ -67,6 +68,18 @@ describe('a view that fails', () => {
     expect(root.querySelector('[role=alert]')!.textContent).toContain(message);
     expect(root.querySelector('.pl-fallback')!.textContent).toBe('{ lambda <b>x</b> }');
     expect(root.querySelector('b')).toBeNull();
+  });
+
+  test('because its layout fails later leaves the text, too', async () => {
+    const layout = vi.spyOn(GraphModel.prototype, 'openComfortably');
+    layout.mockRejectedValueOnce(new Error('no room'));
+    const host = place();
+    mounted = mount(host, sampleText('mlp'), { text: 'as text' });
+    await settled();
+    const root = host.shadowRoot!;
+    expect(root.querySelector('[role=alert]')!.textContent).toContain('no room');
+    expect(root.querySelector('.pl-fallback')!.textContent).toBe('as text');
+    layout.mockRestore();
   });
 
   test('comes back with the next good record', async () => {

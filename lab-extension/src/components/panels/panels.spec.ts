@@ -148,6 +148,32 @@ describe('the panel of devices', () => {
   });
 });
 
+describe('a long compilation', () => {
+  test('is said with its time, and can be interrupted', () => {
+    vi.useFakeTimers();
+    const host = place();
+    const interrupt = vi.fn();
+    const panel = panelIn(host, 'Panel', () => 'all', interrupt);
+    const state = stateOf();
+    const ready = { status: 'ready', kernel: 'Pellucid', state } as const;
+    const line = host.shadowRoot!.querySelector<HTMLElement>('[role=status]')!;
+    panel.show({ ...ready, compiling: 'step' });
+    vi.advanceTimersByTime(300);
+    expect(line.hidden).toBe(true);
+    vi.advanceTimersByTime(1700);
+    // Another state of the kernel does not begin it anew.
+    panel.show({ ...ready, state: { ...state }, compiling: 'step' });
+    vi.advanceTimersByTime(100);
+    expect(line.hidden).toBe(false);
+    expect(line.textContent).toContain('Compiling step: 2.10 s');
+    line.querySelector('button')!.click();
+    expect(interrupt).toHaveBeenCalledOnce();
+    panel.show({ ...ready, compiling: null });
+    expect(line.hidden).toBe(true);
+    vi.useRealTimers();
+  });
+});
+
 test.each([
   [{ status: 'none' }, 'Open a notebook'],
   [{ status: 'waiting', kernel: 'K' }, 'run a cell with “import pellucid”'],
@@ -184,6 +210,35 @@ test('an error shows its lines, underlines what failed and hides the whole trace
   expect(root.querySelector('u')!.textContent).toBe('a @ b');
   expect(root.querySelector('details')!.open).toBe(false);
   expect(root.textContent).toContain('In[1], line 2, in f');
+  mounted.dispose();
+});
+
+test('an error about trees shows both sides, and marks what only one has', () => {
+  const host = place();
+  const difference = {
+    path: "params['w']",
+    left_title: 'got',
+    left: 'tuple of 3',
+    right_title: 'expected',
+    right: 'tuple of <b>2</b>',
+  };
+  const record = {
+    name: 'TreeStructureError',
+    what: 'They differ.',
+    got: ['as text'],
+    differences: [difference],
+    where: null,
+    do: null,
+    frames: [],
+    traceback: '',
+    schema_version: 1,
+    kind: 'error',
+  };
+  const mounted = mount(host, record);
+  const cells = [...host.shadowRoot!.querySelectorAll('td')].map(cell => cell.textContent);
+  expect(cells).toEqual(["params['w']", 'tuple of 3', 'tuple of <b>2</b>']);
+  const marked = [...host.shadowRoot!.querySelectorAll('mark')].map(each => each.textContent);
+  expect(marked).toEqual(['3', '<b>2</b>']);
   mounted.dispose();
 });
 
