@@ -122,7 +122,7 @@ def main() -> None:
     frames = min(each["frames_per_second"] for each in moves)
     paint = max(each["paint_ms"] for each in moves)
     one, five, _ = os.getloadavg()
-    print(f"{os.cpu_count()} cores, load {one:.1f} in the last minute, {five:.1f} in the last five")  # noqa: T201
+    print(f"{os.cpu_count()} cores, load {one:.1f} in the last minute, {five:.1f} in the last five")
     for bound, amount in [
         (Bound("10,000 equations open, from the end of the cell", "ms", 1000), opened),
         (Bound("a level of them expands, median", "ms", 100), viewer["expand_10k_ms"]["median"]),
@@ -138,7 +138,7 @@ def main() -> None:
         (Bound("bundle of the extension, gzip", "MB", 2.5), bundle / 1e6),
         (Bound("sharding over 4,096 devices", "ms", 1000), viewer["sharding_4096_ms"]),
     ]:
-        print(bound.row(amount))  # noqa: T201
+        print(bound.row(amount))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class Entry(NamedTuple):
 
 def entries() -> Iterator[Entry]:
     """The figures that the notebook shows when it is run."""
-    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)  # pyright: ignore[reportUnknownMemberType]
+    read: Any = nbformat.read  # it says nothing of its types
+    notebook = read(NOTEBOOK, as_version=4)
     NotebookClient(notebook, timeout=120, kernel_name="pellucid").execute()
     text = ""
     for cell in notebook.cells:

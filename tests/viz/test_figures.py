@@ -148,7 +148,7 @@ def test_a_widget_has_the_record_and_takes_another():
     [
         (lambda: pl.tree.map(max, {"w": 1, "b": (2, 3)}, {"w": 1, "b": (2, 3, 4)}),
          ('rest[0]["b"]', "got", "tuple of 3", "expected", "tuple of 2")),
-        (lambda: pl.lax.cond(True, lambda: {"a": X[:2]}, lambda: {"a": X[:3]}),  # noqa: FBT003
+        (lambda: pl.lax.cond(True, lambda: {"a": X[:2]}, lambda: {"a": X[:3]}),
          ("result['a']", "false_fun gives", "f32[3,8]", "true_fun gives", "f32[2,8]")),
         (lambda: pl.lax.scan(lambda c, x: (c.astype(int), x), jnp.ones(2), X),
          ("carry", "taken", "f32[2]", "returned", "i32[2]")),
