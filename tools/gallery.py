@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import nbformat
 from nbclient import NotebookClient
@@ -40,8 +40,7 @@ class Entry(NamedTuple):
 
 def entries() -> Iterator[Entry]:
     """The figures that the notebook shows when it is run."""
-    read: Any = nbformat.read  # it says nothing of its types
-    notebook = read(NOTEBOOK, as_version=4)
+    notebook = cast("Any", nbformat).read(NOTEBOOK, as_version=4)
     NotebookClient(notebook, timeout=120, kernel_name="pellucid").execute()
     text = ""
     for cell in notebook.cells:
