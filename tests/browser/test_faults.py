@@ -167,7 +167,8 @@ def test_hostile_names_run_nothing(lab: Lab) -> None:
     expect(lab.page.locator(".pellucid-tab canvas").first).to_be_visible()
     define = f"""def f(x): return x * 2
 f.__name__ = f.__qualname__ = {HOSTILE!r}
-held = {{{HOSTILE!r}: pl.jit(f)(jnp.ones(3))}}"""
+jitted = pl.jit(f)
+held = {{{HOSTILE!r}: jitted(jnp.ones(3))}}"""
     fail = f"raise pl.introspect.errors.PellucidError({HOSTILE!r})"
     lab.open_notebook("hostile_names.ipynb", [START, define, fail])
     expect(panel(lab, PROGRAMS)).to_contain_text(HOSTILE)

@@ -75,7 +75,7 @@ def test_a_converted_notebook_has_tables_and_pictures_and_no_scripts_of_ours(
         "StableHLO",
         "8 devices",
         "256 KiB",
-        "first call",
+        "never called before",
         "contracted dimensions",
     ):
         expect(outputs.filter(has_text=text).first).to_be_visible()

@@ -89,7 +89,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     view = null;
     const text = options.text ?? '';
     root.classList.remove('pl-sized');
-    host.classList.remove('pl-flowing');
+    host.classList.add('pl-flowing');
     root.replaceChildren(
       failureNotice('This view', error),
       ...(text === '' ? [] : [el('pre', { class: 'pl-code pl-fallback' }, text)]),

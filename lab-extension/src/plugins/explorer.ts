@@ -52,9 +52,8 @@ export const explorer: JupyterFrontEndPlugin<void> = {
         tab.title.closable = true;
         app.shell.add(tab, 'main', { mode: viewSettings().openIn });
         if (!tab.isAttached) {
-          // Notebook 7 has one main widget; below it there is room, which is given to what asks for it.
-          tab.node.style.minHeight = '340px';
-          app.shell.add(tab, 'down');
+          // Notebook 7 has one main widget.
+          app.shell.add(tab, 'right');
         }
         app.shell.activateById(tab.id);
       },

@@ -3,7 +3,6 @@
 import type { StateRecord } from '../../generated/kernel';
 import { Disposables, el, type Content } from '../dom';
 import { oneLine } from '../format';
-import { duration } from '../facts/misses_view';
 import { arrayStyle } from '../sharding/array_view';
 import { tableStyle } from '../table';
 import { baseStyle, followTheme } from '../theme';
@@ -103,7 +102,7 @@ class ProgressLine {
     const passed = performance.now() - this.begun;
     if (passed >= LONG_MILLISECONDS) {
       this.element.hidden = false;
-      this.text.textContent = `Compiling ${oneLine(name, 40)}: ${duration(passed / 1000)}`;
+      this.text.textContent = `Compiling ${oneLine(name, 40)}: ${(passed / 1000).toFixed(1)} s`;
     }
   }
 }

@@ -165,7 +165,7 @@ describe('a long compilation', () => {
     panel.show({ ...ready, state: { ...state }, compiling: 'step' });
     vi.advanceTimersByTime(100);
     expect(line.hidden).toBe(false);
-    expect(line.textContent).toContain('Compiling step: 2.10 s');
+    expect(line.textContent).toContain('Compiling step: 2.1 s');
     line.querySelector('button')!.click();
     expect(interrupt).toHaveBeenCalledOnce();
     panel.show({ ...ready, compiling: null });
