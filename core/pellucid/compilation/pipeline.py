@@ -33,11 +33,14 @@ from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module,
 from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.errors import AbstractPlacementError
+from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_options
+from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_only, compile_options
+from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
+from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 
 
 class UnusedDonationWarning(UserWarning):
@@ -59,6 +62,10 @@ class Request(NamedTuple):
     compiler_options: tuple[tuple[str, Any], ...] = ()
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
+    argument_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
+    """For each argument its layout in memory, or None for the device's own; None if that holds of all."""
+    result_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
+    """For each result likewise."""
     mesh: Mesh | AbstractMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
 
@@ -83,7 +90,7 @@ class LoweredProgram(NamedTuple):
     kept: list[bool]
     module: LoweredModule
     in_avals: tuple[Any, ...]
-    aliases: tuple[int | None, ...]
+    options: ModuleOptions
     const_shardings: tuple[Any, ...] = ()
 
 
@@ -117,16 +124,18 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
     options = _module_options(jaxpr, const_shardings, kept, request)
+    module = run_pass(
+        "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
+    )
+    return LoweredProgram(request, jaxpr, consts, kept, module, in_avals, options, const_shardings)
+
+
+def shardy_attributes(request: Request) -> ShardyAttributes | None:
+    """What writes a program's shardings into its module; None for programs of one device."""
+    if not request.is_partitioned:
+        return None
     placement = request.placement
-    shardy = (
-        ShardyAttributes(placement.device_list, placement.size, request.mesh)
-        if request.is_partitioned
-        else None
-    )
-    module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
-    return LoweredProgram(
-        request, jaxpr, consts, kept, module, in_avals, options.aliases, const_shardings
-    )
+    return ShardyAttributes(placement.device_list, placement.size, request.mesh)
 
 
 def compile_lowered(lowered: LoweredProgram) -> Executable:
@@ -180,6 +189,35 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     return executable
 
 
+def compile_without_devices(lowered: LoweredProgram) -> Any:
+    """What the compiler makes of a program over an abstract mesh of GPUs of a known kind; it can't run.
+
+    Raises: AbstractPlacementError for another mesh, or where no plugin can compile for it.
+    """
+    request, module = lowered.request, lowered.module
+    mesh = request.placement.abstract_mesh
+    device = None if mesh is None else mesh.abstract_device
+    if mesh is None or device is None:
+        raise AbstractPlacementError("the mesh doesn't say of which kind its devices are.")
+    target = gpu_target(device.device_kind)
+    if target is None:
+        raise AbstractPlacementError(
+            f"devices of the kind {device.device_kind!r} can't be compiled for without having them.",
+            do=f"Known kinds are {', '.join(GPU_TARGETS)}.",
+        )
+    try:
+        devices = compile_only_gpus(target, mesh.size)
+    except PluginMissingError as error:
+        raise AbstractPlacementError(
+            f"{error}, which would compile for {target.description}."
+        ) from None
+    overrides = xla_options.overrides(
+        request.compiler_options, "gpu", module.calls, module.largest_contraction
+    )
+    options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
+    return run_pass("compile with XLA", compile_only, module.module, devices, options)
+
+
 def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
     """From a program to a loaded executable."""
     return compile_lowered(lower_program(program, request))
@@ -205,6 +243,7 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         calls_host=bool(lowered.module.host_callbacks),
         host_failures=[f for f in lowered.module.host_failures if f is not None],
         is_small=_is_small(jaxpr),
+        has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )
 
@@ -331,6 +370,30 @@ def _module_options(
         argument_shardings=(*const_shardings, *arguments),
         result_shardings=request.result_shardings or (),
         result_names=request.result_names,
+        argument_layouts=_layout_modes(
+            request.argument_layouts
+            and (*[None] * n_consts, *(request.argument_layouts[i] for i in keep)),
+            jaxpr.in_avals,
+        ),
+        result_layouts=_layout_modes(request.result_layouts, jaxpr.out_avals),
+    )
+
+
+def _layout_modes(
+    layouts: Sequence[Layout | AutoLayout | None] | None, avals: Sequence[Any]
+) -> tuple[str, ...]:
+    """Layouts as XLA reads them on arguments and results of the main function."""
+    if layouts is None:
+        return ()
+    return tuple(
+        [
+            layout._to_xla_layout(aval.dtype).to_string()
+            if isinstance(layout, Layout)
+            else "default"
+            if layout is None
+            else "auto"
+            for layout, aval in zip(layouts, avals, strict=True)
+        ]
     )
 
 

@@ -7,7 +7,16 @@ import type { ProgramExplorer } from './explorer/program_explorer';
 import { GraphModel } from './graph/model';
 import { mount, type Mounted } from './view';
 
-const OTHERS = ['sharded_function', 'lens', 'ladder', 'diff', 'diff_large', 'diff_nested'];
+const OTHERS = [
+  'sharded_function',
+  'sharded_function_4096',
+  'sharded_function_10k',
+  'lens',
+  'ladder',
+  'diff',
+  'diff_large',
+  'diff_nested',
+];
 
 let mounted: Mounted | null = null;
 

@@ -98,10 +98,11 @@ export const cellLines: JupyterFrontEndPlugin<void> = {
         const places = (args['places'] ?? []) as unknown as readonly CellPlace[];
         tracker.forEach(notebook => {
           for (const cell of notebook.content.widgets) {
-            point(
-              cell,
-              places.filter(place => holds(cell, place)),
-            );
+            const own = places.filter(place => holds(cell, place));
+            point(cell, own);
+            if (args['isShown'] === true && own.some(place => place === places[0])) {
+              cell.node.scrollIntoView({ block: 'nearest' });
+            }
           }
         });
       },

@@ -1,6 +1,7 @@
 import type { CommandRegistry } from '@lumino/commands';
 
 import { mount, type Mounted } from '../components';
+import type { ProgramRecord } from '../generated/introspect';
 import { equationsAt, placesOf, type CellPlace } from '../records/cell_places';
 import { makeLayoutWorker } from './layout_worker';
 import { viewSettings } from './view_settings';
@@ -18,16 +19,18 @@ export function mountRecord(
   text: string,
   commands: CommandRegistry,
 ): Mounted {
+  const point = (program: ProgramRecord, equations: ArrayLike<number>, isShown: boolean): void => {
+    if (commands.hasCommand(POINT_COMMAND)) {
+      const places = placesOf(program, equations) as never;
+      void commands.execute(POINT_COMMAND, { places, isShown });
+    }
+  };
   const mounted = mount(place, record, {
     makeWorker: makeLayoutWorker,
     text,
     colorBy: viewSettings().colorBy,
-    onHover: (program, equations) => {
-      if (commands.hasCommand(POINT_COMMAND)) {
-        const places = placesOf(program, equations);
-        void commands.execute(POINT_COMMAND, { places: places as never });
-      }
-    },
+    onHover: (program, equations) => point(program, equations, false),
+    onSelect: (program, equations) => point(program, equations, true),
   });
   const shown = { ...mounted, dispose: end };
   function end(): void {

@@ -145,8 +145,8 @@ export class ProgramExplorer {
   }
 
   /** Lights up equations in every pane, as if the pointer were over them somewhere else. */
-  highlight([equations]: readonly (readonly number[])[]): void {
-    this.link(equations ?? [], null);
+  highlight([equations = []]: readonly (readonly number[])[]): void {
+    this.link(equations, null);
   }
 
   /** Colours the graph by a cost; by none where the program has no figures for it. */
