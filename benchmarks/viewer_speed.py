@@ -177,6 +177,9 @@ def measure(page: Page, samples: Path) -> dict[str, object]:
     }
     record["hover_10k_ms"] = round(statistics.median(page.evaluate(HOVER)), 1)
     record["open_10k_unscoped_ms"] = round(open_time(page, "equations_10k_unscoped"), 1)
+    record["open_sharded_4096_ms"] = round(
+        min(open_time(page, "sharded_function_4096") for _ in range(3)), 1
+    )
     record["open_100k_ms"] = round(min(open_time(page, "equations_100k") for _ in range(2)), 1)
     record["hover_100k_ms"] = round(statistics.median(page.evaluate(HOVER)), 1)
     flat = open_flat(page, "wide")
@@ -196,7 +199,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(folder) / "samples"
         module = "tests.introspect.sample_records"
-        names = ["mlp", "equations_10k", "equations_10k_unscoped", "equations_100k", "wide"]
+        names = ["mlp", "equations_10k", "equations_10k_unscoped", "equations_100k", "wide",
+                 "sharded_function_4096"]  # fmt: skip
         subprocess.run([sys.executable, "-m", module, str(samples), *names], check=True, cwd=ROOT)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(

@@ -120,7 +120,8 @@ class Propagation(NamedTuple):
     """For each variable its values: several where the equation that gives it runs in several places."""
     named: dict[str, int | None]
     """Constraints and manual regions by Shardy's name for them: the id of the equation."""
-    sizes: Sizes
+    meshes: dict[str, Sizes]
+    """The meshes of the module, by name; one program may speak of several."""
     module: Any
     """The module with the exchanges that Shardy would insert."""
     context: Any
@@ -148,7 +149,9 @@ def propagate(lowered: Any, sizes: Sizes, shardings: Any) -> tuple[Propagation, 
         reader = _Reader(sizes, len(marks.variables))
         reader.read(made.module)
         run_passes(made.module, _EXCHANGES)
-    found = Propagation(reader.of_variables, reader.named, sizes, made.module, made.context)
+    found = Propagation(
+        reader.of_variables, reader.named, meshes_in(made.module), made.module, made.context
+    )
     return found, list(marks.variables)
 
 
@@ -207,13 +210,9 @@ class _Reader:
         self.edges: dict[Any, list[tuple[int, str, str, list[str]]]] = {}
 
     def read(self, module: Any) -> None:
-        axes = list(self.sizes.items())
         operations = [op.operation for op in module.body.operations]
-        self.meshes = frozenset(
-            op.attributes["sym_name"].value
-            for op in operations
-            if op.name == "sdy.mesh" and _mesh_axes(op) == axes
-        )
+        meshes = meshes_in(module).items()
+        self.meshes = frozenset(name for name, sizes in meshes if sizes == self.sizes)
         for op in operations:
             if op.name == "func.func":
                 self.function(op)
@@ -387,9 +386,14 @@ def _flowing_into(value: Any) -> list[Any]:
     return [owner.operands[position]] if position < len(owner.operands) else []
 
 
-def _mesh_axes(op: Any) -> list[tuple[str, int]]:
-    axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(op.attributes["mesh"]).axes)
-    return [(axis.name, axis.size) for axis in axes]
+def meshes_in(module: Any) -> dict[str, Sizes]:
+    """Sizes of the axes of the meshes that a module declares, by name, those with named axes."""
+    found = {}
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(op.operation.attributes["mesh"]).axes)
+            found[op.operation.attributes["sym_name"].value] = {a.name: a.size for a in axes}
+    return found
 
 
 def layout_of(attribute: Any, meshes: frozenset[str] | None = None) -> Layout | None:
@@ -402,7 +406,12 @@ def layout_of(attribute: Any, meshes: frozenset[str] | None = None) -> Layout | 
     found = Layout(dims, tuple(map(_axis_text, sharding.unreduced_axes)))
     if meshes is None or not found.axes:
         return found
-    return found if getattr(sharding.mesh_or_ref, "value", None) in meshes else None
+    return found if mesh_of(attribute) in meshes else None
+
+
+def mesh_of(attribute: Any) -> str:
+    """The name of the mesh that a sharding attribute is over."""
+    return getattr(sdy.TensorShardingAttr(attribute).mesh_or_ref, "value", "")
 
 
 def _axis_text(attribute: Any) -> str:
