@@ -17,6 +17,7 @@ import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.base.errors import PellucidError
 from pellucid.experimental import mesh_utils, multihost_utils
+from pellucid.xla import distributed as xla_distributed
 
 
 class Place(NamedTuple):
@@ -338,6 +339,13 @@ def leaves_alone(place: Place) -> Any:
     if place.process == 0:
         return error_of(pl.distributed.shutdown)
     return error_of(lambda: pl.distributed.barrier("never"))
+
+
+def dies_while_joining(place: Place) -> Any:
+    """Process 1 is killed when all have come, and before jaxlib's own service knows it."""
+    if place.process == 1:
+        xla_distributed.make_client = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(lambda: join(place))
 
 
 def joins_too_late(place: Place) -> Any:

@@ -196,6 +196,22 @@ def test_a_process_that_never_comes_is_named():
         assert seconds < 8
 
 
+def test_a_process_that_dies_while_all_join_is_named():
+    ends = launch("dies_while_joining", 2)
+    assert ends[1].exit_code == -9
+    [(kind, text, seconds)] = results(ends[:1])
+    assert kind == "PeerFailureError"
+    check(text, "process 1 of 2 failed", "its connection closed")
+    assert seconds < 15
+
+
+def test_a_proxy_is_passed_by():
+    proxy = {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
+    assert [kind for kind, _, _ in results(launch("only_joins", 2, environment=proxy))] == [
+        "nothing"
+    ] * 2
+
+
 def test_an_address_where_nobody_listens_is_named():
     address = free_address()
     [(kind, text, seconds)] = results(

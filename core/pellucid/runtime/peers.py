@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from pellucid.base.errors import PeerFailureError
+from pellucid.base.interruption import interruptible
+
+T = TypeVar("T")
 
 _SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
 
@@ -52,6 +55,11 @@ def check() -> None:
     error = _watch[0].failure() if _watch else None
     if error is not None:
         raise error
+
+
+def wait(function: Callable[..., T], *arguments: Any) -> T:
+    """`function(*arguments)`, which waits for other processes; Ctrl-C and PeerFailureError end it."""
+    return interruptible(function, *arguments, check=check)
 
 
 def failure_behind(text: str) -> PeerFailureError | None:

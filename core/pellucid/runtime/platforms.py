@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from pellucid.base import config
 from pellucid.base.errors import DeviceError, DistributedError, PlatformError
 from pellucid.base.events import logger
-from pellucid.base.interruption import interruptible
 from pellucid.ir.avals import shaped_array
 from pellucid.runtime import peers
 from pellucid.sharding.single_device import make_single_device_sharding
@@ -38,9 +37,7 @@ def _make_cpu() -> Any:
         return xla_client.make_cpu_client(n_devices)
     job = _job[0]
     options = job.cpu_options()
-    made = interruptible(
-        lambda: xla_client.make_cpu_client(n_devices, **options), check=peers.check
-    )
+    made = peers.wait(lambda: xla_client.make_cpu_client(n_devices, **options))
     job.note_gloo()
     return made
 

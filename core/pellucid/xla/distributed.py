@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,36 +12,44 @@ from jaxlib import _jax
 RuntimeClient = _jax.DistributedRuntimeClient
 Service = _jax.DistributedRuntimeService
 
+_NO_PROXY = "no_grpc_proxy"
 _NEVER = 10_000_000
-"""Seconds. jaxlib ends the process where it finds that another one is silent, so it never may: we watch them."""
+"""Seconds. jaxlib ends the process where it finds that another one is late, so it never may: we watch them."""
 
 
-def start_service(
-    address: str, num_processes: int, *, register_timeout: int, shutdown_timeout: int
-) -> Service:
+def start_service(address: str, num_processes: int, *, shutdown_timeout: int) -> Service:
     """The coordination service of a job, listening at `address`."""
     return _jax.get_distributed_runtime_service(
         address,
         num_processes,
         heartbeat_timeout=_NEVER,
-        cluster_register_timeout=register_timeout,
+        cluster_register_timeout=_NEVER,
         shutdown_timeout=shutdown_timeout,
     )
 
 
-def make_client(
-    address: str, process_id: int, *, initialization_timeout: int, shutdown_timeout: int
-) -> RuntimeClient:
-    """A client of the service at `address`, which isn't connected yet."""
-    return _jax.get_distributed_runtime_client(
-        address,
-        process_id,
-        init_timeout=initialization_timeout,
-        shutdown_timeout=shutdown_timeout,
-        heartbeat_timeout=_NEVER,
-        shutdown_on_destruction=False,
-        use_compression=True,
-    )
+def make_client(address: str, process_id: int, *, shutdown_timeout: int) -> RuntimeClient:
+    """A client of the service at `address` of this machine, which isn't connected yet.
+
+    The way is past any proxy that the environment names: it is read when the client is made.
+    """
+    given = os.environ.get(_NO_PROXY)
+    os.environ[_NO_PROXY] = address.partition(":")[0]
+    try:
+        return _jax.get_distributed_runtime_client(
+            address,
+            process_id,
+            init_timeout=_NEVER,
+            shutdown_timeout=shutdown_timeout,
+            heartbeat_timeout=_NEVER,
+            shutdown_on_destruction=False,
+            use_compression=True,
+        )
+    finally:
+        if given is None:
+            del os.environ[_NO_PROXY]
+        else:
+            os.environ[_NO_PROXY] = given
 
 
 def make_gloo_collectives(client: RuntimeClient, hostname: str) -> Any:

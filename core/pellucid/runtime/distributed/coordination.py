@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pellucid.base.errors import AgreementError, DistributedError, DistributedTimeoutError
-from pellucid.base.interruption import interruptible
 from pellucid.runtime import peers
 from pellucid.xla.client import JaxRuntimeError
 
@@ -30,7 +29,7 @@ def ask(
     """What `function` of jaxlib's client gives; PeerFailureError as soon as a process of the job has failed."""
     peers.check()
     try:
-        return interruptible(function, *arguments, check=peers.check)
+        return peers.wait(function, *arguments)
     except JaxRuntimeError as error:
         text = str(error)
         if "DEADLINE_EXCEEDED" in text or "timed out" in text:

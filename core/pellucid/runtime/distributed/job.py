@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import Any, NamedTuple
 
 from pellucid.base import config
-from pellucid.base.errors import DistributedError
+from pellucid.base.errors import DistributedError, DistributedTimeoutError
 from pellucid.base.events import logger
 from pellucid.base.interruption import interruptible
 from pellucid.runtime.distributed import coordination, sockets
@@ -45,15 +46,20 @@ class Job:
         self._service: Any = None
         self._coordinator: Coordinator | None = None
         self._gloo_here: sockets.Address | None = None
+        self._gloo_there: set[sockets.Address] = set()
         self._preemption_watch: Any = None
         self._end_of_mpi: Any = None
         self.membership = Membership(
             plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails
         )
+        self.client: Any = None
         try:
             self._join()
         except BaseException:
-            self._loop.stop()
+            if self.client is None:
+                self._loop.stop()
+            else:
+                self.abandon("it could not join")
             raise
         self.barriers = coordination.Barriers(self.client, plan.process_id)
         self.store = coordination.KeyValueStore(self.client)
@@ -68,10 +74,22 @@ class Job:
         self.client = xla_distributed.make_client(
             f"127.0.0.1:{near_port}",
             plan.process_id,
-            initialization_timeout=max(1, round(plan.initialization_timeout)),
             shutdown_timeout=max(1, round(plan.shutdown_timeout)),
         )
-        coordination.ask("connecting", self.client.connect)
+        deadline = time.monotonic() + plan.initialization_timeout
+        interruptible(self.client.connect, check=lambda: self._check_joining(deadline))
+
+    def _check_joining(self, deadline: float) -> None:
+        """Raise what makes it pointless to wait for jaxlib's own meeting, which follows ours at once."""
+        failure = self.membership.failure()
+        if failure is not None:
+            raise failure
+        if time.monotonic() > deadline:
+            raise DistributedTimeoutError(
+                "jaxlib's coordination service did not let all processes in.",
+                got=f"waited {self.plan.initialization_timeout:g} s after all had come",
+                do="Look at the output of process 0.",
+            )
 
     def _start_coordinator(self) -> int:
         plan = self.plan
@@ -88,7 +106,6 @@ class Job:
         self._service = xla_distributed.start_service(
             f"127.0.0.1:{service_port}",
             plan.num_processes,
-            register_timeout=max(1, round(plan.initialization_timeout)),
             shutdown_timeout=max(1, round(plan.shutdown_timeout)),
         )
         return service_port
@@ -139,9 +156,12 @@ class Job:
 
     # When something goes wrong.
 
-    def _when_one_fails(self) -> None:
+    def _cut_gloo(self) -> None:
         if self._gloo_here is not None:
-            sockets.cut(self._gloo_here, getattr(self, "_gloo_there", set()))
+            sockets.cut(self._gloo_here, self._gloo_there)
+
+    def _when_one_fails(self) -> None:
+        self._cut_gloo()
         logger.error("%s", self.membership.failure())
 
     # The end.
@@ -160,7 +180,7 @@ class Job:
         interruptible(self.client.shutdown)
         if self._end_of_mpi is not None:
             self._end_of_mpi()
-        self._loop.call(self.membership.leave)
+        self._loop.run(self.membership.leave())
         if self._coordinator is not None:
             self._loop.run(self._coordinator.stop(self.plan.shutdown_timeout))
             interruptible(self._service.shutdown)
@@ -174,8 +194,9 @@ class Job:
         """
         xla_distributed.keep_for_ever(self.client, self._service)
         _abandoned.append(self)
+        self._cut_gloo()  # so that nothing waits for the others any more
         has_failed = bool(self.membership.failures)
-        self._loop.call(self.membership.leave, None if has_failed else reason)
+        self._loop.run(self.membership.leave(None if has_failed else reason))
         if self._coordinator is not None:
             if not has_failed:
                 self._loop.call(self._coordinator.note_failure, 0, reason)

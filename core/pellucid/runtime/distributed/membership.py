@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from pellucid.base.errors import DistributedError, DistributedTimeoutError, Peer
 from pellucid.runtime.distributed import wire
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.2
+_SECONDS_TO_SAY_GOODBYE = 2.0
 
 
 class Membership:
@@ -31,6 +33,7 @@ class Membership:
         self._failed = threading.Event()
         self._writer: asyncio.StreamWriter | None = None
         self._missing: list[int] = []
+        self._tasks: list[asyncio.Future[None]] = []
 
     async def join(self, host: str, port: int, seconds: float) -> None:
         """Come in, and wait until all are there.
@@ -45,7 +48,7 @@ class Membership:
                 while not await self._attempt(host, port):  # noqa: ASYNC110  (nothing tells when it could)
                     await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
         except TimeoutError:
-            self.leave()
+            await self.leave()
             raise self._late(seconds) from None
 
     async def _attempt(self, host: str, port: int) -> bool:
@@ -123,13 +126,15 @@ class Membership:
             await asyncio.sleep(self._heartbeat_timeout / 4)
             wire.send(writer, "alive")
 
-    def leave(self, reason: str | None = None) -> None:
-        """Go, for `reason` if this is a failure to the others; to be called in the thread of the event loop."""
+    async def leave(self, reason: str | None = None) -> None:
+        """Go, for `reason` if this is a failure to the others."""
+        for task in self._tasks:
+            task.cancel()
         if self._writer is not None:
             wire.send(self._writer, "leaving", reason=reason)
             self._writer.close()
-        for task in getattr(self, "_tasks", ()):
-            task.cancel()
+            with contextlib.suppress(OSError, TimeoutError):
+                await asyncio.wait_for(self._writer.wait_closed(), _SECONDS_TO_SAY_GOODBYE)
 
     def failure(self, seconds: float = 0.0) -> PeerFailureError | None:
         """The error for processes that have failed, or that are found to have within `seconds`."""
