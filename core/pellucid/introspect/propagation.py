@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.compilation.pipeline import run_pass
 from pellucid.introspect.lineage import equation_ids
 from pellucid.ir.jaxpr import DropVar
 from pellucid.lowering.module import lower_module
@@ -142,13 +143,15 @@ def propagate(lowered: Any, sizes: Sizes, shardings: Any) -> tuple[Propagation, 
     `shardings` writes Shardy attributes, as for `lower_module`; `sizes` are those of the axes of its mesh.
     """
     marks = _Marks()
-    made = lower_module(lowered.jaxpr, lowered.options, shardings, marks.note)
+    made = run_pass(
+        "lower for Shardy", lower_module, lowered.jaxpr, lowered.options, shardings, marks.note
+    )
     with made.context:
         marks.write()
-        run_passes(made.module, _PROPAGATE)
+        run_pass("propagate shardings", run_passes, made.module, _PROPAGATE)
         reader = _Reader(sizes, len(marks.variables))
         reader.read(made.module)
-        run_passes(made.module, _EXCHANGES)
+        run_pass("insert exchanges", run_passes, made.module, _EXCHANGES)
     found = Propagation(
         reader.of_variables, reader.named, meshes_in(made.module), made.module, made.context
     )
@@ -211,8 +214,9 @@ class _Reader:
 
     def read(self, module: Any) -> None:
         operations = [op.operation for op in module.body.operations]
+        own = list(self.sizes.items())
         meshes = meshes_in(module).items()
-        self.meshes = frozenset(name for name, sizes in meshes if sizes == self.sizes)
+        self.meshes = frozenset(name for name, sizes in meshes if list(sizes.items()) == own)
         for op in operations:
             if op.name == "func.func":
                 self.function(op)
@@ -231,20 +235,20 @@ class _Reader:
             for argument, attributes in zip(
                 block.arguments, op.attributes["arg_attrs"], strict=True
             ):
-                self.describe(self.value(argument), attributes, "sdy.sharding")
+                self.describe(self.value(argument), attributes)
         self.marked(op)
         last = self.block(block)
         if "res_attrs" in op.attributes:
             for returned, attributes in zip(last.operands, op.attributes["res_attrs"], strict=True):
                 result = Value()
-                self.describe(result, attributes, "sdy.sharding")
+                self.describe(result, attributes)
                 ends = {"operand": _Ends(self, [returned]), "result": [result]}
-                self.arrive(attributes, "sdy.propagation_edges", ends, None)
+                self.arrive(attributes, ends, None)
 
-    def describe(self, value: Value, attributes: Any, name: str) -> None:
-        """Note the layout and the origins that the attributes of one value tell."""
-        if name in attributes:
-            value.layout = self.layout(attributes[name])
+    def describe(self, value: Value, attributes: Any) -> None:
+        """Note the layout and the origins that the attributes of an argument or a result tell."""
+        if "sdy.sharding" in attributes:
+            value.layout = self.layout(attributes["sdy.sharding"])
         if "sdy.sharding_origins" in attributes:
             value.origins = _origins(attributes["sdy.sharding_origins"])
 
@@ -280,10 +284,9 @@ class _Reader:
             for value, origins in zip(results, attributes["sdy.sharding_origins"], strict=False):
                 value.origins = _origins(origins)
         ends = {"operand": _Ends(self, op.operands), "result": results}
-        self.arrive(attributes, "sdy.propagation_edges", ends, equation_of(op))
-        if (
-            name == "stablehlo.while"
-        ):  # what is noted of a result holds for the arguments of both regions
+        self.arrive(attributes, ends, equation_of(op))
+        if name == "stablehlo.while":
+            # What is noted of a result holds for the arguments of both regions.
             for region in op.regions:
                 for argument, value in zip(region.blocks[0].arguments, results, strict=True):
                     self.values[argument] = value
@@ -307,14 +310,15 @@ class _Reader:
         if "sdy.sharding_origins" in op.attributes:
             value.origins |= _origins(op.attributes["sdy.sharding_origins"])
         ends = {"operand": _Ends(self, _flowing_into(op.operands[0])), "result": [value]}
-        self.arrive(op.attributes, "sdy.propagation_edges", ends, equation_of(op))
+        self.arrive(op.attributes, ends, equation_of(op))
 
     def arrive(
-        self, attributes: Any, name: str, ends: Mapping[str, Sequence[Value]], equation: int | None
+        self, attributes: Any, ends: Mapping[str, Sequence[Value]], equation: int | None
     ) -> None:
-        if name not in attributes:
+        """Note along which edges axes came to values, which `ends` has by what an edge calls them."""
+        if "sdy.propagation_edges" not in attributes:
             return
-        attribute = attributes[name]
+        attribute = attributes["sdy.propagation_edges"]
         found = self.edges.get(attribute)
         if found is None:
             found = self.edges[attribute] = list(_edges(str(attribute)))

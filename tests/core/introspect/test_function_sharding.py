@@ -9,6 +9,8 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import introspect
+from pellucid.base.errors import CompilationError
+from pellucid.introspect import propagation
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.sharding import AbstractMesh, Mesh
 from pellucid.sharding.single_device import GSPMDSharding
@@ -291,6 +293,12 @@ def test_what_runs_is_read_off_the_compiled_program(devices):
     ]
     told = any(each.startswith("all-reduce over model:") for each in record.differences)
     assert told == (counts[0] != counts[1])
+
+
+def test_a_pass_that_fails_is_named(monkeypatch):
+    monkeypatch.setattr(propagation, "_EXCHANGES", "sdy-no-such-pass")
+    with pytest.raises(CompilationError, match="insert exchanges"):
+        introspect.sharding(mlp, *MLP)
 
 
 def test_nothing_runs():
