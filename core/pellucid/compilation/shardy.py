@@ -97,6 +97,10 @@ class ShardyAttributes:
         texts = ", ".join([f"<{symbol}, []>"] * n_results)
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
 
+    def placement(self, tiles: HloSharding, aval: Any) -> Any:
+        """The placement that the partitioner chose for a value of type `aval`, which it calls `tiles`."""
+        return _chosen(tiles, None, aval, self._devices, self._mesh)  # type: ignore[arg-type]
+
     def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)
         words = len(element_shape(aval))

@@ -45,6 +45,8 @@ class LoweringContext:
         self.largest_contraction = 0
         """Most products that one matrix multiplication takes; it guides which library does them."""
         self.sharding_attributes: Any = None
+        self.replicated: Any = None
+        """The placement of a value that each device of the program holds in full."""
         self.manual: Any = None
         """The manual region being lowered (`lowering.collectives`), if there is one."""
         self.module_lowering: Any = None

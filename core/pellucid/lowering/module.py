@@ -38,6 +38,8 @@ class ModuleOptions(NamedTuple):
     result_names: tuple[str, ...] = ()
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()
+    replicated: Any = None
+    """The placement of a value that each device of the program holds in full."""
 
 
 class LoweredModule(NamedTuple):
@@ -65,6 +67,7 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
         lowering = ModuleLowering(context, options.platform)
         lowering.ctx.sharding_attributes = shardings
+        lowering.ctx.replicated = options.replicated
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
