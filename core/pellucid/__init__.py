@@ -50,7 +50,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.runtime.environment": ("print_environment_info",),
     "pellucid.runtime.memory": ("live_arrays",),
     "pellucid.runtime.platforms": (
-        "default_backend", "device_count", "devices", "local_device_count", "local_devices",
+        "default_backend", "device_count", "devices", "host_count", "host_id", "host_ids",
+        "local_device_count", "local_devices",
         "process_count", "process_index", "process_indices",
     ),
     "pellucid.runtime.tokens": ("effects_barrier",),
@@ -71,7 +72,8 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
+    "dlpack", "dtypes",
     "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "memory", "monitoring",
     "numpy", "ops", "ref", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip

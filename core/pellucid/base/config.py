@@ -127,6 +127,12 @@ def _anything(value: Any) -> Any:
     return value
 
 
+def _device_numbers(value: Any) -> str:
+    if value == "all" or (isinstance(value, str) and all(n.isdecimal() for n in value.split(","))):
+        return value
+    raise ValueError("expected 'all' or numbers of devices, '0,2' for example")
+
+
 _GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 _PRECISIONS = (
     None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
@@ -270,6 +276,24 @@ num_cpu_devices = _declare(
     -1,
     _integer,
     "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1.",
+)
+cpu_collectives_implementation = _declare(
+    "cpu_collectives_implementation",
+    "gloo",
+    _one_of("gloo", "mpi"),
+    "What CPU devices of several processes exchange data with: 'gloo' or 'mpi'.",
+)
+cuda_visible_devices = _declare(
+    "cuda_visible_devices",
+    "all",
+    _device_numbers,
+    "Numbers of the CUDA devices that this process uses, '0,2' for example, or 'all'.",
+)
+check_proxy_envs = _declare(
+    "check_proxy_envs",
+    True,
+    _boolean,
+    "Whether `distributed.initialize` warns of variables in the environment that name a proxy.",
 )
 default_device = _declare(
     "default_device",

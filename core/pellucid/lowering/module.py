@@ -40,6 +40,10 @@ class ModuleOptions(NamedTuple):
     result_layouts: tuple[str | None, ...] = ()
     replicated: Any = None
     """The placement of a value that each device of the program holds in full."""
+    constants: tuple[Any, ...] = ()
+    """Values of the program's constants, for a program that doesn't take them as arguments."""
+    manual: Any = None
+    """The manual region that the program is the inside of, if it is (`lowering.collectives`)."""
 
 
 class LoweredModule(NamedTuple):
@@ -58,7 +62,7 @@ class LoweredModule(NamedTuple):
 
 
 def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
-    """The module of `jaxpr`, whose constants must be among its arguments.
+    """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
 
     `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
     attributes; None for programs of one device.
@@ -68,6 +72,7 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
         lowering = ModuleLowering(context, options.platform)
         lowering.ctx.sharding_attributes = shardings
         lowering.ctx.replicated = options.replicated
+        lowering.ctx.manual = options.manual
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
@@ -106,7 +111,9 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 ctx.sharding_attributes.declare_meshes(ctx)
             self.ordered_effects = ordered(jaxpr.effects)
-            function = self.lower_function("main", jaxpr, self.ordered_effects, public=True)
+            function = self.lower_function(
+                "main", jaxpr, self.ordered_effects, public=True, constants=options.constants
+            )
         self.annotate(function, jaxpr, options)
         return self.module
 
@@ -153,8 +160,9 @@ class ModuleLowering:
             attributes["mhlo.layout_mode"] = self.ctx.string(layouts[i])
 
     def lower_function(
-        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False
-    ) -> Any:
+        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False,
+        constants: Sequence[Any] = (),
+    ) -> Any:  # fmt: skip
         """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`."""
         ctx = self.ctx
         avals_in = [*(abstract_token for _ in effects), *jaxpr.in_avals]
@@ -170,7 +178,8 @@ class ModuleLowering:
         outer_tokens = ctx.tokens
         ctx.tokens = dict(zip(effects, values[: len(effects)], strict=True))
         with ir.InsertionPoint(block):
-            results = self.lower_equations(jaxpr, (), values[len(effects) :])
+            consts = [ctx.constant(np.asarray(c)) for c in constants]
+            results = self.lower_equations(jaxpr, consts, values[len(effects) :])
             ctx.op("func.return", [], [*(ctx.tokens[e] for e in effects), *results])
         ctx.tokens = outer_tokens
         return function

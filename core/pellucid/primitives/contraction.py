@@ -251,6 +251,10 @@ class DotGeneral(Bilinear):
             x if given == wanted else ctx.convert(x, wanted)
             for x, given, wanted in zip(operands, ctx.avals_in, avals, strict=True)
         ]
+        if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(given_dtype):
+            operands = [
+                ctx.in_even_parts(x, aval, any) for x, aval in zip(operands, avals, strict=True)
+            ]
         dims = params.dimension_numbers
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
             operands, dims = _contracted_as_one(ctx, operands, avals, dims)

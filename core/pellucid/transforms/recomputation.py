@@ -143,7 +143,9 @@ def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
         [var] = equation.results
         own = var.aval.nbytes  # type: ignore[attr-defined]
         pays = extra <= own + own // _SMALL and equations <= _MOST_EQUATIONS
-        plans[var] = Plan(equation, extra, equations, from_memory) if pays else Plan(None, own, 0, False)
+        plans[var] = (
+            Plan(equation, extra, equations, from_memory) if pays else Plan(None, own, 0, False)
+        )
     return plans
 
 
