@@ -215,7 +215,9 @@ def lax() -> SimpleNamespace:
         for module_info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{module_info.name}")
             exported = getattr(module, "__all__", None) or [
-                n for n in vars(module) if not n.startswith("_")
+                n
+                for n, value in vars(module).items()
+                if not n.startswith("_") and getattr(value, "__module__", None) == module.__name__
             ]
             names |= {name: getattr(module, name) for name in exported}
     return SimpleNamespace(**names)

@@ -9,6 +9,7 @@ from pellucid.base.errors import BatchingRuleError, CallbackError
 from pellucid.base.tree import tree_leaves
 from pellucid.callbacks.host import callback_failed
 from pellucid.callbacks.pure import values_of
+from pellucid.compilation.shardy import chosen_inside
 from pellucid.ir.effects import Effects, debug_effect
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -79,14 +80,14 @@ class InspectSharding(Primitive[InspectShardingParams]):
     def lower(
         self, ctx: Any, operands: Sequence[Any], params: InspectShardingParams
     ) -> Sequence[Any]:
-        shardings, [aval] = ctx.sharding_attributes, ctx.avals_in
-        if shardings is None:
-            params.tell(ctx.replicated)
+        [aval], replicated = ctx.avals_in, ctx.replicated
+        if ctx.sharding_attributes is None:
+            params.tell(replicated)
             return ()
 
         def told(tiles: Any) -> None:
             try:
-                params.tell(shardings.placement(tiles, aval))
+                params.tell(chosen_inside(tiles, aval, replicated))
             except CallbackError as error:
                 mark = marked(error)
             else:

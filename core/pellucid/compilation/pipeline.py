@@ -330,9 +330,7 @@ def _module_options(
         argument_shardings=(*const_shardings, *arguments),
         result_shardings=request.result_shardings or (),
         result_names=request.result_names,
-<<<<<<< HEAD
         replicated=request.replicated,
-=======
         argument_layouts=_layout_modes(
             request.argument_layouts
             and (*[None] * n_consts, *(request.argument_layouts[i] for i in keep)),
@@ -357,7 +355,6 @@ def _layout_modes(
             else "auto"
             for layout, aval in zip(layouts, avals, strict=True)
         ]
->>>>>>> main
     )
 
 
