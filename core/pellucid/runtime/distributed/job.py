@@ -56,10 +56,11 @@ class Job:
         try:
             self._join()
         except BaseException:
-            if self.client is None:
-                self._loop.stop()
-            else:
+            if self.client is not None:
                 self.abandon("it could not join")
+            else:
+                self._stop_coordinator(0.0)
+                self._loop.stop()
             raise
         self.barriers = coordination.Barriers(self.client, plan.process_id)
         self.store = coordination.KeyValueStore(self.client)
@@ -145,7 +146,9 @@ class Job:
         return collectives
 
     def _address_towards_the_others(self) -> str:
-        """The address of the interface through which this process reaches process 0."""
+        """The address of the interface through which this process reaches process 0, or is reached if it is that."""
+        if self._coordinator is not None and self._coordinator.address_for_others is not None:
+            return self._coordinator.address_for_others
         with socket.create_connection((self.plan.host, self.plan.port)) as connection:
             return connection.getsockname()[0]
 
@@ -181,8 +184,8 @@ class Job:
         if self._end_of_mpi is not None:
             self._end_of_mpi()
         self._loop.run(self.membership.leave())
-        if self._coordinator is not None:
-            self._loop.run(self._coordinator.stop(self.plan.shutdown_timeout))
+        self._stop_coordinator(self.plan.shutdown_timeout)
+        if self._service is not None:
             interruptible(self._service.shutdown)
         self._loop.stop()
 
@@ -197,10 +200,13 @@ class Job:
         self._cut_gloo()  # so that nothing waits for the others any more
         has_failed = bool(self.membership.failures)
         self._loop.run(self.membership.leave(None if has_failed else reason))
+        if self._coordinator is not None and not has_failed:
+            self._loop.call(self._coordinator.note_failure, 0, reason)
+        self._stop_coordinator(0.0)
+
+    def _stop_coordinator(self, seconds: float) -> None:
         if self._coordinator is not None:
-            if not has_failed:
-                self._loop.call(self._coordinator.note_failure, 0, reason)
-            self._loop.run(self._coordinator.stop(0.0))
+            self._loop.run(self._coordinator.stop(seconds))
 
 
 _abandoned: list[Job] = []
