@@ -135,6 +135,30 @@ def collectives(mesh: Any) -> dict[str, Any]:
     return found
 
 
+def operands(mesh: Any, x: Any) -> dict[str, Any]:
+    """Programs and single operations on `x`, which lies over `mesh`, and on values of this process or the host."""
+    over_x = pl.NamedSharding(mesh, pl.P("x"))
+    ones = jnp.ones(x.shape)
+    found = {
+        "scalar": pl.jit(jnp.multiply)(x, 2.0),
+        "numpy": pl.jit(jnp.multiply)(x, np.arange(float(x.size))),
+        "local": pl.jit(jnp.multiply)(x, ones),
+        "constant": pl.jit(lambda x: x * ones + np.arange(float(x.size)))(x),
+        "one operation": x + 1,
+        "two operations": (x + ones)[2:4],
+        "placed by jit": pl.jit(lambda x: x * 2, in_shardings=over_x)(np.arange(float(x.size))),
+        "made by jit": pl.jit(lambda: jnp.zeros(x.shape), out_shardings=over_x)(),
+        "put": pl.device_put(ones, over_x),
+        "donated": pl.jit(lambda x: x * 2, donate_argnums=0)(x + 0),
+        "gradient": pl.grad(lambda x: (x**2).sum())(x),
+        "batched": pl.vmap(lambda x: x * 2)(x),
+    }
+    return {
+        name: multihost_utils.process_allgather(value, tiled=True).tolist()
+        for name, value in found.items()
+    }
+
+
 def training(place: Place) -> Any:
     """The training step over all devices of the job, whose rows of the mesh are the processes."""
     join(place)
@@ -145,8 +169,13 @@ def training(place: Place) -> Any:
 
 
 def all_collectives(place: Place) -> Any:
+    """Collectives and operands over all devices of the job."""
     join(place)
-    return collectives(pl.make_mesh((pl.device_count(),), ("x",), axis_types=(AUTO,)))
+    mesh = pl.make_mesh((pl.device_count(),), ("x",), axis_types=(AUTO,))
+    x = pl.make_array_from_process_local_data(
+        pl.NamedSharding(mesh, pl.P("x")), np.arange(2.0) + 2 * place.process
+    )
+    return [collectives(mesh), operands(mesh, x)]
 
 
 # What is only there with several processes --------------------------------------------------------
@@ -251,6 +280,7 @@ def between_processes(place: Place) -> dict[str, Any]:
                 )
             ),
             "programs": error_of(lambda: pl.jit([_total, _average][mine])(whole)),
+            "arguments": error_of(lambda: pl.jit(_scaled)(whole, 1.0 + mine)),
             "again": error_of(lambda: join(place)),
             "barrier": error_of(lambda: pl.distributed.barrier(f"only {mine}", 0.5)),
             "set twice": error_of(
@@ -263,6 +293,10 @@ def between_processes(place: Place) -> dict[str, Any]:
 
 def _total(x: Any) -> Any:
     return x.sum()
+
+
+def _scaled(x: Any, by: Any) -> Any:
+    return (x * by).sum()
 
 
 def _average(x: Any) -> Any:

@@ -51,8 +51,10 @@ def test_a_training_step_is_that_of_one_process(count):
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_collectives_are_those_of_one_process(count):
-    here = programs.collectives(mesh_of(2 * count))
+def test_collectives_and_operands_are_those_of_one_process(count):
+    mesh = mesh_of(2 * count)
+    x = pl.device_put(jnp.arange(2.0 * count), pl.NamedSharding(mesh, pl.P("x")))
+    here = [programs.collectives(mesh), programs.operands(mesh, x)]
     for found in results(launch("all_collectives", count)):
         assert found == here
 
@@ -98,13 +100,19 @@ def test_values_between_processes():
         check(texts["shapes"], "AgreementError", "process 0: int64[2]", "process 1: int64[3]")
         check(texts["sources"], "ArgumentValueError", "one process is the source", "sources: 0, 1")
         check(texts["names"], "AgreementError", "process 0: 'name 0'", "process 1: 'name 1'")
-        check(texts["values"], "AgreementError", "the seeds", "process 0", "int64[1] = 0", "= 1")
+        check(texts["values"], "AgreementError", "the seeds", "process 0", "int64[] 0", "int64[] 1")
         check(texts["spec"], "ArgumentTypeError", "tree of PartitionSpecs", "Write PartitionSpec()")
         check(texts["put"], "AgreementError", "device_put of a host value", "process 1: i32[4]")
         check(texts["numpy"], "DeviceError", "other processes' devices", "process_allgather")
         check(texts["local shape"], "IndivisibleError", "size 6", "4 parts")
         check(texts["global shape"], "ArgumentValueError", "neither this process's part", "Give 8")
         check(texts["programs"], "AgreementError", "process 0: _total(", "process 1: _average(")
+        check(
+            texts["arguments"],
+            "AgreementError",
+            "_scaled(",
+            "arguments from the host with contents",
+        )
         check(texts["again"], "DistributedError", "in a job already", f"process {process} of 2")
         check(
             texts["barrier"],
