@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base import config
@@ -116,7 +118,7 @@ class Job:
     def cpu_options(self) -> dict[str, Any]:
         """How a CPU client joins those of the other processes."""
         if config.cpu_collectives_implementation.value == "mpi":
-            collectives, self._end_of_mpi = xla_distributed.make_mpi_collectives()
+            collectives, self._end_of_mpi = make_mpi()
         else:
             collectives = self._make_gloo()
         return {
@@ -210,6 +212,17 @@ class Job:
 
 
 _abandoned: list[Job] = []
+
+
+def make_mpi() -> tuple[Any, Callable[[], None]]:
+    """Collectives over MPI, and what ends them; DistributedError where jaxlib would end the process."""
+    if "MPITRAMPOLINE_LIB" not in os.environ:
+        raise DistributedError(
+            "collectives over MPI need MPItrampoline.",
+            got="MPITRAMPOLINE_LIB: not set",
+            do="Set it to a wrapped MPI library (MPIwrapper), or leave cpu_collectives_implementation at 'gloo'.",
+        )
+    return xla_distributed.make_mpi_collectives()
 
 
 def _free_port() -> int:
