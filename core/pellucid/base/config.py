@@ -397,6 +397,46 @@ transfer_guard = _declare(
         transfer_guard_device_to_host.state,
     ),
 )
+array_garbage_collection_guard = _declare(
+    "array_garbage_collection_guard",
+    None,
+    _one_of(None, "allow", "log", "fatal"),
+    "What happens when Python's garbage collector, not the last reference, frees an array: 'log' tells of it, "
+    "'fatal' ends the process.",
+    state=guards.CollectionGuardFlag("garbage_collect_array"),
+)
+thread_guard = _declare(
+    "thread_guard",
+    False,
+    _boolean,
+    "Whether programs over several processes may be started by this thread only.",
+    state=guards.ThreadGuardFlag(),
+)
+no_tracing = _declare(
+    "no_tracing",
+    False,
+    _boolean,
+    "Whether tracing a function, or the first use of an operation, raises.",
+)
+no_execution = _declare(
+    "no_execution", False, _boolean, "Whether running a program raises.", in_call_key=True
+)
+auto_pcast = _declare(
+    "auto_pcast",
+    True,
+    _boolean,
+    "Whether operands that vary over different manual mesh axes are made to vary over the same.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+allow_f16_reductions = _declare(
+    "allow_f16_reductions",
+    True,
+    _boolean,
+    "Whether arrays of float16 and bfloat16 may be summed without a wider type.",
+    in_call_key=True,
+    in_trace_key=True,
+)
 use_shardy_partitioner = _declare(
     "use_shardy_partitioner",
     True,

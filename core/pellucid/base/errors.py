@@ -209,6 +209,10 @@ class ConfigError(PellucidError, AttributeError, ValueError):
     """An option that doesn't exist or a value that it does not take."""
 
 
+class ForbiddenError(PellucidError, RuntimeError):
+    """Something happened that an option forbids: tracing under `no_tracing`, execution under `no_execution`."""
+
+
 class TransferGuardError(PellucidError, RuntimeError):
     """A transfer happened that the transfer guard forbids."""
 

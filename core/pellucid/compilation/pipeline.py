@@ -26,6 +26,7 @@ from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module,
 from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.errors import AbstractPlacementError
+from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -52,6 +53,10 @@ class Request(NamedTuple):
     compiler_options: tuple[tuple[str, Any], ...] = ()
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
+    argument_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
+    """For each argument its layout in memory, or None for the device's own; None if that holds of all."""
+    result_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
+    """For each result likewise."""
     mesh: Mesh | AbstractMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
 
@@ -196,6 +201,7 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         calls_host=bool(lowered.module.host_callbacks),
         host_failures=[f for f in lowered.module.host_failures if f is not None],
         is_small=_is_small(jaxpr),
+        has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )
 
@@ -322,6 +328,30 @@ def _module_options(
         argument_shardings=(*const_shardings, *arguments),
         result_shardings=request.result_shardings or (),
         result_names=request.result_names,
+        argument_layouts=_layout_modes(
+            request.argument_layouts
+            and (*[None] * n_consts, *(request.argument_layouts[i] for i in keep)),
+            jaxpr.in_avals,
+        ),
+        result_layouts=_layout_modes(request.result_layouts, jaxpr.out_avals),
+    )
+
+
+def _layout_modes(
+    layouts: Sequence[Layout | AutoLayout | None] | None, avals: Sequence[Any]
+) -> tuple[str, ...]:
+    """Layouts as XLA reads them on arguments and results of the main function."""
+    if layouts is None:
+        return ()
+    return tuple(
+        [
+            layout._to_xla_layout(aval.dtype).to_string()
+            if isinstance(layout, Layout)
+            else "default"
+            if layout is None
+            else "auto"
+            for layout, aval in zip(layouts, avals, strict=True)
+        ]
     )
 
 
