@@ -70,6 +70,7 @@ class DceSink(Primitive[DceSinkParams]):
     """A use of a value that does nothing."""
 
     name = "dce_sink"
+    multiple_results = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: DceSinkParams) -> Sequence[Any]:
         return ()
