@@ -18,6 +18,7 @@ WITHOUT: dict[str, str] = {
     "select_and_gather_add": "made only by differentiation of windowed extrema, whose laws use it",
     "select_and_scatter_add": "made only by differentiation of windowed extrema, whose laws use it",
     "sharding_constraint": "rows name no devices; the law of sharding puts it on all operands of all rows",
+    "xla_metadata_value": "the identity, of the reference's experimental module; tests/core/primitives/test_metadata.py",
 }
 """Primitives that need no row, with the reason."""
 
