@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -150,10 +149,24 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
 
 
 def ordered_as(x: Any, pjrt_layout: Any) -> Any:
-    """Array `x` with its elements in memory in the order that an executable takes."""
-    if x._pjrt_layout == pjrt_layout:
+    """Array `x` with its elements in memory in the order that an executable takes; None for the device's own."""
+    if pjrt_layout is None:
+        return x if _is_row_major(x._pjrt_layout) else late.relaid(x, x._sharding)
+    if same_order(x._pjrt_layout, pjrt_layout):
         return x
     return late.relaid(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
+
+
+def same_order(a: Any, b: Any) -> bool:
+    """Whether two layouts of jaxlib put elements in the same order."""
+    return a == b or _equal_layouts(a, b)
+
+
+@functools.lru_cache(maxsize=1024)
+def _equal_layouts(a: Any, b: Any) -> bool:
+    # Arrays and programs differ in what they say of the size of elements of less than a byte.
+    a, b = Layout.from_pjrt_layout(a), Layout.from_pjrt_layout(b)
+    return (a.major_to_minor, a.tiling) == (b.major_to_minor, b.tiling)
 
 
 def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> Any:
@@ -347,10 +360,10 @@ def put_leaf(
 
 def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
     """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
-    contents = hashlib.sha256(np.ascontiguousarray(_as_numpy(x, physical(aval).dtype)).tobytes())
+    contents = peers.digest([_as_numpy(x, physical(aval).dtype)])
     peers.agree(
         "device_put of a host value over several processes",
-        f"{aval.text()}, contents {contents.hexdigest()[:16]}",
+        f"{aval.text()}, contents {contents}",
         sorted(sharding._internal_device_list.process_indices),
     )
 
