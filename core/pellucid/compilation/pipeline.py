@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
-from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
+from pellucid.base.events import (
+    CompilationFinished,
+    CompilationStarted,
+    PassFinished,
+    logger,
+    on,
+    publish,
+)
 from pellucid.base.interruption import interruptible
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
@@ -152,6 +159,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         cached = disk_cache.load(key, lowered, options) if key is not None else None
         if cached is not None:
             return cached.loaded, "disk", cached.equation_ids
+        if on.compilation_started:
+            publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
         try:
             loaded = interruptible(
