@@ -137,6 +137,10 @@ def main() -> None:
         (Bound("kernel start, times the plain kernel's", "", 1.3), kernel_start_ratio()),
         (Bound("bundle of the extension, gzip", "MB", 2.5), bundle / 1e6),
         (Bound("sharding over 4,096 devices", "ms", 1000), viewer["sharding_4096_ms"]),
+        (
+            Bound("a function over 4,096 devices", "ms", 1000),
+            viewer["sharded_function_4096_ms"],
+        ),
     ]:
         print(bound.row(amount))
 

@@ -177,6 +177,9 @@ def measure(page: Page, samples: Path) -> dict[str, object]:
     }
     record["hover_10k_ms"] = round(statistics.median(page.evaluate(HOVER)), 1)
     record["open_10k_unscoped_ms"] = round(open_time(page, "equations_10k_unscoped"), 1)
+    record["sharded_function_4096_ms"] = round(
+        min(open_time(page, "sharded_function_4096") for _ in range(3)), 1
+    )
     record["open_100k_ms"] = round(min(open_time(page, "equations_100k") for _ in range(2)), 1)
     record["hover_100k_ms"] = round(statistics.median(page.evaluate(HOVER)), 1)
     flat = open_flat(page, "wide")
@@ -194,7 +197,7 @@ def measure_samples(browser: BrowserContext, folder: Path) -> dict[str, object]:
     """All measurements, on samples that are written into `folder`."""
     module = "tests.introspect.sample_records"
     names = ["mlp", "equations_10k", "equations_10k_unscoped", "equations_100k", "wide"]
-    names.append("sharding_4096")
+    names += ["sharding_4096", "sharded_function_4096"]
     subprocess.run([sys.executable, "-m", module, str(folder), *names], check=True, cwd=ROOT)
     page = browser.new_page()
     page.route(f"{ORIGIN}**", serve(folder))
