@@ -11,7 +11,7 @@ from pellucid.base import source
 from pellucid.ir.avals import abstract_token
 from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
-from pellucid.lowering.context import LoweringContext
+from pellucid.lowering.context import FRONTEND, LoweringContext
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.xla.mlir import ir, location_cache, new_context
@@ -19,7 +19,6 @@ from pellucid.xla.mlir import ir, location_cache, new_context
 _FRAME_LIMIT = 12
 LOWERED = Lineage("lower", ())
 """Of equations that a lowering rule makes: they are where the equation is that is lowered."""
-"""Of equations that a lowering rule makes because it is written in Python: they are nobody's."""
 
 
 class ModuleOptions(NamedTuple):
@@ -38,6 +37,8 @@ class ModuleOptions(NamedTuple):
     result_names: tuple[str, ...] = ()
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()
+    replicated: Any = None
+    """The placement of a value that each device of the program holds in full."""
     constants: tuple[Any, ...] = ()
     """Values of the program's constants, for a program that doesn't take them as arguments."""
     manual: Any = None
@@ -59,16 +60,24 @@ class LoweredModule(NamedTuple):
     """Most products that one matrix multiplication takes; it guides which library does them."""
 
 
-def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
+Noted = Callable[[Sequence[Any], Sequence[ir.Value]], None]
+"""Is told the variables of a program with the values that they became."""
+
+
+def lower_module(
+    jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, note: Noted | None = None
+) -> LoweredModule:
     """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
 
     `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
-    attributes; None for programs of one device.
+    attributes; None for programs of one device. With `note`, which hears what each variable became, calls are
+    lowered in place, so that a program that is called twice is noted twice.
     """
     context = new_context()
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
-        lowering = ModuleLowering(context, options.platform)
+        lowering = ModuleLowering(context, options.platform, note)
         lowering.ctx.sharding_attributes = shardings
+        lowering.ctx.replicated = options.replicated
         lowering.ctx.manual = options.manual
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
@@ -81,8 +90,9 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
 class ModuleLowering:
     """Builds one module."""
 
-    def __init__(self, context: ir.Context, platform: str) -> None:
+    def __init__(self, context: ir.Context, platform: str, note: Noted | None = None) -> None:
         self.ctx = LoweringContext(context, platform)
+        self.note = note
         self.ctx.module_lowering = self
         self.context = context
         self.module = ir.Module.create()
@@ -90,7 +100,7 @@ class ModuleLowering:
         self.call_counts: dict[str, int] = {}
         self.names: dict[str, int] = {}
         self.python_programs: dict[Any, Any] = {}
-        self.scopes: dict[Any, str] = {}
+        self.scopes: dict[Any, tuple[str, dict[str, ir.Attribute]]] = {}
         self.location_of = location_cache(_file_of_code, _FRAME_LIMIT, context)
         self.ordered_effects: tuple[Effect, ...] = ()
         self.prefix = ""
@@ -185,6 +195,8 @@ class ModuleLowering:
         self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None
     ) -> list[ir.Value]:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
+        if self.note is not None:
+            return self.lower_equations(jaxpr, (), operands)
         ctx = self.ctx
         effects = ordered(jaxpr.effects)
         symbol = self.symbol(jaxpr, name, key)
@@ -243,9 +255,11 @@ class ModuleLowering:
         ctx = self.ctx
         values: dict[Any, ir.Value] = dict(zip(jaxpr.constvars, consts, strict=True))
         values.update(zip(jaxpr.invars, operands, strict=True))
-        outer = (ctx.location, ctx.avals_in, ctx.avals_out)
+        if self.note is not None:
+            self.note((*jaxpr.constvars, *jaxpr.invars), (*consts, *operands))
+        outer = (ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes)
         for equation in jaxpr.equations:
-            ctx.location = self.location(equation)
+            self.enter(equation)
             inputs = [
                 self.literal(a) if type(a) is Literal else values[a] for a in equation.operands
             ]
@@ -253,31 +267,43 @@ class ModuleLowering:
             ctx.avals_out = tuple([v.aval for v in equation.results])
             results = equation.primitive.lower(ctx, inputs, equation.params)
             if ctx.sharding_attributes is not None:
-                results = map(ctx.as_typed, results, ctx.avals_out)
+                results = list(map(ctx.as_typed, results, ctx.avals_out))
             values.update(zip(equation.results, results, strict=True))
-        ctx.location, ctx.avals_in, ctx.avals_out = outer
+            if self.note is not None:
+                self.note(equation.results, results)
+        ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes = outer
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
     def literal(self, literal: Literal) -> ir.Value:
         """A constant for a literal."""
         return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
 
-    def location(self, equation: Any) -> ir.Location:
-        """A location that carries the equation's id, scope and source into the compiled program.
+    def enter(self, equation: Any) -> None:
+        """Let what is built carry the equation's id, scope, source and metadata into the compiled program.
 
         What a lowering rule defines by other primitives is where its own equation is.
         """
         if equation.lineage is LOWERED:
-            return self.ctx.location
-        scope = equation.scope
-        path = self.scopes.get(scope)
-        if path is None:
-            path = self.scopes[scope] = "" if scope is None else f"{scope}/"
+            return
+        ctx, scope = self.ctx, equation.scope
+        known = self.scopes.get(scope)
+        if known is None:
+            known = self.scopes[scope] = self.scope_facts(scope)
+        path, ctx.frontend_attributes = known
         name = f"{self.prefix}{path}{equation.primitive.name}#e{equation.id}"
         stack = equation.source
         if stack is None:
-            return ir.Location.name(name)
-        return ir.Location.name(name, childLoc=self.location_of.get(stack))
+            ctx.location = ir.Location.name(name)
+        else:
+            ctx.location = ir.Location.name(name, childLoc=self.location_of.get(stack))
+
+    def scope_facts(self, scope: Any) -> tuple[str, dict[str, ir.Attribute]]:
+        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
+        if scope is None:
+            return "", {}
+        path = f"{scope}/" if scope.path() else ""
+        texts = {key: self.ctx.string(text) for key, text in scope.all_metadata().items()}
+        return path, {FRONTEND: self.ctx.dictionary(texts)} if texts else {}
 
 
 def _file_of_code(code: Any) -> str | None:

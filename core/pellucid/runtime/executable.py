@@ -14,7 +14,7 @@ from pellucid.ir.effects import Effect
 from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
-from pellucid.runtime.transfer import ordered_as, shard_argument
+from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
@@ -217,7 +217,7 @@ def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
     """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return True
-    if argument._pjrt_layout != layout:
+    if not same_order(argument._pjrt_layout, layout):
         return False
     own = argument._sharding
     n_devices = len(own._internal_device_list)
