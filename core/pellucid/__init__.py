@@ -50,7 +50,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "process_count", "process_index", "process_indices",
     ),
     "pellucid.runtime.tokens": ("effects_barrier",),
-    "pellucid.runtime.transfer": ("block_until_ready", "copy_to_host_async", "device_get"),
+    "pellucid.runtime.transfer": (
+        "block_until_ready", "copy_to_host_async", "device_get", "device_put_replicated",
+        "device_put_sharded",
+    ),
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
     "pellucid.sharding.topology": ("make_mesh",),
     "pellucid.tracing.context": ("named_scope",),
@@ -68,8 +71,8 @@ _RENAMED = {
 }
 _SUBMODULES = (
     "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
-    "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "monitoring",
-    "numpy", "ops", "ref", "sharding", "stages", "tree", "tree_util", "typing",
+    "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "memory",
+    "monitoring", "numpy", "ops", "ref", "sharding", "stages", "tree", "tree_util", "typing",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -19,6 +20,7 @@ from pellucid.parallel.axes import (
     refuse_groups,
     size_along,
 )
+from pellucid.primitives.addends import Marks, Recast, marked, marks_of, recast
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
@@ -124,6 +126,40 @@ class PSum(AllReduce):
 psum_p = PSum()
 
 
+class UnreducedSum(Recast):
+    """The sum of addends along named axes, at all positions."""
+
+    name = "unreduced_psum"
+    inverse = "preduced"
+
+    def typed(self, aval: Any, axes: frozenset[Any]) -> Any:
+        unreduced, reduced = marks_of(aval)
+        return marked(aval, Marks(unreduced - axes, reduced))
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        groups = device_groups(ctx, params.axes)
+        return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
+
+
+unreduced_psum_p = UnreducedSum()
+
+
+def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:
+    """Whether positions along `axes` hold addends of `x`.
+
+    Raises: CollectiveError where only some do, or in groups of positions.
+    """
+    aval = type_of(x)
+    unreduced = [a for a in axes if a in marks_of(aval).unreduced]
+    if unreduced and (len(unreduced) < len(axes) or groups is not None):
+        raise CollectiveError(
+            f"{caller} of addends is over axes along which positions hold such, and over all of these.",
+            got=f"{aval.text()}, axis_name={axes!r}"
+            + (", axis_index_groups" if groups is not None else ""),
+        )
+    return bool(unreduced)
+
+
 class PExtreme(AllReduce):
     """The largest or smallest value along named axes."""
 
@@ -222,6 +258,8 @@ def _psum(x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Any) -> 
     if not isinstance(x, Tracer):
         size = size_along(axes, groups)
         return x * size if type(x) in (int, float, complex) else mul(x, constant_like(x, size))
+    if are_addends("psum", x, axes, groups):
+        return recast(unreduced_psum_p, x, axes)
     return bind1(psum_p, vary(x, axes), params=CollectiveParams(axes, groups))
 
 
