@@ -14,16 +14,18 @@ from pellucid.xla import bootstrap as _bootstrap  # noqa: F401  (says at once if
 _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.base.caching": ("clear_caches",),
     "pellucid.base.config": (
-        "check_tracer_leaks", "config", "debug_infs", "debug_nans", "default_device",
-        "default_matmul_precision", "default_prng_impl", "disable_jit", "enable_checks",
-        "enable_custom_prng", "enable_x64", "explain_cache_misses", "log_compiles",
-        "numpy_dtype_promotion", "numpy_rank_promotion", "remove_size_one_mesh_axis_from_type",
-        "softmax_custom_jvp", "threefry_partitionable", "transfer_guard",
+        "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "check_tracer_leaks",
+        "config", "debug_infs", "debug_nans", "default_device", "default_matmul_precision",
+        "default_prng_impl", "disable_jit", "enable_checks", "enable_custom_prng", "enable_x64",
+        "explain_cache_misses", "log_compiles", "no_execution", "no_tracing", "numpy_dtype_promotion",
+        "numpy_rank_promotion", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
+        "thread_guard", "threefry_partitionable", "transfer_guard",
         "transfer_guard_device_to_device", "transfer_guard_device_to_host",
         "transfer_guard_host_to_device",
     ),
     "pellucid.base.dtypes": ("float0",),
     "pellucid.base.events": ("Observer", "observe"),
+    "pellucid.base.user_context": ("make_user_context",),
     "pellucid.callbacks.pure": ("pure_callback",),
     "pellucid.higher_order.custom_jvp": ("custom_jvp",),
     "pellucid.higher_order.custom_vjp": ("closure_convert", "custom_gradient", "custom_vjp"),
@@ -38,15 +40,18 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.parallel.shard_map": ("shard_map", "smap"),
     "pellucid.primitives.placement": ("device_put",),
     "pellucid.primitives.reshard": ("reshard",),
+    "pellucid.runtime.array": ("Shard",),
     "pellucid.runtime.assembly": (
         "make_array_from_callback", "make_array_from_process_local_data",
         "make_array_from_single_device_arrays",
     ),
     "pellucid.refs.access": ("empty_ref", "free_ref", "freeze", "new_ref"),
     "pellucid.refs.reference": ("Ref",),
+    "pellucid.runtime.environment": ("print_environment_info",),
     "pellucid.runtime.memory": ("live_arrays",),
     "pellucid.runtime.platforms": (
-        "default_backend", "device_count", "devices", "local_device_count", "local_devices",
+        "default_backend", "device_count", "devices", "host_count", "host_id", "host_ids",
+        "local_device_count", "local_devices",
         "process_count", "process_index", "process_indices",
     ),
     "pellucid.runtime.tokens": ("effects_barrier",),
@@ -56,7 +61,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
     "pellucid.sharding.topology": ("make_mesh",),
-    "pellucid.tracing.context": ("named_scope",),
+    "pellucid.tracing.context": ("ensure_compile_time_eval", "named_call", "named_scope"),
     "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
     "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
     "pellucid.transforms.jvp": ("jvp",),
@@ -70,9 +75,10 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
-    "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "memory",
-    "monitoring", "numpy", "ops", "ref", "sharding", "stages", "tree", "tree_util", "typing",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
+    "dlpack", "dtypes",
+    "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "memory", "monitoring",
+    "numpy", "ops", "ref", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED
 

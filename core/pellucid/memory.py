@@ -1,4 +1,4 @@
-"""Memory spaces under the names of `jax.memory`."""
+"""Kinds of memory under the name of `jax.memory`."""
 
 from pellucid.sharding.memory import MemorySpace as Space
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
+from pellucid.base.interruption import interruptible
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.discharge import without_references
-from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
 from pellucid.ir.checking import check_jaxpr
@@ -138,7 +138,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             do="Lower it with shardings over a Mesh of devices, or under `set_mesh(mesh)`, to compile it.",
         )
     start = time.perf_counter()
-    overrides = xla_options.overrides(request.compiler_options, placement.platform, module.calls)
+    overrides = xla_options.overrides(
+        request.compiler_options, placement.platform, module.calls, module.largest_contraction
+    )
     options = compile_options(placement.devices, overrides, is_partitioned=request.is_partitioned)
 
     def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:

@@ -216,6 +216,10 @@ def _nothing() -> None:
     """A reference to no callable."""
 
 
+def _is_traced(x: Any) -> bool:
+    return isinstance(x, Tracer)
+
+
 def _fits(value: int, dtype: Any) -> bool:
     limits = np.iinfo(dtype)
     return limits.min <= value <= limits.max
@@ -274,7 +278,7 @@ class Jitted:
             names = ["used from outside"] * len(program.consts)
             names += self.spec.debug_info(call).argument_names
             check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
-        if not context.trace.is_eager or any(isinstance(x, Tracer) for x in call.leaves):
+        if not context.trace.is_eager or any(map(_is_traced, [*program.consts, *call.leaves])):
             return program.out_tree.unflatten(self.staged(program, call.leaves)), None
         executable = self.executable(program, call.leaves)
         if program.in_layouts is not None:
@@ -351,7 +355,7 @@ class Jitted:
         start = time.perf_counter()
         program = self.trace(call)
         self._note_miss(program, key, call, time.perf_counter() - start)
-        if any(isinstance(c, Tracer) for c in program.consts):
+        if any(map(_is_traced, program.consts)):
             return program
         # Another thread may have traced the function meanwhile: all take the same program, compiled once.
         program = self.programs.setdefault(key, program)

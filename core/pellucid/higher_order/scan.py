@@ -21,6 +21,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linearize_jaxpr
+from pellucid.transforms.recomputation import Worth
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr, brought_to
 from pellucid.transforms.zeros import add_tangents, instantiate, spread, zeros
@@ -397,7 +398,8 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
             jaxpr,
             [*consts_nz, *carried, *xs_nz],
             [*carried, *[False] * n_ys],
-            recompute_from=1,  # what is saved is saved in each step
+            # What is saved is saved in each step.
+            recompute=Worth(least_bytes=1, by_kernel=False),
         )
         found = list(parts.nonzero_out[:n_carry])
         if found == carried:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -121,6 +121,25 @@ class ArgInfo(NamedTuple):
     @property
     def dtype(self) -> Any:
         return self.aval.dtype
+
+
+CompilerOptions: TypeAlias = Mapping[str, Any]
+"""XLA's options for one compilation, by name."""
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """What `jit` gives: a function to call, or to take through the stages one by one."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The program for arguments like these."""
+        ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Its StableHLO module."""
+        ...
 
 
 class Stage:

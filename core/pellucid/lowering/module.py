@@ -55,6 +55,8 @@ class LoweredModule(NamedTuple):
     ordered_effects: tuple[Effect, ...]
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls."""
+    largest_contraction: int
+    """Most products that one matrix multiplication takes; it guides which library does them."""
 
 
 def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
@@ -72,6 +74,7 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
         lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
+        lowering.ctx.largest_contraction,
     )  # fmt: skip
 
 

@@ -72,6 +72,7 @@ class SortParams(NamedTuple):
 
 class Sort(Primitive[SortParams]):
     name = "sort"
+    multiple_results = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: SortParams) -> Sequence[ShapedArray]:
         got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
@@ -204,6 +205,8 @@ def sort_key_val(
 
 class Greatest(Primitive[Any]):
     """A primitive that gives some elements along an axis and their positions."""
+
+    multiple_results = True
 
     def explicit_specs(
         self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any

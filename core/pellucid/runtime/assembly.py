@@ -125,6 +125,8 @@ def _is_shape(shape: Any) -> bool:
 def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
     name = "make_array_from_process_local_data"
     data = np.asarray(data)
+    aval: Any = type_of(data)
+    data = np.asarray(data, aval.dtype)  # 32 bits where 64 are off
     given = (None,) * data.ndim if global_shape is None else tuple(global_shape)
     if len(given) != data.ndim:
         raise ArgumentValueError(

@@ -8,14 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import config, dtypes
+from pellucid.base.errors import ForbiddenError
 from pellucid.ir.effects import Effect
+from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import ordered_as, shard_argument
 from pellucid.xla import arrays
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
-from pellucid.xla.compile import JaxRuntimeError, allocated_bytes, result_handler
+from pellucid.xla.compile import (
+    JaxRuntimeError,
+    allocated_bytes,
+    exchanges_data,
+    result_handler,
+)
 
 _LARGE_BYTES = 64 << 20
 """Programs that allocate this much run for so long that the detour over Python (4 us) does not show."""
@@ -81,14 +88,25 @@ class Executable:
         ]
         kept_shardings = [s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k]
         self._kept_shardings = kept_shardings
+        self._must_meet = any(
+            not sharding.is_fully_addressable for sharding in [*self.in_shardings, *out_shardings]
+        )
+        """Whether other processes run the program too, and this one has not yet."""
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
-        """Results of the program on flat `arguments`."""
+        """Results of the program on flat `arguments`; raises ForbiddenError under `no_execution`."""
+        if config.no_execution.value:
+            raise ForbiddenError(
+                f"`{self.name}` has to run, which `no_execution` forbids.",
+                do="Only trace and compile it: `jit(f).trace(...)`, `.lower(...)`, `.compile()`, `eval_shape`.",
+            )
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
         placed = [
             ordered_as(shard_argument(x, s), layout)
             for x, s, layout in zip(kept, self._kept_shardings, self.kept_layouts, strict=True)
         ]
+        if self._must_meet:
+            self._meet_other_processes()
         try:
             if self.effects or self.has_side_effects or self._host_failures:
                 return self._run_with_tokens([*self.consts, *placed])
@@ -97,6 +115,20 @@ class Executable:
         except (JaxRuntimeError, ValueError) as error:
             failure = runtime_error(self.name, error)
             raise failure from failure.__cause__
+
+    def _meet_other_processes(self) -> None:
+        """Before the first run: processes that exchange data wait for each other here, for as long as it takes.
+
+        In a collective, one that comes half a minute late would be an error, and another program a wrong result.
+        """
+        peers.check()
+        if exchanges_data(self.loaded):
+            types = ", ".join(aval.text() for aval in self.in_avals)
+            shardings = [*self.in_shardings, *self.out_shardings]
+            lists = [sharding._internal_device_list.process_indices for sharding in shardings]
+            said = f"{self.name}({types})"
+            peers.agree("the program over several processes", said, sorted(set().union(*lists)))
+        self._must_meet = False
 
     def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
         devices = self.in_devices

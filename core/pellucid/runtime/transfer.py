@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,7 +29,7 @@ from pellucid.base.tree import (
 )
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
-from pellucid.runtime import donation, guards, host
+from pellucid.runtime import donation, guards, host, peers
 from pellucid.runtime.array import (
     aval_at,
     check_not_deleted,
@@ -325,6 +326,8 @@ def put_leaf(
     if type(x) is not ArrayImpl:
         aval: Any = type_of(x)
         target = default_sharding() if sharding is None else sharding
+        if not target.is_fully_addressable:
+            _check_equal_everywhere(x, aval, target)
         return put_host(
             x, aval_at(aval, target), target, committed=sharding is not None, explicit=True
         )
@@ -340,6 +343,16 @@ def put_leaf(
             result.block_until_ready()  # the copy reads what is deleted next
             note_donated(x, "device_put")
     return result
+
+
+def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
+    """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
+    contents = hashlib.sha256(np.ascontiguousarray(_as_numpy(x, physical(aval).dtype)).tobytes())
+    peers.agree(
+        "device_put of a host value over several processes",
+        f"{aval.text()}, contents {contents.hexdigest()[:16]}",
+        sorted(sharding._internal_device_list.process_indices),
+    )
 
 
 def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any:
