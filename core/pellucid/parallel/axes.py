@@ -13,7 +13,6 @@ from pellucid.base.errors import (
     ArgumentValueError,
     AxisNameError,
     CollectiveError,
-    UnsupportedError,
 )
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
@@ -82,16 +81,6 @@ def checked_groups(
             got=f"sizes {[len(g) for g in listed]}",
         )
     return listed
-
-
-def refuse_groups(name: str, groups: Groups | None) -> None:
-    """Raise UnsupportedError for groups along an axis that `vmap` binds."""
-    if groups is not None:
-        raise UnsupportedError(
-            f"{name}: vmap can't batch over an axis that axis_index_groups splits.",
-            got=f"axis_index_groups={[list(g) for g in groups]}",
-            do="Use shard_map, or two nested vmaps with an axis name each.",
-        )
 
 
 def _text(axes: AxisNames) -> str:

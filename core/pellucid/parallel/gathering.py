@@ -17,9 +17,9 @@ from pellucid.parallel.axes import (
     axis_index,
     checked_groups,
     listed_axes,
-    refuse_groups,
     size_along,
 )
+from pellucid.parallel.groups import batched_in_groups
 from pellucid.parallel.reductions import are_addends
 from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.primitives.arithmetic import mul
@@ -104,7 +104,8 @@ class AllGather(Movement):
                 return bind(self, x, params=params), [None]
             x = move_axis(x, dim, 0)
             return bind(self, x, params=params._replace(all_gather_dimension=at + 1)), [0]
-        refuse_groups(self.name, params.axis_index_groups)
+        if params.axis_index_groups is not None:
+            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
         stacked = broadcast(x, (axis.size,)) if dim is None else move_axis(x, dim, 0)
         i = params.axis_name.index(axis.name)
         outer, inner = params.axis_name[:i], params.axis_name[i + 1 :]
@@ -275,9 +276,12 @@ class ReduceScatter(Movement):
                 return bind(self, x, params=params), [None]
             x = move_axis(x, dim, 0)
             return bind(self, x, params=params._replace(scatter_dimension=at + 1)), [0]
-        refuse_groups(self.name, params.axis_index_groups)
+        if params.axis_index_groups is not None:
+            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
         x = mul(x, constant_like(x, axis.size)) if dim is None else reduce_sum(x, (dim,))
-        sizes = [context.axes.get(name, axis.size) for name in params.axis_name]
+        sizes = [
+            axis.size if name == axis.name else context.axes[name] for name in params.axis_name
+        ]
         return [_scattered(x, params, sizes, axis.name)], [0]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterSumParams) -> Sequence[Any]:

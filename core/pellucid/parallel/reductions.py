@@ -17,9 +17,9 @@ from pellucid.parallel.axes import (
     AxisNames,
     checked_groups,
     listed_axes,
-    refuse_groups,
     size_along,
 )
+from pellucid.parallel.groups import batched_in_groups
 from pellucid.primitives.addends import Marks, Recast, marked, marks_of, recast
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum
@@ -64,7 +64,8 @@ class AllReduce(Primitive[CollectiveParams]):
         [x], [dim] = operands, dims
         if axis.name is None or axis.name not in params.axes:
             return bind(self, x, params=params), dims
-        refuse_groups(self.name, params.axis_index_groups)
+        if params.axis_index_groups is not None:
+            return batched_in_groups(self, axis, x, dim, params, params.axes)
         x = self.of_equals(x, axis.size) if dim is None else self.along(x, dim)
         rest = params._replace(axes=tuple([a for a in params.axes if a != axis.name]))
         return [bind1(self, x, params=rest) if rest.axes else x], [None]
