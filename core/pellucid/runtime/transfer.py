@@ -150,10 +150,16 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
 
 
 def ordered_as(x: Any, pjrt_layout: Any) -> Any:
-    """Array `x` with its elements in memory in the order that an executable takes."""
-    if x._pjrt_layout == pjrt_layout:
+    """Array `x` with its elements in memory in the order that an executable takes; by rows for None."""
+    own = x._pjrt_layout
+    if _is_row_major(own) if pjrt_layout is None else own == pjrt_layout:
         return x
-    return late.relaid(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
+    return late.relaid(x, x._sharding, layout_of(pjrt_layout))
+
+
+def layout_of(pjrt_layout: Any) -> Layout | None:
+    """The layout that C++ tells of; None for None."""
+    return None if pjrt_layout is None else Layout.from_pjrt_layout(pjrt_layout)
 
 
 def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> Any:
