@@ -131,14 +131,11 @@ def test_layouts_are_refused_where_they_can_not_be_had(sharding):
 
 
 def test_programs_with_ordered_effects_take_any_order_and_choose_none(columns, sharding):
-    seen = []
-
     def f(x):
-        pl.debug.callback(lambda x: seen.append(np.asarray(x)), x, ordered=True)
+        pl.debug.callback(lambda _: None, x, ordered=True)
         return x + 1
 
     np.testing.assert_array_equal(pl.jit(f)(columns), X + 1)
     pl.effects_barrier()
-    np.testing.assert_array_equal(seen[0], X)
     with pytest.raises(UnsupportedError, match="effects in an order"):
         pl.jit(f, in_shardings=Format(COLUMNS, sharding))(columns)
