@@ -10,6 +10,9 @@ lax()  # loads every module of primitives
 
 WITHOUT: dict[str, str] = {
     "pvary": "made inside shard_map only; tests/core/parallel and test_collectives.py use it",
+    "preduced": "made inside shard_map only; tests/core/parallel/test_addends.py compares its uses with the reference",
+    "reduced_vary_cast": "likewise",
+    "vary_unreduced_cast": "likewise",
     "add_any": "made only by differentiation, whose laws use it",
     "reshard": "rows name no devices; tests/core/primitives/test_sharding_constraint.py checks its rules",
     "select_and_gather_add": "made only by differentiation of windowed extrema, whose laws use it",
