@@ -210,15 +210,17 @@ def precise(operand: Operand) -> Operand:
 @functools.cache
 def lax() -> SimpleNamespace:
     """All public functions of the layers of primitives, as the reference's `lax` has them."""
-    names: dict[str, Any] = {}
+    exported: dict[str, Any] = {}
+    others: dict[str, Any] = {}
     for package in (pellucid.primitives, pellucid.higher_order):
         for module_info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{module_info.name}")
-            exported = getattr(module, "__all__", None) or [
-                n for n in vars(module) if not n.startswith("_")
-            ]
-            names |= {name: getattr(module, name) for name in exported}
-    return SimpleNamespace(**names)
+            listed = getattr(module, "__all__", None)
+            if listed:
+                exported |= {name: getattr(module, name) for name in listed}
+            else:
+                others |= {n: x for n, x in vars(module).items() if not n.startswith("_")}
+    return SimpleNamespace(**(others | exported))
 
 
 # Tables of rows -----------------------------------------------------------------------------------

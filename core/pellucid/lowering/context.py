@@ -46,6 +46,8 @@ class LoweringContext:
         self.largest_contraction = 0
         """Most products that one matrix multiplication takes; it guides which library does them."""
         self.sharding_attributes: Any = None
+        self.replicated: Any = None
+        """The placement of a value that each device of the program holds in full."""
         self.manual: Any = None
         """The manual region being lowered (`lowering.collectives`), if there is one."""
         self.module_lowering: Any = None
@@ -174,10 +176,10 @@ class LoweringContext:
         array = np.asarray(value, dtype=dtype)
         if array.dtype == dtypes.float0:  # a device holds it as bool, see `physical`
             array = np.zeros(array.shape, bool)
-        attribute = self._dense(array)
+        attribute = self.dense(array)
         return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
 
-    def _dense(self, array: np.ndarray) -> ir.Attribute:
+    def dense(self, array: np.ndarray) -> ir.Attribute:
         """A dense attribute; extension dtypes travel as bytes of their width."""
         element = self.element_type(array.dtype)
         if array.dtype.kind == "V" or array.dtype.type.__module__ == "ml_dtypes":

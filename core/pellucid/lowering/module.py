@@ -37,6 +37,8 @@ class ModuleOptions(NamedTuple):
     result_names: tuple[str, ...] = ()
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()
+    replicated: Any = None
+    """The placement of a value that each device of the program holds in full."""
     constants: tuple[Any, ...] = ()
     """Values of the program's constants, for a program that doesn't take them as arguments."""
     manual: Any = None
@@ -75,6 +77,7 @@ def lower_module(
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
         lowering = ModuleLowering(context, options.platform, note)
         lowering.ctx.sharding_attributes = shardings
+        lowering.ctx.replicated = options.replicated
         lowering.ctx.manual = options.manual
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
