@@ -316,6 +316,7 @@ def one_fails(place: Place, how: str, who: int, where: str, heartbeat: float = 2
     )
     run = pl.jit(_total)
     assert float(run(x)) == 2 * place.count
+    pl.distributed.barrier("all have run it")
     if place.process == who:
         time.sleep(0.5)  # the others wait by then
         if how == "raise":
