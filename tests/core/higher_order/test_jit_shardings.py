@@ -7,7 +7,7 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError, DeviceError, UnsupportedError
+from pellucid.base.errors import ArgumentValueError, DeviceError
 from pellucid.base.events import CompilationFinished, counting
 from pellucid.base.tree.errors import TreeStructureError
 from pellucid.experimental.pjit import pjit
@@ -18,7 +18,7 @@ from pellucid.sharding.errors import (
     PartitionSpecError,
     ShardingArgumentError,
 )
-from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.layout import Format
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 
@@ -183,8 +183,4 @@ def test_what_does_not_fit_is_said(mesh, over):
         check_message(
             lambda: jitted(in_shardings=P("x", "x"))(X), PartitionSpecError, "more than once"
         )
-    layout = Format(Layout((1, 0)), over("x"))
-    check_message(
-        lambda: jitted(in_shardings=layout)(X), UnsupportedError, "order of elements in memory"
-    )
     assert jitted(out_shardings=Format(None, over("x")))(X).sharding is over("x")
