@@ -15,13 +15,10 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
+from pellucid.transforms.recomputation import WORTH_AN_EQUATION
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import spread
-
-_WORTH_AN_EQUATION = 1024
-"""Bytes of a residual from which on computing it again is worth an equation."""
-
 
 class Call(Primitive[Any]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
@@ -56,7 +53,7 @@ class Call(Primitive[Any]):
         self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
     ) -> Any:
         nonzero = [type(t) is not Zero for t in tangents]
-        parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute_from=_WORTH_AN_EQUATION)
+        parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute_from=WORTH_AN_EQUATION)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
         found: Sequence[Any] = ()

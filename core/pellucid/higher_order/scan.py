@@ -21,6 +21,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linearize_jaxpr
+from pellucid.transforms.recomputation import WORTH_AN_EQUATION
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr, brought_to
 from pellucid.transforms.zeros import add_tangents, instantiate, spread, zeros
@@ -117,14 +118,16 @@ class Scan(Primitive[ScanParams]):
             }
             fixed = [known[s.kind][s.index] for s in parts.fixed]
             per_step = [known[s.kind][s.index] for s in parts.per_step]
-            t_consts, t_carry, t_xs = params.split(instantiated(tangents, params, parts.carried))
-            live = [[t for t in ts if type(t) is not Zero] for ts in (t_consts, t_carry, t_xs)]
-            live[1] = [trace.linear_value(t) for t in live[1]]
+            t_consts, t_carry, t_xs = params.split(tangents)
+            live_consts, live_xs = ([t for t in ts if type(t) is not Zero] for ts in (t_consts, t_xs))
+            live_carry = [
+                trace.linear_value(t) for t, c in zip(t_carry, parts.carried, strict=True) if c
+            ]
             linear = params._replace(
-                jaxpr=parts.linear, num_consts=len(fixed) + len(live[0]), num_carry=len(live[1])
+                jaxpr=parts.linear, num_consts=len(fixed) + len(live_consts), num_carry=len(live_carry)
             )
             out = trace.stage_linear(
-                self, (*fixed, *live[0], *live[1], *per_step, *live[2]), linear
+                self, (*fixed, *live_consts, *live_carry, *per_step, *live_xs), linear
             )
         return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
 
@@ -384,11 +387,15 @@ class ScanParts(NamedTuple):
 
 def split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
     """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
-    key = ("split scan", nonzero, params.num_consts, params.num_carry)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero))
+    # What is saved is saved in each step.
+    recompute_from = -(-WORTH_AN_EQUATION // max(params.length, 1))
+    key = ("split scan", nonzero, params.num_consts, params.num_carry, recompute_from)
+    return remembered(
+        params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, recompute_from)
+    )
 
 
-def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
+def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], recompute_from: int) -> ScanParts:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_nz, carried, xs_nz = params.split(list(nonzero))
     n_ys = len(jaxpr.outvars) - n_carry
@@ -397,7 +404,7 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
             jaxpr,
             [*consts_nz, *carried, *xs_nz],
             [*carried, *[False] * n_ys],
-            recompute_from=1,  # what is saved is saved in each step
+            recompute_from=recompute_from,
         )
         found = list(parts.nonzero_out[:n_carry])
         if found == carried:
@@ -465,8 +472,9 @@ def _place(
             return Place("const", body.invars.index(atom))
         return Place("hoisted", _index_of(atom, hoisted))
     n_results = len(parts.nonzero_out)
-    if source.kind == "result" and n_carry <= source.index < n_results:
-        return Place("result", source.index)
+    outputs = body.outvars[n_carry:n_results]
+    if atom in outputs:
+        return Place("result", n_carry + outputs.index(atom))
     return Place("result", n_results + _index_of(atom, per_step))
 
 

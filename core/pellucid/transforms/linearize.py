@@ -237,9 +237,12 @@ class LinearizeTrace(Trace):
         ]
 
     def linear_value(self, t: Any) -> StagingTracer:
-        """`t` as a tracer of the linear program."""
+        """`t` as a tracer of the linear program, which makes zeros itself: they are no residuals."""
         if type(t) is StagingTracer and t._trace is self.linear:
             return t
+        if type(t) is Zero:
+            with use_trace(self.linear), plumbing("linearize"):
+                t = instantiate(t)
         var = self.linear.atom(t)
         return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
 
@@ -494,6 +497,4 @@ def with_tangent(x: Any) -> Any:
     trace = context.trace
     if type(x) is LinearizeTracer and x._trace is trace:
         return x
-    aval = type_of(x).tangent()
-    zero = instantiate(Zero(aval))
-    return LinearizeTracer(trace, x, trace.linear_value(zero))
+    return LinearizeTracer(trace, x, trace.linear_value(Zero(type_of(x).tangent())))

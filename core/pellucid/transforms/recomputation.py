@@ -22,6 +22,9 @@ CHEAP = frozenset({
 Sums are not among them: with them, whole polynomials move into the backward kernels and cost a tenth of a step.
 """
 
+WORTH_AN_EQUATION = 1024
+"""Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
+
 _MOST_EQUATIONS = 16
 """A residual that takes more equations than this to compute again is kept."""
 
