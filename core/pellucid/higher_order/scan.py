@@ -14,6 +14,7 @@ from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
@@ -23,7 +24,7 @@ from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import add_tangents, instantiate, spread, zeros
 
 
@@ -119,12 +120,16 @@ class Scan(Primitive[ScanParams]):
             fixed = [known[s.kind][s.index] for s in parts.fixed]
             per_step = [known[s.kind][s.index] for s in parts.per_step]
             t_consts, t_carry, t_xs = params.split(tangents)
-            live_consts, live_xs = ([t for t in ts if type(t) is not Zero] for ts in (t_consts, t_xs))
+            live_consts, live_xs = (
+                [t for t in ts if type(t) is not Zero] for ts in (t_consts, t_xs)
+            )
             live_carry = [
                 trace.linear_value(t) for t, c in zip(t_carry, parts.carried, strict=True) if c
             ]
             linear = params._replace(
-                jaxpr=parts.linear, num_consts=len(fixed) + len(live_consts), num_carry=len(live_carry)
+                jaxpr=parts.linear,
+                num_consts=len(fixed) + len(live_consts),
+                num_carry=len(live_carry),
             )
             out = trace.stage_linear(
                 self, (*fixed, *live_consts, *live_carry, *per_step, *live_xs), linear
@@ -390,9 +395,7 @@ def split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
     # What is saved is saved in each step.
     recompute_from = -(-WORTH_AN_EQUATION // max(params.length, 1))
     key = ("split scan", nonzero, params.num_consts, params.num_carry, recompute_from)
-    return remembered(
-        params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, recompute_from)
-    )
+    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, recompute_from))
 
 
 def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], recompute_from: int) -> ScanParts:

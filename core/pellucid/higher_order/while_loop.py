@@ -19,7 +19,7 @@ from pellucid.ir.rewriting import rearranged, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing.replay import replay
@@ -27,7 +27,7 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import instantiate, spread
 
 

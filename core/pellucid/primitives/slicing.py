@@ -16,7 +16,7 @@ from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.primitives.arithmetic import add, rem
-from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
+from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import kind_of
@@ -28,7 +28,7 @@ from pellucid.primitives.index_dims import (
     ScatterDimensionNumbers,
 )
 from pellucid.primitives.logical import lt, select_n
-from pellucid.primitives.movement import canonical_axis, squeeze
+from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.padding import inserted, slice
 from pellucid.primitives.scatter import scatter_p
 from pellucid.sharding import propagation
