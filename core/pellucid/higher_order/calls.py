@@ -57,6 +57,13 @@ class Call(Primitive[Any]):
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute_from=WORTH_AN_EQUATION)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
+        results = [
+            *(
+                r if i is None else primals[i]
+                for r, i in zip(results, parts.forwarded, strict=False)
+            ),
+            *results[n:],
+        ]
         found: Sequence[Any] = ()
         if any(parts.nonzero_out) or parts.linear.effects:
             given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]

@@ -171,16 +171,20 @@ class CustomCall(Primitive[Any]):
         n = len(equation.operands)
         if not any(used) and not equation.effects:
             return [False] * n, None
-        if all(used):
-            return [True] * n, equation
         jaxpr = equation.params.call_jaxpr.jaxpr
         key = ("used results", tuple(used))
         if key not in jaxpr.memo:
             pruned, _ = remove_dead_equations(jaxpr, used, keep_inputs=True)
-            jaxpr.memo[key] = ClosedJaxpr(pruned)
-        params = self.giving(equation.params, used)._replace(call_jaxpr=jaxpr.memo[key])
-        results = [v for v, u in zip(equation.results, used, strict=True) if u]
-        return [True] * n, equation.replace(results=results, params=params)
+            is_changed = pruned.equations != jaxpr.equations or not all(used)
+            jaxpr.memo[key] = ClosedJaxpr(pruned) if is_changed else None
+        program = jaxpr.memo[key]
+        if program is None:
+            return [True] * n, equation
+        params = equation.params if all(used) else self.giving(equation.params, used)
+        results = list(compress(equation.results, used))
+        return [True] * n, equation.replace(
+            results=results, params=params._replace(call_jaxpr=program)
+        )
 
     def giving(self, params: Any, used: Sequence[bool]) -> Any:
         """`params` with rules that give only the `used` results."""

@@ -143,8 +143,12 @@ class Scan(Primitive[ScanParams]):
         linear = _linear_operands(params, asked)
         if not all(params.split(linear)[1]):
             return _transposed_by_parts(self, cotangents, operands, params)
-        nonzero = tuple([type(ct) is not Zero for ct in cotangents])
-        body = transposed_body(params, linear, nonzero)
+        # The carry's cotangents keep the types that they begin with, weak or not.
+        given = [
+            None if type(ct) is Zero else a.tangent().update(weak_type=type_of(ct).weak_type)
+            for ct, a in zip(cotangents, params.jaxpr.out_avals, strict=True)
+        ]
+        body = transposed_body(params, linear, tuple(given))
         consts, _, xs = params.split(operands)
         residual_consts = [x for x in consts if type(x) is not LinearOperand]
         residual_xs = [x for x in xs if type(x) is not LinearOperand]
@@ -161,10 +165,10 @@ class Scan(Primitive[ScanParams]):
                 not params.reverse, params.unroll,
             ),
         )  # fmt: skip
-        given = iter(found)
+        values = iter(found)
         masks = iter([*body.consts_mask, *body.carry_mask, *body.xs_mask])
         cts = [
-            (next(given) if next(masks) else Zero(type_of(x))) if m else None
+            (next(values) if next(masks) else Zero(type_of(x))) if m else None
             for x, m in zip(operands, linear, strict=True)
         ]
         return [ct if a else None for ct, a in zip(cts, asked, strict=True)]
@@ -542,40 +546,44 @@ class TransposedBody(NamedTuple):
 
 
 def transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    params: ScanParams, linear: tuple[bool, ...], given: tuple[Any, ...]
 ) -> TransposedBody:
-    """The body of the reversed loop for operands that are `linear` and results with `nonzero` cotangents."""
-    key = ("transposed body", linear, nonzero, params.num_consts, params.num_carry)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, nonzero))
+    """The body of the reversed loop for operands that are `linear` and cotangents of types `given`, None for zeros."""
+    key = ("transposed body", linear, given, params.num_consts, params.num_carry)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, given))
 
 
 def _transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    params: ScanParams, linear: tuple[bool, ...], given: tuple[Any, ...]
 ) -> TransposedBody:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
-    carry_mask, ys_mask = nonzero[:n_carry], nonzero[n_carry:]
+    carry_mask = tuple([a is not None for a in given[:n_carry]])
+    ys_avals = given[n_carry:]
+    carry_avals = [
+        o.tangent() if a is None else a for a, o in zip(given, jaxpr.out_avals, strict=True)
+    ][:n_carry]
+    consts_in, _, xs_in = params.split(jaxpr.in_avals)
     while True:
         want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
-        avals = [
-            a.tangent() if nz else None
-            for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True)
-        ]
-        derived = transpose_jaxpr(jaxpr, linear, avals, want)
+        avals = [a if m else None for a, m in zip(carry_avals, carry_mask, strict=True)]
+        derived = transpose_jaxpr(
+            jaxpr, linear, [*avals, *ys_avals], want, [*consts_in, *carry_avals, *xs_in]
+        )
         found = derived.mask[n_consts : n_consts + n_carry]
         if found == carry_mask:
             break
         carry_mask = found
     consts_mask, xs_mask = derived.mask[:n_consts], derived.mask[n_consts + n_carry :]
-    n_sums, n_cts, n_ys = sum(consts_mask), sum(carry_mask), sum(ys_mask)
+    n_sums = sum(consts_mask)
+    carry_ct_avals, ys_ct_avals = (
+        [a for a in group if a is not None] for group in (avals, ys_avals)
+    )
     residual_avals = [
         a for a, is_linear in zip(jaxpr.in_avals, linear, strict=True) if not is_linear
     ]
     n_residual_consts = params.num_consts - n_consts
-    ct_avals = [
-        a.tangent() for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True) if nz
-    ]
     sum_avals = list(derived.program.out_avals[:n_sums])
     n_derived = len(derived.consts)
 
@@ -583,7 +591,7 @@ def _transposed_body(
         parts = iter(arguments)
         take = lambda n: [next(parts) for _ in range(n)]
         consts, residual_consts, sums, carry_cts, ys_cts = map(
-            take, (n_derived, n_residual_consts, n_sums, n_cts, n_ys)
+            take, (n_derived, n_residual_consts, n_sums, len(carry_ct_avals), len(ys_ct_avals))
         )
         found = replay(
             derived.program.jaxpr, (), *consts, *residual_consts, *parts, *carry_cts, *ys_cts
@@ -592,7 +600,7 @@ def _transposed_body(
 
     avals = [
         *derived.program.in_avals[:n_derived], *residual_avals[:n_residual_consts], *sum_avals,
-        *ct_avals, *residual_avals[n_residual_consts:],
+        *carry_ct_avals, *ys_ct_avals, *residual_avals[n_residual_consts:],
     ]  # fmt: skip
     program, consts = stage_open(body, avals, jaxpr.debug)
     return TransposedBody(program, [*consts, *derived.consts], consts_mask, carry_mask, xs_mask)

@@ -54,6 +54,8 @@ class Primitive(Generic[P]):
     """Whether operands may be references."""
     always_transformed = False
     """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
+    fold: Any = None
+    """`fold(operands, params)` gives the results where they are known without an equation, else None."""
     run: Any = None
     """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
 

@@ -390,7 +390,8 @@ class LinearizedJaxpr(NamedTuple):
 
     Neither has constants; those that the primal program needs, `consts`, come in front of its inputs.
     `nonzero_out` says which results have a tangent. `sources` tells where each residual is found: only those
-    that are neither inputs nor results nor `constants` are further results of `primal`.
+    that are neither inputs nor results nor `constants` are further results of `primal`. `forwarded` holds, for each
+    result that is an input, the number of that input, else None.
     """
 
     primal: ClosedJaxpr
@@ -399,6 +400,7 @@ class LinearizedJaxpr(NamedTuple):
     nonzero_out: tuple[bool, ...]
     sources: tuple[Source, ...]
     constants: list[Any]
+    forwarded: tuple[int | None, ...]
 
     def residuals(self, primals: Sequence[Any], results: Sequence[Any]) -> list[Any]:
         """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
@@ -428,6 +430,7 @@ def _linearize_jaxpr(
     found: list[LinearProgram] = []
     sources: list[Source] = []
     constants: list[Any] = []
+    forwarded: list[int | None] = []
 
     def run(*xs: Any) -> Any:
         results = replay(jaxpr, (), *xs)
@@ -442,6 +445,7 @@ def _linearize_jaxpr(
         found.append(program)
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
+        forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
         extra: list[Any] = []
         for residual in program.residuals:
             if not _belongs(residual, trace):
@@ -460,8 +464,9 @@ def _linearize_jaxpr(
     [program] = found
     linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=jaxpr.debug))
     return LinearizedJaxpr(
-        primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants
-    )
+        primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,
+        tuple(forwarded),
+    )  # fmt: skip
 
 
 def _with_fewer_residuals(
