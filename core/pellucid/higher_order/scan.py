@@ -144,9 +144,10 @@ class Scan(Primitive[ScanParams]):
         if not all(params.split(linear)[1]):
             return _transposed_by_parts(self, cotangents, operands, params)
         # The carry's cotangents keep the types that they begin with, weak or not.
+        out_avals: Any = params.jaxpr.out_avals
         given = [
             None if type(ct) is Zero else a.tangent().update(weak_type=type_of(ct).weak_type)
-            for ct, a in zip(cotangents, params.jaxpr.out_avals, strict=True)
+            for ct, a in zip(cotangents, out_avals, strict=True)
         ]
         body = transposed_body(params, linear, tuple(given))
         consts, _, xs = params.split(operands)

@@ -5,15 +5,6 @@ from corpus import compositions, models, transform_programs
 
 import pellucid
 
-WITHOUT_WEAK_TYPES = {
-    compositions.orders_of_two,
-    compositions.orders_of_three,
-    compositions.loops_over_nothing,
-    compositions.taylor_mode,
-}
-"""Programs whose Python numbers pass through loops and remat: whether their derivatives are weakly typed
-depends on where the reference removes conversions."""
-
 TOLERANCES = {
     compositions.differential_equation: 1e-4,  # its error is controlled, not its rounding
     compositions.taylor_mode: 1e-4,  # fourth derivatives in 32 bits
@@ -54,7 +45,6 @@ def test_agrees_with_the_reference(oracle, program, arguments):
         *arguments,
         library=pellucid,
         tolerance=TOLERANCES.get(program),
-        weak_types=program not in WITHOUT_WEAK_TYPES,
     )
 
 
