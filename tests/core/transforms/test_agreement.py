@@ -58,6 +58,7 @@ def test_agrees_with_the_reference(oracle, program, arguments):
         library=pellucid,
         tolerance=TOLERANCES.get(program),
         weak_types=(program, name) not in WITHOUT_WEAK_TYPES,
+        fails=program is transform_programs.forward_through_custom_reverse,
     )
 
 
