@@ -217,12 +217,13 @@ def lax() -> SimpleNamespace:
         for module_info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{module_info.name}")
             exported = getattr(module, "__all__", None) or [
-                n
-                for n, value in vars(module).items()
-                if not n.startswith("_")
-                and getattr(value, "__module__", module.__name__) == module.__name__
+                n for n in vars(module) if not n.startswith("_")
             ]
-            names |= {name: getattr(module, name) for name in exported}
+            for name in exported:
+                value = getattr(module, name)
+                is_own = getattr(value, "__module__", module.__name__) == module.__name__
+                if is_own or name not in names:
+                    names[name] = value
     return SimpleNamespace(**names)
 
 
