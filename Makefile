@@ -25,7 +25,7 @@ test: environment ## run all tests that need neither accelerator, browser nor mi
 	$(PYTEST) -n $(WORKERS) --dist worksteal
 
 test-slow: environment ## run the tests left out of `make test` that this machine can run
-	$(PYTEST) -n $(WORKERS) -m "slow or multi_process"
+	$(PYTEST) -n $(WORKERS) -m "slow"
 
 test-browser: environment ## drive JupyterLab in Chromium
 	$(PYTEST) -m browser tests/browser

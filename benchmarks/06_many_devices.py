@@ -1,4 +1,4 @@
-"""How long does a call over eight devices take, and how long tracing and lowering of a sharded train step?"""
+"""How long does a call over eight devices take, a transfer to them, and tracing and lowering of a sharded step?"""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ def measurements(jax: Any) -> dict[str, Any]:
         lambda: jax.block_until_ready(placed(host)), seconds=0.2
     )
 
+    large = np.ones((4096, 4096), np.float32)
+    for name, spec in (("rows", (("data", "model"),)), ("tiles", ("data", "model"))):
+        found[f"device_put 64 MiB in {name}"] = lambda s=over(*spec): per_call(
+            lambda: jax.block_until_ready(jax.device_put(large, s)), seconds=0.3
+        )
+
     # A rate of its own for each function, so that no cache of programs helps.
     rates = itertools.count(1)
     parameters = jax.device_put(transformer.parameters(jax), over())
@@ -79,6 +85,8 @@ def measurements(jax: Any) -> dict[str, Any]:
 
 if __name__ == "__main__":
     targets = {
+        "device_put 64 MiB in rows": Target(1.0, "ms"),
+        "device_put 64 MiB in tiles": Target(1.0, "ms"),
         "trace a sharded train step": Target(0.35, "ms"),
         "lower a sharded train step": Target(0.6, "ms"),
     }

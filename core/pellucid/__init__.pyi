@@ -4,6 +4,7 @@ from pellucid import (
     custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,
     debug as debug,
+    distributed as distributed,
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
@@ -12,18 +13,23 @@ from pellucid import (
     flatten_util as flatten_util,
     introspect as introspect,
     lax as lax,
+    memory as memory,
     monitoring as monitoring,
     numpy as numpy,
     ops as ops,
     ref as ref,
     sharding as sharding,
     stages as stages,
+    test_util as test_util,
     tree as tree,
     tree_util as tree_util,
     typing as typing,
 )
 from pellucid.base.caching import clear_caches as clear_caches
 from pellucid.base.config import (
+    allow_f16_reductions as allow_f16_reductions,
+    array_garbage_collection_guard as array_garbage_collection_guard,
+    auto_pcast as auto_pcast,
     check_tracer_leaks as check_tracer_leaks,
     check_tracer_leaks as checking_leaks,  # noqa: F401
     config as config,
@@ -38,10 +44,13 @@ from pellucid.base.config import (
     enable_x64 as enable_x64,
     explain_cache_misses as explain_cache_misses,
     log_compiles as log_compiles,
+    no_execution as no_execution,
+    no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,
     remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     softmax_custom_jvp as softmax_custom_jvp,
+    thread_guard as thread_guard,
     threefry_partitionable as threefry_partitionable,
     transfer_guard as transfer_guard,
     transfer_guard_device_to_device as transfer_guard_device_to_device,
@@ -50,6 +59,7 @@ from pellucid.base.config import (
 )
 from pellucid.base.dtypes import float0 as float0
 from pellucid.base.events import Observer as Observer, observe as observe
+from pellucid.base.user_context import make_user_context as make_user_context
 from pellucid.callbacks.pure import pure_callback as pure_callback
 from pellucid.higher_order.custom_jvp import custom_jvp as custom_jvp
 from pellucid.higher_order.custom_vjp import (
@@ -80,16 +90,21 @@ from pellucid.refs.access import (
     new_ref as new_ref,
 )
 from pellucid.refs.reference import Ref as Ref
+from pellucid.runtime.array import Shard as Shard
 from pellucid.runtime.assembly import (
     make_array_from_callback as make_array_from_callback,
     make_array_from_process_local_data as make_array_from_process_local_data,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
+from pellucid.runtime.environment import print_environment_info as print_environment_info
 from pellucid.runtime.memory import live_arrays as live_arrays
 from pellucid.runtime.platforms import (
     default_backend as default_backend,
     device_count as device_count,
     devices as devices,
+    host_count as host_count,
+    host_id as host_id,
+    host_ids as host_ids,
     local_device_count as local_device_count,
     local_devices as local_devices,
     process_count as process_count,
@@ -108,7 +123,11 @@ from pellucid.sharding import (
     set_mesh as set_mesh,
 )
 from pellucid.sharding.topology import make_mesh as make_mesh
-from pellucid.tracing.context import named_scope as named_scope
+from pellucid.tracing.context import (
+    ensure_compile_time_eval as ensure_compile_time_eval,
+    named_call as named_call,
+    named_scope as named_scope,
+)
 from pellucid.transforms.gradient import (
     grad as grad,
     linear_transpose as linear_transpose,

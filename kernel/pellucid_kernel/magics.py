@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _USAGE = """%pellucid devices [N]   number of virtual CPU devices; with N, set it before a device is used
 %pellucid memory        devices and live arrays, with who holds them
+%pellucid processes     processes of one job; with N [DEVICES], start them for %%px; `stop` ends them
 %pellucid misses [N]    why functions were traced and compiled, the newest first
 %pellucid traceback     the whole traceback of the last error"""
 
@@ -27,6 +28,7 @@ class PellucidMagics(Magics):
     def __init__(self, shell: InteractiveShell, extension: ShellExtension) -> None:
         super().__init__(shell)
         self._extension = extension
+        self._running: Any = None
 
     @line_magic
     def pellucid(self, line: str) -> Any:
@@ -35,6 +37,7 @@ class PellucidMagics(Magics):
         commands = {
             "devices": self._devices,
             "memory": self._memory,
+            "processes": self._processes,
             "misses": self._misses,
             "traceback": self._traceback,
         }
@@ -43,9 +46,9 @@ class PellucidMagics(Magics):
                 raise UsageError(f"%pellucid knows no {word!r}.\n{_USAGE}")
             print(_USAGE)  # noqa: T201
             return None
-        return commands[word](*rest[:1])
+        return commands[word](*rest)
 
-    def _devices(self, count: str | None = None) -> int | None:
+    def _devices(self, count: str | None = None, *_: str) -> int | None:
         if count is None:
             return importlib.import_module("pellucid").device_count()
         if not count.isdecimal() or int(count) < 1:
@@ -56,13 +59,25 @@ class PellucidMagics(Magics):
         os.environ["PELLUCID_NUM_CPU_DEVICES"] = count
         return None
 
-    def _memory(self) -> Any:
+    def _memory(self, *_: str) -> Any:
         return _viz().memory()
 
-    def _misses(self, count: str = "20") -> Any:
+    def _misses(self, count: str = "20", *_: str) -> Any:
         return _viz().misses(int(count))
 
-    def _traceback(self) -> None:
+    def _processes(self, *words: str) -> Any:
+        if not words:
+            return self._running
+        processes = importlib.import_module("pellucid_kernel.processes")
+        wanted = None if words == ("stop",) else processes.counts(words)
+        if self._running is not None:
+            self._running.stop()
+            self._running = None
+        if wanted is not None:
+            self._running = processes.Processes(*wanted)
+        return self._running
+
+    def _traceback(self, *_: str) -> None:
         self._extension.show_whole_traceback()
 
 

@@ -116,7 +116,7 @@ def in_gradient(jax, c):
 
 
 def nan_of_gradient(jax, c):
-    return jax.grad(lambda x: jax.numpy.sqrt(x) * 0.0), (0.0,), c.nan_checks
+    return jax.grad(lambda x: jax.numpy.log(x) * 0.0), (0.0,), c.nan_checks
 
 
 def in_remat(jax, c):

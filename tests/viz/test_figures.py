@@ -1,15 +1,19 @@
 """Figures: what a user types, and all the forms in which it shows."""
 
+import dataclasses
 import html.parser
+import re
 
 import numpy as np
 import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid import introspect
 from pellucid.introspect.errors import ArgumentTypeError, UnsupportedError
 from pellucid_viz import formatters
 from pellucid_viz.figure import Figure, mime_type
+from pellucid_viz.render.picture import tiles_picture
 
 
 def f(x):
@@ -116,3 +120,39 @@ def test_an_array_on_one_device_stays_text():
 def test_unknown_names_of_the_package_are_refused():
     with pytest.raises(AttributeError, match="no_such_figure"):
         pl.viz.no_such_figure  # noqa: B018
+
+
+def placed_over_processes(spec, processes):
+    """The record of a 4x4 array over a 2x2 mesh whose devices belong to `processes`."""
+    mesh = pl.sharding.Mesh(np.array(pl.devices()[:4]).reshape(2, 2), ("data", "model"))
+    record = introspect.sharding(pl.NamedSharding(mesh, spec), shape=(4, 4))
+    return dataclasses.replace(
+        record, mesh=dataclasses.replace(record.mesh, process_indices=processes)
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "processes", "boundaries"),
+    [
+        (pl.P("data", "model"), [0, 0, 1, 1], ["process 0 | process 1"] * 2),  # one above the other
+        (pl.P("data", "model"), [0, 1, 0, 1], ["process 0 | process 1"] * 2),  # side by side
+        (pl.P("data"), [0, 0, 1, 1], ["process 0 | process 1"]),
+        (pl.P("model"), [0, 0, 1, 1], []),  # each part lies in both
+        (pl.P("data", "model"), [0, 0, 0, 0], []),
+    ],
+)
+def test_lines_between_processes(spec, processes, boundaries):
+    picture = tiles_picture(placed_over_processes(spec, processes))
+    lines = re.findall(r"<line ([^>]*)><title>([^<]*)</title>", picture)
+    assert [title for _, title in lines] == boundaries
+    for attributes, _ in lines:
+        x1, y1, x2, y2 = (
+            float(re.search(rf'\b{n}="([\d.]+)"', attributes)[1]) for n in ("x1", "y1", "x2", "y2")
+        )
+        assert (x1 == x2) != (y1 == y2)
+
+
+def test_the_text_names_the_processes_of_each_part():
+    text = repr(Figure(placed_over_processes(pl.P("data"), [0, 1, 2, 2])))
+    assert "devices 0, 1 of process 0, 1: [0:2, 0:4]" in text
+    assert "devices 2, 3 of process 2: [2:4, 0:4]" in text

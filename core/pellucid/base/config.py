@@ -127,6 +127,12 @@ def _anything(value: Any) -> Any:
     return value
 
 
+def _device_numbers(value: Any) -> str:
+    if value == "all" or (isinstance(value, str) and all(n.isdecimal() for n in value.split(","))):
+        return value
+    raise ValueError("expected 'all' or numbers of devices, '0,2' for example")
+
+
 _GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 _PRECISIONS = (
     None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
@@ -271,6 +277,24 @@ num_cpu_devices = _declare(
     _integer,
     "How many virtual CPU devices to make; -1 leaves it to XLA_FLAGS, else 1.",
 )
+cpu_collectives_implementation = _declare(
+    "cpu_collectives_implementation",
+    "gloo",
+    _one_of("gloo", "mpi"),
+    "What CPU devices of several processes exchange data with: 'gloo' or 'mpi'.",
+)
+cuda_visible_devices = _declare(
+    "cuda_visible_devices",
+    "all",
+    _device_numbers,
+    "Numbers of the CUDA devices that this process uses, '0,2' for example, or 'all'.",
+)
+check_proxy_envs = _declare(
+    "check_proxy_envs",
+    True,
+    _boolean,
+    "Whether `distributed.initialize` warns of variables in the environment that name a proxy.",
+)
 default_device = _declare(
     "default_device",
     None,
@@ -378,6 +402,46 @@ transfer_guard = _declare(
         transfer_guard_device_to_device.state,
         transfer_guard_device_to_host.state,
     ),
+)
+array_garbage_collection_guard = _declare(
+    "array_garbage_collection_guard",
+    None,
+    _one_of(None, "allow", "log", "fatal"),
+    "What happens when Python's garbage collector, not the last reference, frees an array: 'log' tells of it, "
+    "'fatal' ends the process.",
+    state=guards.CollectionGuardFlag("garbage_collect_array"),
+)
+thread_guard = _declare(
+    "thread_guard",
+    False,
+    _boolean,
+    "Whether programs over several processes may be started by this thread only.",
+    state=guards.ThreadGuardFlag(),
+)
+no_tracing = _declare(
+    "no_tracing",
+    False,
+    _boolean,
+    "Whether tracing a function, or the first use of an operation, raises.",
+)
+no_execution = _declare(
+    "no_execution", False, _boolean, "Whether running a program raises.", in_call_key=True
+)
+auto_pcast = _declare(
+    "auto_pcast",
+    True,
+    _boolean,
+    "Whether operands that vary over different manual mesh axes are made to vary over the same.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+allow_f16_reductions = _declare(
+    "allow_f16_reductions",
+    True,
+    _boolean,
+    "Whether arrays of float16 and bfloat16 may be summed without a wider type.",
+    in_call_key=True,
+    in_trace_key=True,
 )
 use_shardy_partitioner = _declare(
     "use_shardy_partitioner",

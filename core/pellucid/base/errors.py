@@ -160,6 +160,24 @@ class PlatformError(PellucidError, RuntimeError):
     """A platform could not be started."""
 
 
+class DistributedError(PellucidError, RuntimeError):
+    """Processes that could not be joined, or are not joined, or don't agree."""
+
+
+class DistributedTimeoutError(DistributedError, TimeoutError):
+    """Processes that did not come, or did not answer, in time."""
+
+
+class PeerFailureError(DistributedError):
+    """A process of the job died or went silent; `failed` are their indices."""
+
+    failed: tuple[int, ...] = ()
+
+
+class AgreementError(DistributedError, AssertionError):
+    """Processes that should have said the same said different things."""
+
+
 class XlaError(PellucidError, RuntimeError):
     """XLA refused a program, or a program failed while it ran."""
 
@@ -189,6 +207,10 @@ class OutOfMemoryError(ExecutionError, MemoryError):
 
 class ConfigError(PellucidError, AttributeError, ValueError):
     """An option that doesn't exist or a value that it does not take."""
+
+
+class ForbiddenError(PellucidError, RuntimeError):
+    """Something happened that an option forbids: tracing under `no_tracing`, execution under `no_execution`."""
 
 
 class TransferGuardError(PellucidError, RuntimeError):

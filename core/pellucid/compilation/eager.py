@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from pellucid.base.caching import clearing
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base.errors import ArgumentValueError, ConcretizationError
 from pellucid.compilation.discharge import ValueProgram, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
@@ -17,6 +17,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
+from pellucid.tracing.context import context
 from pellucid.tracing.staging import check_alive, stage
 from pellucid.tracing.trace import Trace, bind
 from pellucid.tracing.tracer import Tracer
@@ -148,6 +149,13 @@ def from_tracers(operands: tuple[Any, ...]) -> None:
     for x in operands:
         if isinstance(x, Tracer):
             check_alive(x)
+            if context.must_be_known:
+                made = x.origin()
+                raise ConcretizationError(
+                    "`ensure_compile_time_eval` met a value that is known only when the program runs.",
+                    got=[f"got {x.aval.text()}", *([f"made at {made}"] if made else [])],
+                    do="Leave out of the block what depends on it, or mark the argument static.",
+                )
             raise ArgumentValueError(
                 "a traced value reached a computation outside its transformation.",
                 got=repr(x),

@@ -13,6 +13,14 @@ from pellucid.xla.compile import flag_names
 
 _MANY_CALLS = 3
 """From this many calls of one function on, calls are kept as calls on the CPU."""
+_SMALL_CONTRACTION = 2**20
+"""Up to this many products, XLA's own matrix multiplication on the CPU is as quick as YNNPACK's.
+
+YNNPACK's needs 0.7 ms each to be set up, when the program runs for the first time (decisions/0002).
+"""
+_YNNPACK_WITHOUT_CONTRACTIONS = (
+    "LIBRARY_FUSION_TYPE_REDUCE,LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
+)
 
 
 def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
@@ -56,12 +64,20 @@ def error_for(text: str) -> CompilerOptionError | None:
 
 
 def overrides(
-    options: Sequence[tuple[str, Any]], platform: str, calls: int
+    options: Sequence[tuple[str, Any]], platform: str, calls: int, largest_contraction: int
 ) -> tuple[tuple[str, Any], ...]:
-    """XLA options for one compilation: pellucid's choices, then the user's."""
+    """XLA options for one compilation: pellucid's choices, then the user's.
+
+    `calls` is how often one function of the program is called at most, `largest_contraction` how many products
+    one of its matrix multiplications takes at most.
+    """
     chosen: dict[str, Any] = {}
     if platform == "cpu" and calls >= _MANY_CALLS:
         chosen["xla_disable_hlo_passes"] = "call-inliner"
+        # With this preset, most passes see a shared function once instead of once for each call.
+        chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
+    if platform == "cpu" and 0 < largest_contraction <= _SMALL_CONTRACTION:
+        chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
     level = config.optimization_level.value
     if level is not None:
         chosen["xla_backend_optimization_level"] = int(level)

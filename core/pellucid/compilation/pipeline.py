@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
+from pellucid.base.interruption import interruptible
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.discharge import without_references
-from pellucid.compilation.interruption import interruptible
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
 from pellucid.ir.checking import check_jaxpr
@@ -26,6 +26,7 @@ from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module,
 from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.errors import AbstractPlacementError
+from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -52,6 +53,10 @@ class Request(NamedTuple):
     compiler_options: tuple[tuple[str, Any], ...] = ()
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
+    argument_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
+    """For each argument its layout in memory, or None for the device's own; None if that holds of all."""
+    result_layouts: tuple[Layout | AutoLayout | None, ...] | None = None
+    """For each result likewise."""
     mesh: Mesh | AbstractMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
 
@@ -133,7 +138,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             do="Lower it with shardings over a Mesh of devices, or under `set_mesh(mesh)`, to compile it.",
         )
     start = time.perf_counter()
-    overrides = xla_options.overrides(request.compiler_options, placement.platform, module.calls)
+    overrides = xla_options.overrides(
+        request.compiler_options, placement.platform, module.calls, module.largest_contraction
+    )
     options = compile_options(placement.devices, overrides, is_partitioned=request.is_partitioned)
 
     def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:
@@ -142,10 +149,16 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         if cached is not None:
             return cached.loaded, "disk", cached.equation_ids
         before = time.perf_counter()
-        loaded = interruptible(
-            compile_module, placement.client, module.module, placement.devices, options,
-            module.host_callbacks,
-        )  # fmt: skip
+        try:
+            loaded = interruptible(
+                compile_module, placement.client, module.module, placement.devices, options,
+                module.host_callbacks,
+            )  # fmt: skip
+        except JaxRuntimeError:
+            for asked in module.keep_alive:
+                if (failure := getattr(asked, "failure", None)) is not None:
+                    raise failure from None
+            raise
         if key is not None:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None
@@ -188,6 +201,7 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         calls_host=bool(lowered.module.host_callbacks),
         host_failures=[f for f in lowered.module.host_failures if f is not None],
         is_small=_is_small(jaxpr),
+        has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
     )
 
@@ -314,6 +328,30 @@ def _module_options(
         argument_shardings=(*const_shardings, *arguments),
         result_shardings=request.result_shardings or (),
         result_names=request.result_names,
+        argument_layouts=_layout_modes(
+            request.argument_layouts
+            and (*[None] * n_consts, *(request.argument_layouts[i] for i in keep)),
+            jaxpr.in_avals,
+        ),
+        result_layouts=_layout_modes(request.result_layouts, jaxpr.out_avals),
+    )
+
+
+def _layout_modes(
+    layouts: Sequence[Layout | AutoLayout | None] | None, avals: Sequence[Any]
+) -> tuple[str, ...]:
+    """Layouts as XLA reads them on arguments and results of the main function."""
+    if layouts is None:
+        return ()
+    return tuple(
+        [
+            layout._to_xla_layout(aval.dtype).to_string()
+            if isinstance(layout, Layout)
+            else "default"
+            if layout is None
+            else "auto"
+            for layout, aval in zip(layouts, avals, strict=True)
+        ]
     )
 
 

@@ -10,21 +10,26 @@ from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Placement, canonical
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pellucid.runtime.executable import Executable
+from pellucid.sharding.layout import Layout
 
 
-def relaid(x: Any, sharding: Any) -> Any:
-    """A copy of array `x`, laid out as `sharding` over the same devices in the same order; it is committed."""
-    [result] = _executable(x.aval, canonical(x._sharding), sharding)([x])
+def relaid(x: Any, sharding: Any, layout: Layout | None = None) -> Any:
+    """A copy of array `x`, laid out as `sharding` over the same devices in the same order; it is committed.
+
+    `layout` is the order of its elements in memory, by default the device's own.
+    """
+    own = Layout.from_pjrt_layout(x._pjrt_layout)
+    [result] = _executable(x.aval, canonical(x._sharding), own, sharding, layout)([x])
     return result
 
 
 @functools.lru_cache(maxsize=1024)
-def _executable(aval: Any, old: Any, new: Any) -> Executable:
+def _executable(aval: Any, old: Any, own: Layout, new: Any, layout: Layout | None) -> Executable:
     value = Var(aval)
     devices = tuple(new._internal_device_list)
     request = Request(
         "device_put", Placement(devices[0].client, devices), (old,), (new,),
-        committed=True, mesh=getattr(new, "mesh", None) or getattr(old, "mesh", None),
+        committed=True, argument_layouts=(own,), result_layouts=(layout,), mesh=getattr(new, "mesh", None) or getattr(old, "mesh", None),
     )  # fmt: skip
     return compile_program(ClosedJaxpr(Jaxpr((), (value,), (), (value,))), request)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class ShardyAttributes:
     def __init__(
         self, devices: DeviceList | None, size: int, mesh: Mesh | AbstractMesh | None = None
     ) -> None:
-        self._mesh = mesh
+        self.mesh = mesh
         """The mesh that lays out the program, if one does."""
         self._size = size
         """How many devices the program runs on."""
@@ -86,10 +86,20 @@ class ShardyAttributes:
 
         Where no one mesh lays out the program, every device holds the value in full.
         """
-        if self._mesh is None:
+        if self.mesh is None:
             return self.everywhere(aval)
-        dims = ", ".join("{}" if i in whole else "{?}" for i in range(aval.ndim))
-        return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self._mesh)}, [{dims}]>")
+        words = ["{}"] * len(element_shape(aval))
+        dims = ", ".join([*("{}" if i in whole else "{?}" for i in range(aval.ndim)), *words])
+        return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self.mesh)}, [{dims}]>")
+
+    def uneven_dims(self, aval: Any, along: Callable[[Iterable[bool]], bool]) -> list[int]:
+        """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh split unevenly."""
+        counts = [] if self.mesh is None else [n for n in self.mesh.axis_sizes if n > 1]
+        return [
+            dim
+            for dim, size in enumerate(aval.shape)
+            if counts and size > 1 and along(size % n != 0 for n in counts)
+        ]
 
     def on_first_device(self, n_results: int) -> ir.Attribute:
         """The attribute of an operation that the program's first device does for all, as calls of the host are."""

@@ -15,10 +15,12 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
-from pellucid.transforms.recomputation import WORTH_AN_EQUATION
+from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import spread
+
+_RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
 class Call(Primitive[Any]):
@@ -54,7 +56,7 @@ class Call(Primitive[Any]):
         self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
     ) -> Any:
         nonzero = [type(t) is not Zero for t in tangents]
-        parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute_from=WORTH_AN_EQUATION)
+        parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute=_RECOMPUTE)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
         results = [

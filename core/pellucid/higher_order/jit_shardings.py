@@ -12,14 +12,19 @@ from pellucid.primitives.reshard import reshard
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.runtime.array import aval_at
 from pellucid.sharding.errors import PartitionSpecError
+from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED
-from pellucid.sharding.stated import check_fits, stated_sharding
+from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import stage
 from pellucid.xla.pytree import flatten
 
 Placements = tuple[Any, ...] | None
 """For each array a sharding, or None where nothing is said; None if nothing is said of any."""
+
+
+Layouts = tuple[Layout | AutoLayout | None, ...] | None
+"""For each array a layout, or None for the device's own; None if that is said of all."""
 
 
 class Stated(NamedTuple):
@@ -70,6 +75,23 @@ def for_results(what: Stated | None, function: str, tree: Any, avals: Sequence[A
     return _placements(what, tree, "out_shardings", function, avals, names)
 
 
+def layouts(what: Stated | None, tree: Any, avals: Sequence[Any]) -> Layouts:
+    """For each array of a tree, of types `avals`, the order of its elements in memory that the user asked for.
+
+    Raises: LayoutError for an order of another number of dimensions.
+    """
+    if what is None or not any(stated_layout(leaf) is not None for leaf in what.leaves):
+        return None
+    leaves = broadcast_prefix_to(
+        what.tree.unflatten(what.leaves), tree, is_none, caller="jit", name="values"
+    )
+    found = tuple(map(stated_layout, leaves))
+    for layout, aval in zip(found, avals, strict=True):
+        if isinstance(layout, Layout):
+            layout.check_compatible_aval(aval.shape)
+    return found
+
+
 def _placements(
     what: Stated, tree: Any, argument: str, function: str, avals: Sequence[Any], names: Any
 ) -> Placements:
@@ -80,7 +102,7 @@ def _placements(
     found: dict[Any, Any] = {}
     for leaf in leaves:
         if id(leaf) not in found:
-            found[id(leaf)] = stated_sharding(caller, leaf)
+            found[id(leaf)] = stated_sharding(caller, leaf, with_layout=True)
     placements = tuple(found[id(leaf)] for leaf in leaves)
     for i, (sharding, aval) in enumerate(zip(placements, avals, strict=True)):
         if sharding is None:

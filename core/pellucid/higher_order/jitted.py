@@ -25,9 +25,11 @@ from pellucid.compilation.placement import Where, placements_in, where
 from pellucid.higher_order import misses, stages
 from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.higher_order.jit_shardings import (
+    Layouts,
     Stated,
     for_arguments,
     for_results,
+    layouts,
     stated,
     typed_by,
     with_constraints,
@@ -38,6 +40,8 @@ from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
+from pellucid.sharding.errors import LayoutError
+from pellucid.sharding.layout import Layout
 from pellucid.tracing.context import context
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
@@ -59,18 +63,25 @@ class Program:
         "call",
         "consts",
         "executables",
+        "in_layouts",
         "in_shardings",
         "lock",
         "miss",
         "nested",
         "on_values",
+        "out_layouts",
         "out_tree",
         "params",
         "__weakref__",
     )
 
-    def __init__(self, params: JitParams, consts: list[Any], out_tree: Any, call: Call) -> None:
+    def __init__(
+        self, params: JitParams, consts: list[Any], out_tree: Any, call: Call,
+        in_layouts: Layouts = None, out_layouts: Layouts = None,
+    ) -> None:  # fmt: skip
         self.params = params
+        self.in_layouts = in_layouts
+        self.out_layouts = out_layouts
         self.consts = consts
         self.out_tree = out_tree
         self.call = call
@@ -144,6 +155,18 @@ class Program:
             return asked
         return (*asked, *[None] * len(self.on_values.written))
 
+    @property
+    def argument_layouts(self) -> Layouts:
+        """For each input of the compiled program its layout in memory, where one is asked for."""
+        return None if self.in_layouts is None else (*[None] * self.first, *self.in_layouts)
+
+    @property
+    def result_layouts(self) -> Layouts:
+        """For each result of the compiled program its layout in memory, where one is asked for."""
+        if self.out_layouts is None or self.on_values is None:
+            return self.out_layouts
+        return (*self.out_layouts, *[None] * len(self.on_values.written))
+
     def operands(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """What the compiled program takes for a call with `leaves`."""
         return leaves if self.on_values is None else self.on_values.operands(leaves)
@@ -191,6 +214,10 @@ def _share(content: Any, program: Program) -> None:
 
 def _nothing() -> None:
     """A reference to no callable."""
+
+
+def _is_traced(x: Any) -> bool:
+    return isinstance(x, Tracer)
 
 
 def _fits(value: int, dtype: Any) -> bool:
@@ -251,9 +278,11 @@ class Jitted:
             names = ["used from outside"] * len(program.consts)
             names += self.spec.debug_info(call).argument_names
             check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
-        if not context.trace.is_eager or any(isinstance(x, Tracer) for x in call.leaves):
+        if not context.trace.is_eager or any(map(_is_traced, [*program.consts, *call.leaves])):
             return program.out_tree.unflatten(self.staged(program, call.leaves)), None
         executable = self.executable(program, call.leaves)
+        if program.in_layouts is not None:
+            self._check_layouts(program.in_layouts, call)
         try:
             results = program.run(executable, call.leaves)
         except IntegerRangeError as error:
@@ -265,6 +294,24 @@ class Jitted:
             return program.out_tree.unflatten(results), None
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path
+
+    def _check_layouts(self, asked: Sequence[Any], call: Call) -> None:
+        """Raise LayoutError for arrays that the user put in another order than `in_shardings` ask for."""
+        for i, (x, layout) in enumerate(zip(call.leaves, asked, strict=True)):
+            if type(x) is not ArrayImpl or not x._committed or not isinstance(layout, Layout):
+                continue
+            own = x.format.layout
+            if own.major_to_minor != layout.major_to_minor or own.tiling != (
+                layout.tiling or own.tiling
+            ):
+                raise LayoutError(
+                    f"`{self.spec.name}` got an array whose elements are in another order than its `in_shardings` say.",
+                    got=[
+                        f"{self.spec.debug_info(call).argument_names[i]}: {own}",
+                        f"in_shardings: {layout}",
+                    ],
+                    do="Put it there first, `device_put(x, format)`, or ask for `Layout.AUTO`.",
+                )
 
     def _at_argument(self, error: IntegerRangeError, call: Call) -> IntegerRangeError:
         """`error`, with the arguments that are to blame."""
@@ -308,7 +355,7 @@ class Jitted:
         start = time.perf_counter()
         program = self.trace(call)
         self._note_miss(program, key, call, time.perf_counter() - start)
-        if any(isinstance(c, Tracer) for c in program.consts):
+        if any(map(_is_traced, program.consts)):
             return program
         # Another thread may have traced the function meanwhile: all take the same program, compiled once.
         program = self.programs.setdefault(key, program)
@@ -362,7 +409,10 @@ class Jitted:
             None if arguments is None else (*[None] * len(consts), *arguments), results,
             self.compiler_options,
         )  # fmt: skip
-        return Program(params, consts, trees[0], call)
+        return Program(
+            params, consts, trees[0], call, layouts(self.in_shardings, call.tree.children()[0], call.avals),
+            layouts(self.out_shardings, trees[0], jaxpr.out_avals),
+        )  # fmt: skip
 
     # Executables ------------------------------------------------------------------------------
 
@@ -389,6 +439,7 @@ class Jitted:
             donated=program.donated,
             keep_unused=self.keep_unused, committed=place.committed,
             compiler_options=self.compiler_options, mesh=place.mesh,
+            argument_layouts=program.argument_layouts, result_layouts=program.result_layouts,
         )  # fmt: skip
 
     def lower(self, program: Program, leaves: Sequence[Any]) -> LoweredProgram:

@@ -22,7 +22,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linearize_jaxpr
-from pellucid.transforms.recomputation import WORTH_AN_EQUATION
+from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import add_tangents, instantiate, spread, zeros
@@ -398,12 +398,12 @@ class ScanParts(NamedTuple):
 def split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
     """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
     # What is saved is saved in each step.
-    recompute_from = -(-WORTH_AN_EQUATION // max(params.length, 1))
-    key = ("split scan", nonzero, params.num_consts, params.num_carry, recompute_from)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, recompute_from))
+    worth = Worth(-(-WORTH_AN_EQUATION // max(params.length, 1)), by_kernel=False)
+    key = ("split scan", nonzero, params.num_consts, params.num_carry, worth)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, worth))
 
 
-def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], recompute_from: int) -> ScanParts:
+def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], worth: Worth) -> ScanParts:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_nz, carried, xs_nz = params.split(list(nonzero))
     n_ys = len(jaxpr.outvars) - n_carry
@@ -412,7 +412,7 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], recompute_from: i
             jaxpr,
             [*consts_nz, *carried, *xs_nz],
             [*carried, *[False] * n_ys],
-            recompute_from=recompute_from,
+            recompute=worth,
         )
         found = list(parts.nonzero_out[:n_carry])
         if found == carried:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
+from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.stated import placement_text, stated_sharding
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
@@ -120,6 +121,25 @@ class ArgInfo(NamedTuple):
     @property
     def dtype(self) -> Any:
         return self.aval.dtype
+
+
+CompilerOptions: TypeAlias = Mapping[str, Any]
+"""XLA's options for one compilation, by name."""
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """What `jit` gives: a function to call, or to take through the stages one by one."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The program for arguments like these."""
+        ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Its StableHLO module."""
+        ...
 
 
 class Stage:
@@ -344,6 +364,23 @@ class Compiled(Stage):
     def output_shardings(self) -> Any:
         """Where results lie, in their structure."""
         return self.out_tree.unflatten(self._executable.out_shardings)
+
+    @property
+    def input_formats(self) -> Any:
+        """Where arguments must lie, and in which order in memory, in their structure; None where they aren't used."""
+        executable = self._executable
+        layouts = iter(executable.kept_layouts)
+        formats = [
+            Format(Layout.from_pjrt_layout(next(layouts)), sharding) if kept else None
+            for sharding, kept in zip(executable.argument_shardings, executable.kept, strict=True)
+        ]
+        return self.in_tree.unflatten(formats)
+
+    @property
+    def output_formats(self) -> Any:
+        """Where results lie, and in which order in memory, in their structure."""
+        pairs = zip(self._executable.result_layouts, self._executable.out_shardings, strict=True)
+        return self.out_tree.unflatten([Format(Layout.from_pjrt_layout(x), s) for x, s in pairs])
 
 
 def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.ir.avals import AbstractRef, AbstractValue
@@ -110,6 +110,60 @@ class Equation:
         return f"<Equation {self.id}: {results} = {self.primitive.name}>"
 
 
+class SourceInfo(NamedTuple):
+    """Where an equation comes from: the captured stack, and the names that were in scope."""
+
+    traceback: Any
+    name_stack: Any
+
+
+class JaxprEqn:
+    """An equation as interpreters written for the reference read it: `params` is a dict.
+
+    `eqn.primitive.bind(*values, **eqn.params)` does what the equation does. A value; `equation` is what it shows.
+
+    Raises: AttributeError from `replace` for a field that it lacks.
+
+    >>> jaxpr = pl.make_jaxpr(lambda x: pl.lax.reduce_sum(x, (0,)))(np.ones(3)).jaxpr
+    >>> [(eqn.primitive.name, eqn.params["axes"]) for eqn in jaxpr.eqns]
+    [('reduce_sum', (0,))]
+    """
+
+    __slots__ = ("effects", "equation", "invars", "outvars", "params", "primitive", "source_info")
+
+    def __init__(self, equation: Equation) -> None:
+        self.equation = equation
+        self.invars = list(equation.operands)
+        self.outvars = list(equation.results)
+        self.primitive = equation.primitive
+        self.params: dict[str, Any] = equation.params._asdict()
+        self.effects = equation.effects
+        self.source_info = SourceInfo(equation.source, equation.scope)
+
+    def replace(
+        self,
+        *,
+        invars: Sequence[Atom] | None = None,
+        outvars: Sequence[Var] | None = None,
+        primitive: Primitive[Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        effects: Effects | None = None,
+    ) -> JaxprEqn:
+        """This equation with some fields changed."""
+        primitive = self.primitive if primitive is None else primitive
+        equation = self.equation.replace(
+            operands=self.invars if invars is None else invars,
+            results=self.outvars if outvars is None else outvars,
+            primitive=primitive,
+            params=primitive.typed_params(self.params if params is None else params),
+            effects=self.effects if effects is None else effects,
+        )
+        return JaxprEqn(equation)
+
+    def __repr__(self) -> str:
+        return repr(self.equation)
+
+
 class Jaxpr:
     """A program: `constvars; invars -> equations -> outvars`. A value: nothing changes it.
 
@@ -148,9 +202,17 @@ class Jaxpr:
         """Programs derived from this one (its derivative, its batched form), by what was asked."""
 
     @property
-    def eqns(self) -> tuple[Equation, ...]:
-        """The reference's name for `equations`."""
-        return self.equations
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations as the reference shows them."""
+        found = self.memo.get("eqns")
+        if found is None:
+            found = self.memo["eqns"] = [JaxprEqn(equation) for equation in self.equations]
+        return found
+
+    @property
+    def debug_info(self) -> DebugInfo | None:
+        """The reference's name for `debug`."""
+        return self.debug
 
     @property
     def in_avals(self) -> tuple[AbstractValue, ...]:
@@ -161,7 +223,9 @@ class Jaxpr:
         return tuple(v.aval for v in self.outvars)
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """This program with some fields changed."""
+        """This program with some fields changed; `eqns` may be given instead of `equations`."""
+        if "eqns" in changes:
+            changes["equations"] = [eqn.equation for eqn in changes.pop("eqns")]
         fields = {
             n: getattr(self, n) for n in ("constvars", "invars", "equations", "outvars", "debug")
         }
@@ -190,7 +254,10 @@ class ClosedJaxpr:
     def equations(self) -> tuple[Equation, ...]:
         return self.jaxpr.equations
 
-    eqns = equations
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations as the reference shows them."""
+        return self.jaxpr.eqns
 
     @property
     def effects(self) -> Effects:

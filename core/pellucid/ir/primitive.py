@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+import typing
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pellucid.base.errors import ArgumentTypeError, MissingRule
@@ -44,6 +47,8 @@ class Primitive(Generic[P]):
     name: str
     remember_types = True
     """Whether the type rule is remembered for (params, avals); off where params hold programs."""
+    multiple_results = False
+    """Whether `bind` gives a list of results; by default it does where params hold programs."""
     varies_jointly = True
     """Whether all operands must vary over the same mesh axes; not where they are a program's inputs."""
     may_be_placed = False
@@ -61,6 +66,8 @@ class Primitive(Generic[P]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "multiple_results" not in vars(cls) and not cls.remember_types:
+            cls.multiple_results = True
         own = cls.placed is not Primitive.placed or cls.out_sharding is not Primitive.out_sharding
         cls.may_be_placed = own or not cls.remember_types
 
@@ -69,6 +76,44 @@ class Primitive(Generic[P]):
             self.name = name
         self._types: dict[Any, tuple[tuple[AbstractValue, ...], Effects]] = {}
         registry[self.name] = self
+
+    def bind(self, *operands: Any, **params: Any) -> Any:
+        """The result for `operands` under the current trace, or a list of results where `multiple_results`.
+
+        Raises: ArgumentTypeError for params that the primitive lacks or needs.
+
+        >>> pl.lax.add_p.bind(np.float32(1), np.float32(2))
+        Array(3., dtype=float32)
+        """
+        results = binder(self, *operands, params=self.typed_params(params))
+        return list(results) if self.multiple_results else results[0]
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What an interpreter passes to `bind` before and after the operands: nothing, and `params`."""
+        return [], dict(params)
+
+    def typed_params(self, params: Mapping[str, Any]) -> P:
+        """`params`, named as a program's text names them, in the form that rules take."""
+        kind = self.params_type
+        try:
+            return kind(**params)
+        except TypeError:
+            wanted = ", ".join(getattr(kind, "_fields", ())) or "none"
+            raise ArgumentTypeError(
+                f"`{self.name}.bind` got other params than it takes.",
+                got=", ".join(params) or "none",
+                do=f"Its params are: {wanted}.",
+            ) from None
+
+    @functools.cached_property
+    def params_type(self) -> type[Any]:
+        """The class of the params: that with which some rule of this primitive is annotated."""
+        for rule in (getattr(self, "hlo", None), *(getattr(type(self), name) for name in _RULES)):
+            if inspect.isfunction(rule):
+                found = typing.get_type_hints(rule).get("params")
+                if isinstance(found, type) and found is not Any:
+                    return found
+        return NoParams
 
     def __repr__(self) -> str:
         return self.name
@@ -250,6 +295,11 @@ class Primitive(Generic[P]):
             f"`{self.name}` has no {rule} rule.",
             do=f"To add one: define `{type(self).__name__}.{rule}` in {type(self).__module__}.",
         )
+
+
+def binder(primitive: Primitive[Any], *operands: Any, params: Any) -> Sequence[Any]:
+    """Replaced by `bind` of `tracing.trace` when that module loads."""
+    raise RuntimeError("pellucid.tracing.trace is not loaded")
 
 
 registry: dict[str, Primitive[Any]] = {}

@@ -7,7 +7,7 @@ the whole module, so that lowering an equation allocates nothing but its operati
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class LoweringContext:
         """For each of them, where it puts its failures instead of raising them; None where it raises."""
         self.keep_alive: list[Any] = []
         """Objects that must live as long as the executable."""
+        self.largest_contraction = 0
+        """Most products that one matrix multiplication takes; it guides which library does them."""
         self.sharding_attributes: Any = None
         self.manual: Any = None
         """The manual region being lowered (`lowering.collectives`), if there is one."""
@@ -300,6 +302,18 @@ class LoweringContext:
             return x
         attribute = self.sharding_attributes.whole_along(aval, dims)
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
+    def in_even_parts(
+        self, x: ir.Value, aval: Any, uneven_along: Callable[[Iterable[bool]], bool]
+    ) -> ir.Value:
+        """`x` of type `aval`, whole along dimensions that mesh axes, `all` or `any` of them, split unevenly.
+
+        As with `everywhere`. In some operations XLA's partitioner takes for values what it pads parts with, or aborts.
+        """
+        if self.sharding_attributes is None:
+            return x
+        dims = self.sharding_attributes.uneven_dims(aval, uneven_along)
+        return self.whole_along(x, aval, dims) if dims else x
 
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""

@@ -38,6 +38,10 @@ class ModuleOptions(NamedTuple):
     result_names: tuple[str, ...] = ()
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()
+    constants: tuple[Any, ...] = ()
+    """Values of the program's constants, for a program that doesn't take them as arguments."""
+    manual: Any = None
+    """The manual region that the program is the inside of, if it is (`lowering.collectives`)."""
 
 
 class LoweredModule(NamedTuple):
@@ -51,10 +55,12 @@ class LoweredModule(NamedTuple):
     ordered_effects: tuple[Effect, ...]
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls."""
+    largest_contraction: int
+    """Most products that one matrix multiplication takes; it guides which library does them."""
 
 
 def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
-    """The module of `jaxpr`, whose constants must be among its arguments.
+    """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
 
     `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
     attributes; None for programs of one device.
@@ -63,10 +69,12 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
         lowering = ModuleLowering(context, options.platform)
         lowering.ctx.sharding_attributes = shardings
+        lowering.ctx.manual = options.manual
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
         lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
+        lowering.ctx.largest_contraction,
     )  # fmt: skip
 
 
@@ -100,7 +108,9 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 ctx.sharding_attributes.declare_meshes(ctx)
             self.ordered_effects = ordered(jaxpr.effects)
-            function = self.lower_function("main", jaxpr, self.ordered_effects, public=True)
+            function = self.lower_function(
+                "main", jaxpr, self.ordered_effects, public=True, constants=options.constants
+            )
         self.annotate(function, jaxpr, options)
         return self.module
 
@@ -147,8 +157,9 @@ class ModuleLowering:
             attributes["mhlo.layout_mode"] = self.ctx.string(layouts[i])
 
     def lower_function(
-        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False
-    ) -> Any:
+        self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False,
+        constants: Sequence[Any] = (),
+    ) -> Any:  # fmt: skip
         """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`."""
         ctx = self.ctx
         avals_in = [*(abstract_token for _ in effects), *jaxpr.in_avals]
@@ -164,7 +175,8 @@ class ModuleLowering:
         outer_tokens = ctx.tokens
         ctx.tokens = dict(zip(effects, values[: len(effects)], strict=True))
         with ir.InsertionPoint(block):
-            results = self.lower_equations(jaxpr, (), values[len(effects) :])
+            consts = [ctx.constant(np.asarray(c)) for c in constants]
+            results = self.lower_equations(jaxpr, consts, values[len(effects) :])
             ctx.op("func.return", [], [*(ctx.tokens[e] for e in effects), *results])
         ctx.tokens = outer_tokens
         return function

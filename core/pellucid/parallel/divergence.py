@@ -2,47 +2,153 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base.errors import CollectiveError
-from pellucid.ir.jaxpr import Equation, Jaxpr, subjaxprs
+from pellucid.higher_order.cond import cond_p
+from pellucid.higher_order.scan import scan_p
+from pellucid.higher_order.while_loop import while_p
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.parallel.axes import AxisIndex
+from pellucid.parallel.exchange import PBroadcast
+from pellucid.parallel.gathering import AllGather
+from pellucid.parallel.reductions import AllReduce
 from pellucid.primitives.varying import PVary
 from pellucid.tracing.tracer import where_made
+
+Axes = frozenset[Any]
 
 _SILENT = (AxisIndex, PVary)
 """Equations that name axes but wait for nobody."""
 
+_EQUALIZING = (AllReduce, AllGather, PBroadcast)
+"""Collectives that give all positions along their axes the same, unless they do so within groups."""
 
-def check_no_divergence(caller: str, jaxpr: Jaxpr) -> None:
+
+def check_no_divergence(
+    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], unchecked: Axes = frozenset()
+) -> None:
     """Raise CollectiveError if a collective stands where devices along its axes may take different ways.
 
     That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of the axes:
-    devices that take the other way would never arrive.
+    devices that take the other way would never arrive. Types say what varies, except over the `unchecked` axes, along
+    which it is followed from the operands, which vary over `given`, through the program.
     """
-    for equation in jaxpr.equations:
-        varying, programs = _ways(equation)
-        if varying:
-            for program in programs:
-                found = _collective_over(program, varying)
-                if found is not None:
-                    raise _diverging(caller, equation, found, varying)
-        for inner in subjaxprs(equation.params):
-            check_no_divergence(caller, inner)
+    _Walk(caller, unchecked).through(jaxpr, given)
 
 
-def _ways(equation: Equation) -> tuple[frozenset[Any], list[Jaxpr]]:
-    """(axes over which the predicate of a choice varies, programs that only some devices may run)."""
-    name = equation.primitive.name
-    if name == "cond":
-        return equation.operands[0].aval.varying, subjaxprs(equation.params)  # type: ignore[attr-defined]
-    if name == "while":
-        [predicate] = equation.params.cond_jaxpr.out_avals
-        return predicate.varying, subjaxprs(equation.params)
-    return frozenset(), []
+class _Walk:
+    """One walk through a program, which learns over which axes each value may vary."""
+
+    def __init__(self, caller: str, unchecked: Axes) -> None:
+        self.caller = caller
+        self.unchecked = unchecked
+
+    def through(self, jaxpr: Jaxpr, given: Sequence[Axes]) -> list[Axes]:
+        """Over which axes the results of `jaxpr` may vary, where its inputs vary over `given`."""
+        values: dict[Any, Axes] = dict(zip(jaxpr.invars, given, strict=True))
+
+        def read(atom: Any) -> Axes:
+            return frozenset() if type(atom) is Literal else values.get(atom, frozenset())
+
+        for equation in jaxpr.equations:
+            found = self.results(equation, [read(atom) for atom in equation.operands])
+            for var, axes in zip(equation.results, found, strict=True):
+                typed = var.aval.varying if isinstance(var.aval, ShapedArray) else frozenset()
+                values[var] = typed | (axes & self.unchecked)
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def results(self, equation: Equation, given: list[Axes]) -> Sequence[Axes]:
+        """Over which axes the results of `equation` may vary, whose operands vary over `given`."""
+        primitive, params = equation.primitive, equation.params
+        if primitive is cond_p:
+            predicate, *operands = given
+            self.check(equation, predicate, subjaxprs(params))
+            branches = [self.through(branch.jaxpr, operands) for branch in params.branches]
+            return [predicate.union(*column) for column in zip(*branches, strict=True)]
+        if primitive is while_p:
+            return self.of_while(equation, given)
+        if primitive is scan_p:
+            consts, carry, stacked = params.split(given)
+
+            def step(carry: list[Axes]) -> list[Axes]:
+                return self.through(params.jaxpr.jaxpr, [*consts, *carry, *stacked])
+
+            _, results = _at_rest(step, list(carry))
+            return results
+        programs = subjaxprs(params)
+        if programs:
+            return self.of_programs(equation, programs, given)
+        return [self.of_operation(equation, frozenset().union(*given))] * len(equation.results)
+
+    def of_operation(self, equation: Equation, union: Axes) -> Axes:
+        """Over which axes the results of an operation may vary, whose operands together vary over `union`."""
+        primitive, params = equation.primitive, equation.params
+        axes = primitive.axis_names(params, frozenset())
+        if isinstance(primitive, _EQUALIZING):
+            in_groups = getattr(params, "axis_index_groups", None) is not None
+            return union if in_groups else union - axes
+        # What comes from outside, from the host or from a reference, may be anything.
+        return self.unchecked if equation.effects else union | axes
+
+    def of_while(self, equation: Equation, given: list[Axes]) -> list[Axes]:
+        params = equation.params
+        cond_consts, body_consts, carry = params.split(given)
+
+        def step(carry: list[Axes]) -> list[Axes]:
+            [predicate] = self.through(params.cond_jaxpr.jaxpr, [*cond_consts, *carry])
+            self.check(equation, predicate, subjaxprs(params))
+            results = self.through(params.body_jaxpr.jaxpr, [*body_consts, *carry])
+            return [predicate | axes for axes in results]
+
+        return _at_rest(step, list(carry))[0]
+
+    def of_programs(
+        self, equation: Equation, programs: list[Jaxpr], given: list[Axes]
+    ) -> Sequence[Axes]:
+        """As `results`, for an equation that runs `programs` in a way that is not known here, or calls one."""
+        params = equation.params
+        outer, manual = self.unchecked, getattr(params, "newly_manual_axes", frozenset())
+        if manual:
+            given = [
+                axes | spec.axis_names for axes, spec in zip(given, params.in_specs, strict=True)
+            ]
+            self.unchecked = outer if params.check_vma else outer | manual
+        [first, *others] = programs
+        if not others and len(first.invars) == len(given):
+            results = self.through(first, given)
+        else:
+            union = frozenset().union(*given)
+            found = [self.through(program, [union] * len(program.invars)) for program in programs]
+            results = [union.union(*(axes for results in found for axes in results))]
+        self.unchecked = outer
+        if len(results) != len(equation.results):
+            results = [frozenset().union(*results)] * len(equation.results)
+        return [axes - manual for axes in results]
+
+    def check(self, choice: Equation, varying: Axes, programs: Sequence[Jaxpr]) -> None:
+        """Raise CollectiveError if one of `programs`, whose choice varies over `varying`, has a collective over that."""
+        for program in programs if varying else ():
+            found = _collective_over(program, varying)
+            if found is not None:
+                raise _diverging(self.caller, choice, found, varying)
 
 
-def _collective_over(jaxpr: Jaxpr, axes: frozenset[Any]) -> Equation | None:
+def _at_rest(
+    step: Callable[[list[Axes]], list[Axes]], carry: list[Axes]
+) -> tuple[list[Axes], list[Axes]]:
+    """(axes over which the carry of a loop may vary in the end, those of all results of its last `step`)."""
+    while True:
+        results = step(carry)
+        widened = [a | b for a, b in zip(carry, results, strict=False)]
+        if widened == carry:
+            return carry, results
+        carry = widened
+
+
+def _collective_over(jaxpr: Jaxpr, axes: Axes) -> Equation | None:
     """The first collective over one of `axes`, in programs within the program too."""
     for equation in jaxpr.equations:
         inner = subjaxprs(equation.params)
@@ -57,7 +163,7 @@ def _collective_over(jaxpr: Jaxpr, axes: frozenset[Any]) -> Equation | None:
 
 
 def _diverging(
-    caller: str, choice: Equation, collective: Equation, varying: frozenset[Any]
+    caller: str, choice: Equation, collective: Equation, varying: Axes
 ) -> CollectiveError:
     name = collective.primitive.name
     axes = collective.primitive.axis_names(collective.params, frozenset()) & varying

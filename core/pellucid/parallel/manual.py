@@ -164,12 +164,15 @@ class ShardMap(Primitive[ShardMapParams]):
         nonzero = tuple([type(ct) is not Zero for ct in cotangents])
         with params.scope():
             program, consts, mask = _transposed(params, linear, nonzero)
-        check_no_divergence("shard_map", program.jaxpr)
         known = [not is_linear for is_linear in linear]
         in_specs = (
             *[REPLICATED] * len(consts),
             *_chosen(params.in_specs, known),
             *_chosen(params.out_specs, nonzero),
+        )
+        unchecked = frozenset() if params.check_vma else params.newly_manual_axes
+        check_no_divergence(
+            "shard_map", program.jaxpr, [spec.axis_names for spec in in_specs], unchecked
         )
         out_specs = _chosen(_chosen(params.in_specs, linear), mask)
         given = (*consts, *_chosen(operands, known), *_chosen(cotangents, nonzero))

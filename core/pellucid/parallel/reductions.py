@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base import dtypes
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -147,8 +148,38 @@ class PExtreme(AllReduce):
         return self.reduce(x, (dim,))
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: CollectiveParams) -> Sequence[Any]:
+        [x], [aval] = operands, ctx.avals_in
         groups = device_groups(ctx, params.axes, params.axis_index_groups)
-        return [all_reduce(ctx, operands[0], ctx.avals_in[0], self.op, groups)]
+        is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
+        if ctx.platform != "cpu" or not is_floating or groups.shape[1] == 1:
+            return [all_reduce(ctx, x, aval, self.op, groups)]
+        # Among devices, XLA's CPU combines extremes of floating numbers without their NaN; those of integers it can.
+        is_narrow = (
+            dtypes.itemsize_bits(aval.dtype) < 16
+        )  # narrow formats have their NaN at other places
+        wide = aval.update(dtype=np.dtype(np.float32)) if is_narrow else aval
+        given = ctx.convert(x, wide) if is_narrow else x
+        keys = aval.update(dtype=np.dtype(f"int{dtypes.itemsize_bits(wide.dtype)}"))
+        limits = np.iinfo(keys.dtype)
+        of_nan = ctx.full(keys, limits.max if self is pmax_p else limits.min)
+        key = _reversed_below_zero(ctx, ctx.op1("stablehlo.bitcast_convert", keys, [given]), keys)
+        key = ctx.op1(
+            "stablehlo.select", keys, [ctx.compare(given, given, "NE", wide), of_nan, key]
+        )
+        bits = _reversed_below_zero(ctx, all_reduce(ctx, key, keys, self.op, groups), keys)
+        extreme = ctx.op1("stablehlo.bitcast_convert", wide, [bits])
+        return [ctx.convert(extreme, aval) if is_narrow else extreme]
+
+
+def _reversed_below_zero(ctx: Any, bits: Any, aval: Any) -> Any:
+    """`bits` of floating numbers as integers in the order of these numbers, and back again.
+
+    The largest and the smallest of these integers are bits of NaN.
+    """
+    n_bits, magnitude = 8 * aval.dtype.itemsize, np.iinfo(aval.dtype).max
+    sign = ctx.op1("stablehlo.shift_right_arithmetic", aval, [bits, ctx.full(aval, n_bits - 1)])
+    flipped = ctx.op1("stablehlo.and", aval, [sign, ctx.full(aval, magnitude)])
+    return ctx.op1("stablehlo.xor", aval, [bits, flipped])
 
 
 pmax_p = PExtreme("pmax", "stablehlo.maximum", reduce_max)

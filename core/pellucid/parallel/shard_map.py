@@ -22,7 +22,12 @@ from pellucid.primitives.varying import vary
 from pellucid.sharding import mesh_context
 from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
-from pellucid.sharding.partition_spec import PartitionSpec, axes_text, check_axes_are_used_once
+from pellucid.sharding.partition_spec import (
+    NO_AXES,
+    PartitionSpec,
+    axes_text,
+    check_axes_are_used_once,
+)
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -217,6 +222,14 @@ def _call(
             results = [vary(x, s.axis_names) for x, s in zip(results, wanted, strict=True)]
         return results, (result_tree, tuple(wanted))
 
+    def traced() -> Body:
+        body = _traced(f, flat, avals)
+        given = [*[NO_AXES] * len(body.consts), *[spec.axis_names for spec in specs]]
+        check_no_divergence(
+            "shard_map", body.program.jaxpr, given, NO_AXES if check_vma else manual
+        )
+        return body
+
     key = (
         "shard_map",
         tree,
@@ -229,10 +242,7 @@ def _call(
         out_tree,
     )
     with manual_axes_bound(mesh, manual, check_vma):
-        if static:
-            body = _traced(f, flat, avals)
-        else:
-            body = known_body(f, key, lambda: _traced(f, flat, avals))
+        body = traced() if static else known_body(f, key, traced)
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, wanted = body.out_tree
@@ -263,7 +273,6 @@ def _traced(f: Callable[..., Any], flat: Callable[..., Any], avals: Sequence[Any
             got=", ".join(map(repr, ordered)),
             do="Use the unordered form (ordered=False).",
         )
-    check_no_divergence("shard_map", program.jaxpr)
     return Body(program, consts, structure[0])
 
 

@@ -201,7 +201,7 @@ div_p: Elementwise = Elementwise(
     "div", accepts=NUMBER, hlo="divide",
     tangents=(
         lambda t, z, x, y: div(t, y),
-        lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
+        lambda t, z, x, y: mul(div(neg(t), y), z),
     ),
     transposes=(lambda c, x, y: div(c, y), None),
 )  # fmt: skip
@@ -535,7 +535,7 @@ def sqrt(x: Any, *, accuracy: Any = None) -> Any:
 
 sqrt_p: Elementwise = Elementwise(
     "sqrt", accepts=FLOATING | COMPLEX, hlo=with_accuracy("sqrt"),
-    tangents=(lambda t, y, x: mul(t, div(constant_like(x, 0.5), y)),),
+    tangents=(lambda t, y, x: div(mul(t, constant_like(x, 0.5)), y),),
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ class OptimizationBarrier(Primitive[Any]):
     """Gives its operands back, any number of them."""
 
     name = "optimization_barrier"
+    multiple_results = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return avals

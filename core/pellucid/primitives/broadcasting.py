@@ -6,9 +6,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -231,8 +232,23 @@ def batched_axes(axes: Sequence[int], dim: int) -> tuple[tuple[int, ...], int]:
     return moved, dim - sum(a < dim for a in moved)
 
 
+_HALF_WIDTH = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+
 class ReduceSum(Movement):
     name = "reduce_sum"
+
+    def types(self, avals: tuple[Any, ...], params: ReduceSumParams) -> Any:
+        # Asked here, since what the type rule itself answers is remembered, whatever the option.
+        [x] = avals
+        forbidden = not config.allow_f16_reductions.value and x.dtype in _HALF_WIDTH
+        if forbidden and any(x.shape[a] != 1 for a in params.axes):
+            raise ArgumentValueError(
+                "reduce_sum of 16-bit floating numbers is forbidden by `allow_f16_reductions`.",
+                got=f"operand: {x.text()}",
+                do="Convert to float32 first.",
+            )
+        return super().types(avals, params)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: ReduceSumParams

@@ -247,6 +247,8 @@ def stack(operands: Any, axis: int = 0) -> Any:
 class Parting(Primitive[Any]):
     """A linear primitive of one operand and several results: its cotangent is theirs, joined."""
 
+    multiple_results = True
+
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
     ) -> tuple[Any, Any]:

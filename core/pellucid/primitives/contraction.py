@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -234,10 +235,7 @@ class DotGeneral(Bilinear):
         result = ctx.avals_out[0]
         plan = plan_algorithm(ctx, params.precision, lhs.dtype, rhs.dtype, result.dtype)
         operand_dtypes, given_dtype = (lhs.dtype, rhs.dtype), result.dtype
-        attributes = {
-            "dot_dimension_numbers": dimensions_attribute(ctx, params.dimension_numbers),
-            "precision_config": precision_attribute(ctx, params.precision),
-        }
+        attributes = {"precision_config": precision_attribute(ctx, params.precision)}
         if plan is not None:
             attributes["algorithm"] = plan.attribute
             operand_dtypes, given_dtype = plan.operand_dtypes, plan.result_dtype
@@ -248,10 +246,20 @@ class DotGeneral(Bilinear):
         ):
             # Only TPUs multiply operands of unlike dtypes; all have kernels for two kinds of float8.
             operand_dtypes = (result.dtype, result.dtype)
+        avals = [a.update(dtype=d) for a, d in zip(ctx.avals_in, operand_dtypes, strict=True)]
         operands = [
-            x if aval.dtype == dtype else ctx.convert(x, aval.update(dtype=dtype))
-            for x, aval, dtype in zip(operands, ctx.avals_in, operand_dtypes, strict=True)
+            x if given == wanted else ctx.convert(x, wanted)
+            for x, given, wanted in zip(operands, ctx.avals_in, avals, strict=True)
         ]
+        if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(given_dtype):
+            operands = [
+                ctx.in_even_parts(x, aval, any) for x, aval in zip(operands, avals, strict=True)
+            ]
+        dims = params.dimension_numbers
+        if ctx.platform == "cpu" and ctx.sharding_attributes is None:
+            operands, dims = _contracted_as_one(ctx, operands, avals, dims)
+        attributes["dot_dimension_numbers"] = dimensions_attribute(ctx, dims)
+        ctx.largest_contraction = max(ctx.largest_contraction, _products(lhs, result, params))
         given = ctx.op1(
             "stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes
         )
@@ -371,6 +379,39 @@ def dimensions_attribute(ctx: Any, dims: CanonicalDimensions) -> Any:
         f"lhs_contracting_dimensions = {list(lhs_contract)}, "
         f"rhs_contracting_dimensions = {list(rhs_contract)}>"
     )
+
+
+def _products(lhs: ShapedArray, result: ShapedArray, params: DotGeneralParams) -> int:
+    """How many products of two numbers one matrix multiplication takes, of the batch that `result` is."""
+    (contract, _), (batch, _) = params.dimension_numbers
+    n_summed = math.prod(lhs.shape[i] for i in contract)
+    n_matrices = math.prod(lhs.shape[i] for i in batch)
+    return result.size * n_summed // max(n_matrices, 1)
+
+
+def _contracted_as_one(
+    ctx: Any, operands: Sequence[Any], avals: Sequence[ShapedArray], dims: CanonicalDimensions
+) -> tuple[Sequence[Any], CanonicalDimensions]:
+    """Operands whose contracted axes are merged into one, where they are neighbours, in the same order, in both.
+
+    XLA's CPU compiler copies an operand into another order if several axes are contracted, as in the gradient of
+    weights, even if a reshape, which costs nothing, would do.
+    """
+    contract, batch = dims
+    if len(contract[0]) < 2 or not all(
+        axes == tuple(range(axes[0], axes[0] + len(axes))) for axes in contract
+    ):
+        return operands, dims
+    merged = []
+    for x, aval, axes in zip(operands, avals, contract, strict=True):
+        first, after = axes[0], axes[-1] + 1
+        shape = (*aval.shape[:first], math.prod(aval.shape[first:after]), *aval.shape[after:])
+        merged.append(ctx.reshape(x, aval.update(shape=shape)))
+    lhs_batch, rhs_batch = (
+        tuple(i if i < axes[0] else i - len(axes) + 1 for i in numbers)
+        for numbers, axes in zip(batch, contract, strict=True)
+    )
+    return merged, (((contract[0][0],), (contract[1][0],)), (lhs_batch, rhs_batch))
 
 
 dot_general_p = DotGeneral()

@@ -203,6 +203,9 @@ class ConvGeneralDilated(Bilinear):
         # Where positions are cut, XLA's partitioner gives wrong values for some kernels.
         lhs, rhs = operands
         lhs = ctx.whole_along(lhs, ctx.avals_in[0], params.dimension_numbers.lhs_spec[2:])
+        if params.batch_group_count > 1:
+            lhs = ctx.in_even_parts(lhs, ctx.avals_in[0], any)
+            rhs = ctx.in_even_parts(rhs, ctx.avals_in[1], any)
         attributes = {
             "window_strides": ctx.ints(params.window_strides),
             "padding": ctx.int_matrix(np.array(params.padding, np.int64).reshape(-1, 2)),

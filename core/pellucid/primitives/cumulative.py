@@ -246,7 +246,9 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
         turn, half = part(2 * math.pi), part(math.pi)
         angle = rem(add(imag(z), half), turn)
         angle = select_n(lt(angle, part(0)), angle, add(angle, turn))
-        return complex_from_parts(real(z), sub(angle, half))
+        # The sum of two zeros is zero, whose logarithm has no difference to itself.
+        is_zero = eq(real(greater), part(-math.inf))
+        return select_n(is_zero, complex_from_parts(real(z), sub(angle, half)), greater)
     difference = sub(x, y)
     # Equal infinities have no difference; their sum is the result.
     return select_n(

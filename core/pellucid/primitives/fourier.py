@@ -133,7 +133,8 @@ class Fft(Movement):
             "fft_type": ctx.enum("fft_type", params.fft_type.name),
             "fft_length": ctx.ints(params.fft_lengths),
         }
-        return [ctx.op1("stablehlo.fft", result, operands, attributes)]
+        x = ctx.in_even_parts(operands[0], ctx.avals_in[0], any)
+        return [ctx.op1("stablehlo.fft", result, [x], attributes)]
 
 
 def _mirror_counts(length: int, aval: Any) -> Any:

@@ -56,12 +56,17 @@ _BOOL = np.dtype(bool)
 # What the two lowerings share ---------------------------------------------------------------------
 
 
-def _wide_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, ShapedArray]:
-    """Indices of at least 32 bits: a narrower dtype may not hold the operand's sizes."""
-    if aval.dtype.itemsize >= 4:
-        return indices, aval
-    wide = shaped_array(aval.shape, _INT32)
-    return ctx.convert(indices, wide), wide
+def _lowered_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, ShapedArray]:
+    """Indices of at least 32 bits, whose vectors each device has whole.
+
+    A narrower dtype may not hold the operand's sizes, and XLA's partitioner fails on parts of index vectors.
+    """
+    if aval.dtype.itemsize < 4:
+        wide = shaped_array(aval.shape, _INT32)
+        indices, aval = ctx.convert(indices, wide), wide
+    if aval.shape[-1] > 1:
+        indices = ctx.whole_along(indices, aval, (aval.ndim - 1,))
+    return indices, aval
 
 
 def _last_starts(
@@ -184,7 +189,7 @@ class Gather(Primitive[GatherParams]):
         (x, indices), (aval, indices_aval) = operands, ctx.avals_in
         [result] = ctx.avals_out
         numbers = params.dimension_numbers
-        indices, indices_aval = _wide_indices(ctx, indices, indices_aval)
+        indices, indices_aval = _lowered_indices(ctx, indices, indices_aval)
         inner = element_shape(aval)
         fields = {
             "offset_dims": (*numbers.offset_dims, *range(result.ndim, result.ndim + len(inner))),
@@ -198,6 +203,8 @@ class Gather(Primitive[GatherParams]):
             "slice_sizes": ctx.ints((*params.slice_sizes, *inner)),
             "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
         }
+        x = ctx.in_even_parts(x, aval, all)
+        indices = ctx.in_even_parts(indices, indices_aval, all)
         gathered = ctx.op1("stablehlo.gather", result, [x, indices], attributes)
         if params.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
             return [gathered]  # the operation moves windows itself
@@ -303,6 +310,12 @@ def gather(
 # Scattering ---------------------------------------------------------------------------------------
 
 
+def _may_be_sliced(ctx: Any, x: Any) -> bool:
+    """Whether `x` is a dynamic slice, or may become one where devices have parts."""
+    is_slice = getattr(x.owner, "name", None) == "stablehlo.dynamic_slice"
+    return is_slice or ctx.sharding_attributes is not None
+
+
 class ScatterParams(NamedTuple):
     dimension_numbers: ScatterDimensionNumbers
     indices_are_sorted: bool
@@ -372,7 +385,7 @@ class Scatter(Primitive[ScatterParams]):
     def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterParams) -> Sequence[Any]:
         (x, indices, updates), (aval, indices_aval, updates_aval) = operands, ctx.avals_in
         numbers = params.dimension_numbers
-        indices, indices_aval = _wide_indices(ctx, indices, indices_aval)
+        indices, indices_aval = _lowered_indices(ctx, indices, indices_aval)
         if params.mode is GatherScatterMode.CLIP:
             windows = window_sizes(numbers, aval.shape, updates_aval.shape)
             axes = numbers.scatter_dims_to_operand_dims
@@ -399,6 +412,11 @@ class Scatter(Primitive[ScatterParams]):
         [result] = ctx.avals_out
         program = self.update_program(physical(aval).dtype, params)
         consts = [ctx.constant(np.asarray(c)) for c in program.consts]
+        indices = ctx.in_even_parts(indices, indices_aval, any)
+        updates = ctx.in_even_parts(updates, updates_aval, any)
+        if math.prod(indices_aval.shape[:-1]) == 1 and _may_be_sliced(ctx, x):
+            # XLA makes slices of one window, and merges them with the slice that is `x` as if both were inside.
+            x = ctx.op1("stablehlo.optimization_barrier", aval, [x])
         op = ctx.op(
             "stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1
         )

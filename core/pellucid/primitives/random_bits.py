@@ -37,6 +37,7 @@ class Threefry2x32(Primitive[Any]):
     """Two words of key and two words of counter give two words of random bits, element by element."""
 
     name = "threefry2x32"
+    multiple_results = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         if len(avals) != 4 or any(a.dtype != _WORD for a in avals):
@@ -175,6 +176,7 @@ class RngBitGeneratorParams(NamedTuple):
 
 class RngBitGenerator(Primitive[RngBitGeneratorParams]):
     name = "rng_bit_generator"
+    multiple_results = True
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: RngBitGeneratorParams

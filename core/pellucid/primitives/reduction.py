@@ -73,12 +73,22 @@ class Reduction(Primitive[ReduceParams]):
         axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
         return [bind1(self, operands[0], params=ReduceParams(axes))], [out_dim]
 
+    def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
+        """Whether XLA's CPU devices can combine results of their parts."""
+        return True
+
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
-        return [lower_reduction(ctx, operands[0], self.monoid, params.axes, ctx.avals_out[0])]
+        [x], [aval] = operands, ctx.avals_in
+        if ctx.platform == "cpu" and not self.cpus_combine(aval.dtype):
+            x = ctx.whole_along(x, aval, params.axes)
+        return [lower_reduction(ctx, x, self.monoid, params.axes, ctx.avals_out[0])]
 
 
 class ReduceExtreme(Reduction):
     """Maximum or minimum. Equal extremes share the derivative."""
+
+    def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
+        return dtype.kind != "c"
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
         results = super().lower(ctx, operands, params)
@@ -107,6 +117,13 @@ class ReduceExtreme(Reduction):
         chosen = converted(eq(x, reshape(y, kept)), aval.dtype)
         count = reduce_sum(chosen, params.axes)
         return [y], [div(reduce_sum(mul(t, chosen), params.axes), count)]
+
+
+class ReduceBits(Reduction):
+    """A bitwise reduction."""
+
+    def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
+        return dtype == np.bool_ and self is not reduce_xor_p
 
 
 class ReduceProd(Reduction):
@@ -190,7 +207,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     return _reduce(reduce_prod_p, operand, axes)
 
 
-reduce_and_p = Reduction("and", BOOL | INTEGER)
+reduce_and_p = ReduceBits("and", BOOL | INTEGER)
 
 
 def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
@@ -202,7 +219,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     return _reduce(reduce_and_p, operand, axes)
 
 
-reduce_or_p = Reduction("or", BOOL | INTEGER)
+reduce_or_p = ReduceBits("or", BOOL | INTEGER)
 
 
 def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
@@ -214,7 +231,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     return _reduce(reduce_or_p, operand, axes)
 
 
-reduce_xor_p = Reduction("xor", BOOL | INTEGER)
+reduce_xor_p = ReduceBits("xor", BOOL | INTEGER)
 
 
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:

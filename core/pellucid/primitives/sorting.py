@@ -72,6 +72,7 @@ class SortParams(NamedTuple):
 
 class Sort(Primitive[SortParams]):
     name = "sort"
+    multiple_results = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: SortParams) -> Sequence[ShapedArray]:
         got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
@@ -205,6 +206,8 @@ def sort_key_val(
 class Greatest(Primitive[Any]):
     """A primitive that gives some elements along an axis and their positions."""
 
+    multiple_results = True
+
     def explicit_specs(
         self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
     ) -> Sequence[PartitionSpec]:
@@ -268,7 +271,8 @@ class TopK(Greatest):
         return self.results(x, axis, k)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: TopKParams) -> Sequence[Any]:
-        [x], [aval], results = operands, ctx.avals_in, ctx.avals_out
+        [aval], results = ctx.avals_in, ctx.avals_out
+        x = ctx.in_even_parts(operands[0], aval, any)
         axis, k = params
         last = aval.ndim - 1
         if axis == last:

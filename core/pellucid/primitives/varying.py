@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base import config
+from pellucid.base.errors import CollectiveError
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -93,6 +95,12 @@ def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, 
     if len(found) < 2:
         return operands
     axes = frozenset().union(*found)
+    if not config.auto_pcast.value:
+        raise CollectiveError(
+            f"`{primitive.name}` takes operands that vary over the same mesh axes.",
+            got=[f"{type_of(x).text()}" for x in operands],
+            do=f"Say so with `lax.pcast(x, {tuple(sorted(axes))!r}, to='varying')`, or allow `auto_pcast`.",
+        )
     return tuple([vary(x, axes) if _joins(x, axes) else x for x in operands])
 
 

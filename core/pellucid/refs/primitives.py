@@ -209,6 +209,7 @@ class FreeRef(OfReference):
     """A reference is given up, and what it holds with it."""
 
     name = "free_ref"
+    multiple_results = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
         return []
@@ -439,6 +440,7 @@ class AddUpdate(Write):
     """Something is added to a part of what a reference holds."""
 
     name = "addupdate"
+    multiple_results = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
         self.check(avals, params)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, DeletedArrayError, DeviceError
 from pellucid.base.source import describe
-from pellucid.runtime import platforms
+from pellucid.runtime import peers, platforms
 from pellucid.runtime.donation import donors_of
 from pellucid.runtime.failures import runtime_error
 from pellucid.sharding.explicit_types import type_sharding
@@ -291,10 +291,13 @@ def _clone(array: Any) -> Any:
 def _checked(name: str) -> None:
     """Let the C++ method `name` raise our errors; some of them end the process on a deleted array."""
     unchecked = getattr(ArrayImpl, name)
+    waits = name == "block_until_ready"
 
     def checked(array: Any) -> Any:
         check_not_deleted(array)
         try:
+            if waits and not array._sharding.is_fully_addressable:
+                return peers.wait(unchecked, array)
             return unchecked(array)
         except JaxRuntimeError as error:
             failure = runtime_error(f"Array.{name}", error)

@@ -125,6 +125,8 @@ def _is_shape(shape: Any) -> bool:
 def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
     name = "make_array_from_process_local_data"
     data = np.asarray(data)
+    aval: Any = type_of(data)
+    data = np.asarray(data, aval.dtype)  # 32 bits where 64 are off
     given = (None,) * data.ndim if global_shape is None else tuple(global_shape)
     if len(given) != data.ndim:
         raise ArgumentValueError(
@@ -140,7 +142,7 @@ def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
         whole = size * tiling.counts[dim] // max(len(mine[dim]), 1)
         if asked not in (None, whole, size):
             raise ArgumentValueError(
-                f"{name}: the data is neither this process's part of the array nor all of it.",
+                f"{name}: the data is neither this process's part nor all of it.",
                 got=f"dimension {dim}: data of size {size}, `global_shape` has {asked}",
                 do=f"Give {whole} or None there, or data of size {asked * len(mine[dim]) // tiling.counts[dim]}.",
             )

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import config, dtypes
+from pellucid.base.errors import ForbiddenError
 from pellucid.ir.effects import Effect
+from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
-from pellucid.runtime.transfer import shard_argument
+from pellucid.runtime.transfer import ordered_as, shard_argument
 from pellucid.xla import arrays
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
-from pellucid.xla.compile import JaxRuntimeError, allocated_bytes, result_handler
+from pellucid.xla.compile import (
+    JaxRuntimeError,
+    allocated_bytes,
+    exchanges_data,
+    result_handler,
+)
 
 _LARGE_BYTES = 64 << 20
 """Programs that allocate this much run for so long that the detour over Python (4 us) does not show."""
@@ -44,6 +52,7 @@ class Executable:
         calls_host: bool = False,
         host_failures: Sequence[list[Exception]] = (),
         is_small: bool = False,
+        has_layouts: bool = False,
         keep_alive: Any = None,
     ) -> None:
         self.name = name
@@ -58,6 +67,8 @@ class Executable:
         self.has_side_effects = has_side_effects
         self.keep_alive = keep_alive
         self.calls_host = calls_host
+        self.has_layouts = has_layouts
+        """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
         self._host_failures = tuple(host_failures)
         """Where functions that the program calls put their failures, if they don't raise them."""
         self.equation_ids: dict[int, int] | None = None
@@ -77,11 +88,25 @@ class Executable:
         ]
         kept_shardings = [s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k]
         self._kept_shardings = kept_shardings
+        self._must_meet = any(
+            not sharding.is_fully_addressable for sharding in [*self.in_shardings, *out_shardings]
+        )
+        """Whether other processes run the program too, and this one has not yet."""
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
-        """Results of the program on flat `arguments`."""
+        """Results of the program on flat `arguments`; raises ForbiddenError under `no_execution`."""
+        if config.no_execution.value:
+            raise ForbiddenError(
+                f"`{self.name}` has to run, which `no_execution` forbids.",
+                do="Only trace and compile it: `jit(f).trace(...)`, `.lower(...)`, `.compile()`, `eval_shape`.",
+            )
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
-        placed = [shard_argument(x, s) for x, s in zip(kept, self._kept_shardings, strict=True)]
+        placed = [
+            ordered_as(shard_argument(x, s), layout)
+            for x, s, layout in zip(kept, self._kept_shardings, self.kept_layouts, strict=True)
+        ]
+        if self._must_meet:
+            self._meet_other_processes()
         try:
             if self.effects or self.has_side_effects or self._host_failures:
                 return self._run_with_tokens([*self.consts, *placed])
@@ -90,6 +115,20 @@ class Executable:
         except (JaxRuntimeError, ValueError) as error:
             failure = runtime_error(self.name, error)
             raise failure from failure.__cause__
+
+    def _meet_other_processes(self) -> None:
+        """Before the first run: processes that exchange data wait for each other here, for as long as it takes.
+
+        In a collective, one that comes half a minute late would be an error, and another program a wrong result.
+        """
+        peers.check()
+        if exchanges_data(self.loaded):
+            types = ", ".join(aval.text() for aval in self.in_avals)
+            shardings = [*self.in_shardings, *self.out_shardings]
+            lists = [sharding._internal_device_list.process_indices for sharding in shardings]
+            said = f"{self.name}({types})"
+            peers.agree("the program over several processes", said, sorted(set().union(*lists)))
+        self._must_meet = False
 
     def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
         devices = self.in_devices
@@ -128,11 +167,13 @@ class Executable:
         """
         if self.effects or self.has_side_effects or self.calls_host or self.gives_float0:
             return None
+        if self.has_layouts:
+            return None
         if self._is_large():
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
-        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings)):
+        if not all(map(_is_taken_as_it_is, kept, self._kept_shardings, self.kept_layouts)):
             return None
         return FastPath(
             xla_executable=self.loaded,
@@ -146,16 +187,29 @@ class Executable:
             const_args=self.consts,
         )
 
+    @functools.cached_property
+    def kept_layouts(self) -> Sequence[Any]:
+        """The layout in memory of each argument that the compiled program takes, constants left out."""
+        layouts = self.loaded.get_parameter_layouts()
+        return layouts[len(layouts) - len(self._kept_shardings) :]
+
+    @property
+    def result_layouts(self) -> Sequence[Any]:
+        """The layout in memory of each result."""
+        return self.loaded.get_output_layouts()[len(self.effects) :]
+
     def _is_large(self) -> bool:
         if self._allocated_bytes is None:
             self._allocated_bytes = allocated_bytes(self.loaded)
         return self._allocated_bytes >= _LARGE_BYTES
 
 
-def _is_taken_as_it_is(argument: Any, sharding: Any) -> bool:
+def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
     """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return True
+    if argument._pjrt_layout != layout:
+        return False
     own = argument._sharding
     n_devices = len(own._internal_device_list)
     if n_devices == 1 or n_devices != len(sharding._internal_device_list):

@@ -8,6 +8,7 @@ from collections import OrderedDict
 
 from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError, PellucidError
 from pellucid.base.source import called_by_user
+from pellucid.runtime import peers
 from pellucid.runtime.memory import live_arrays_in_words
 
 _CODES = (
@@ -49,6 +50,9 @@ def runtime_error(name: str, error: Exception) -> Exception:
     failure = _callback_failure(text)
     if failure is not None:
         return failure
+    lost = peers.failure_behind(text)
+    if lost is not None:
+        return lost
     if "RESOURCE_EXHAUSTED" in text or "Out of memory" in text:
         return OutOfMemoryError(
             f"`{called_by_user() or name}` needs more memory than the device has.",

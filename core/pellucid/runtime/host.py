@@ -63,6 +63,7 @@ def _fetch(array: Any) -> np.ndarray:
     if len(sharding._internal_device_list) == 1:
         return arrays.single_device_to_numpy(array)
     if sharding.is_fully_replicated:
+        array.block_until_ready()
         return arrays.single_device_to_numpy(arrays.shards_of(array)[0])
     whole = np.empty(array.shape, array.dtype)
     for shard in shards_of(array, addressable_only=True):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pellucid.base import config
-from pellucid.base.errors import DeviceError, PlatformError
+from pellucid.base.errors import DeviceError, DistributedError, PlatformError
 from pellucid.base.events import logger
 from pellucid.ir.avals import shaped_array
+from pellucid.runtime import peers
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.xla import client as xla_client, plugins
 
+T = TypeVar("T")
 _ALIASES = {
     "cpu": ("cpu",),
     "gpu": ("cuda", "rocm"),
@@ -24,12 +27,19 @@ _lock = threading.RLock()
 _clients: dict[str, Any] = {}
 _failures: dict[str, str] = {}
 _default: list[str] = []
-_distributed_options: dict[str, Any] = {}
+_job: list[Any] = []
+"""The job of several processes that the clients join; empty for none."""
 
 
 def _make_cpu() -> Any:
     n_devices = xla_client.cpu_device_count(config.num_cpu_devices.value)
-    return xla_client.make_cpu_client(n_devices, **_distributed_options)
+    if not _job:
+        return xla_client.make_cpu_client(n_devices)
+    job = _job[0]
+    options = job.cpu_options()
+    made = peers.wait(lambda: xla_client.make_cpu_client(n_devices, **options))
+    job.note_gloo()
+    return made
 
 
 def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
@@ -37,14 +47,14 @@ def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
 
 
 def _make_cuda() -> Any:
-    return plugins.make_cuda_client(
-        _gpu_distribution(), _distributed_options.get("distributed_client")
-    )
-
-
-def _gpu_distribution() -> dict[str, Any]:
-    names = ("node_id", "num_nodes")
-    return {name: _distributed_options[name] for name in names if name in _distributed_options}
+    visible = config.cuda_visible_devices.value
+    options: dict[str, Any] = {}
+    if visible != "all":
+        options["visible_devices"] = [int(number) for number in visible.split(",")]
+    if not _job:
+        return plugins.make_cuda_client(options)
+    options |= _job[0].accelerator_options()
+    return plugins.make_cuda_client(options, _job[0].client)
 
 
 _makers: dict[str, Callable[[], Any]] = {
@@ -209,6 +219,28 @@ def process_count(backend: str | None = None) -> int:
     return max(d.process_index for d in client(backend).devices()) + 1
 
 
+def host_id(backend: str | None = None) -> int:
+    """Deprecated name of `process_index`."""
+    return _renamed("host_id", process_index)(backend)
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """Deprecated name of `process_indices`."""
+    return _renamed("host_ids", process_indices)(backend)
+
+
+def host_count(backend: str | None = None) -> int:
+    """Deprecated name of `process_count`."""
+    return _renamed("host_count", process_count)(backend)
+
+
+def _renamed(name: str, function: Callable[[str | None], T]) -> Callable[[str | None], T]:
+    warnings.warn(
+        f"`{name}` is deprecated; use `{function.__name__}`.", DeprecationWarning, stacklevel=3
+    )
+    return function
+
+
 def default_device() -> Any:
     """The device of new arrays in this thread: the option `default_device`, else the first local one."""
     chosen = config.default_device.value
@@ -235,14 +267,19 @@ def started_clients() -> list[Any]:
     return list(_clients.values())
 
 
-def set_distributed_options(options: dict[str, Any]) -> None:
-    """Give the clients what they need to join other processes; only before they start."""
+def check_none_started(who: str) -> None:
+    """Raise DistributedError, said by `who`, if devices were used already."""
     if _clients:
-        raise PlatformError(
-            "devices were already used, so this process can't join others any more.",
-            do="Call `distributed.initialize()` before anything that touches a device.",
+        raise DistributedError(
+            f"{who}: devices were already used, so this process can't join others any more.",
+            got=f"started: {', '.join(_clients)}",
+            do="Call it before anything that touches a device: devices(), arrays, compiled calls.",
         )
-    _distributed_options.update(options)
+
+
+def set_job(job: Any) -> None:
+    """Have the clients that are started from now on join a job of several processes, or none."""
+    _job[:] = [] if job is None else [job]
 
 
 def stop_all() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -27,7 +29,7 @@ from pellucid.base.tree import (
 )
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, physical, shaped_array
-from pellucid.runtime import donation, guards, host
+from pellucid.runtime import donation, guards, host, peers
 from pellucid.runtime.array import (
     aval_at,
     check_not_deleted,
@@ -39,11 +41,11 @@ from pellucid.runtime.array import (
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
-from pellucid.sharding.layout import AutoLayout, Format
+from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
-from pellucid.sharding.stated import stated_sharding
+from pellucid.sharding.stated import stated_layout, stated_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
@@ -147,6 +149,13 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
     return put_host(x, type_of(x), sharding, committed=False)
 
 
+def ordered_as(x: Any, pjrt_layout: Any) -> Any:
+    """Array `x` with its elements in memory in the order that an executable takes."""
+    if x._pjrt_layout == pjrt_layout:
+        return x
+    return late.relaid(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
+
+
 def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> Any:
     """A copy of array `x` laid out as `sharding`."""
     check_not_deleted(x)
@@ -182,7 +191,15 @@ class _Late:
 late = _Late()
 
 
+@functools.lru_cache(maxsize=1024)
+def _is_row_major(pjrt_layout: Any) -> bool:
+    order = Layout.from_pjrt_layout(pjrt_layout).major_to_minor
+    return order == tuple(range(len(order)))
+
+
 def _moved(x: Any, sharding: Any, committed: bool) -> Any:
+    if not _is_row_major(x._pjrt_layout):
+        x = late.relaid(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
     if _has_same_parts(old, sharding, x.shape):
         copy = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
@@ -230,6 +247,8 @@ def copied(x: Any) -> Any:
     """A copy of array `x` in memory of its own, laid out as `x`."""
     check_not_deleted(x)
     sharding = x._sharding
+    if not _is_row_major(x._pjrt_layout):
+        return late.relaid(x, sharding, x.format.layout)
     result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
     return arrays.rewrap(result, x.aval, sharding) if result.aval is not x.aval else result
 
@@ -297,10 +316,18 @@ def put_leaf(
         raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
     if isinstance(device, MemorySpace):
         device = _in_space(x, device)
+    if isinstance(layout := stated_layout(device), Layout):
+        layout.check_compatible_aval(np.shape(x))
+        placed = put_leaf(x, device.sharding, src, donate, may_alias)
+        if placed.format.layout == layout:
+            return placed
+        return late.relaid(placed, device.sharding, layout)
     sharding = sharding_for(device)
     if type(x) is not ArrayImpl:
         aval: Any = type_of(x)
         target = default_sharding() if sharding is None else sharding
+        if not target.is_fully_addressable:
+            _check_equal_everywhere(x, aval, target)
         return put_host(
             x, aval_at(aval, target), target, committed=sharding is not None, explicit=True
         )
@@ -316,6 +343,16 @@ def put_leaf(
             result.block_until_ready()  # the copy reads what is deleted next
             note_donated(x, "device_put")
     return result
+
+
+def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
+    """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
+    contents = hashlib.sha256(np.ascontiguousarray(_as_numpy(x, physical(aval).dtype)).tobytes())
+    peers.agree(
+        "device_put of a host value over several processes",
+        f"{aval.text()}, contents {contents.hexdigest()[:16]}",
+        sorted(sharding._internal_device_list.process_indices),
+    )
 
 
 def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any:
@@ -352,13 +389,7 @@ def sharding_for(device: Any) -> Any:
     if isinstance(device, PartitionSpec):
         return sharding_for(stated_sharding("device_put", device))
     if isinstance(device, Format):
-        if device.layout is None or isinstance(device.layout, AutoLayout):
-            return device.sharding
-        raise ArgumentValueError(
-            "device_put can't change the layout of elements in memory.",
-            got=f"device: {device}",
-            do="Compile a function whose result has the layout: `jit(..., out_shardings=format)`.",
-        )
+        return device.sharding
     raise ArgumentTypeError(
         "device_put takes a device, a sharding, a format or None, or a tree of these.",
         got=f"device: {type(device).__name__} ({device!r:.60})",

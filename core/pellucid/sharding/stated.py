@@ -7,28 +7,35 @@ from typing import Any
 from pellucid.base.errors import UnsupportedError
 from pellucid.sharding import mesh_context
 from pellucid.sharding.errors import MissingMeshError, ShardingArgumentError, ShardingError
-from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.layout import AutoLayout, Format, Layout
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
 
 
-def stated_sharding(caller: str, stated: Any) -> Any:
+def stated_layout(stated: Any) -> Layout | AutoLayout | None:
+    """The order of elements in memory that `stated` asks for; None for the device's own."""
+    return stated.layout if isinstance(stated, Format) else None
+
+
+def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> Any:
     """The sharding that `stated` means to `caller`: itself, or a spec over the current mesh; None for None.
 
+    `with_layout`: the caller asks for `stated_layout` too.
+
     Raises: MissingMeshError for a PartitionSpec where no mesh is current; ShardingArgumentError for anything
-    that places no value; UnsupportedError for a format with a layout.
+    that places no value; UnsupportedError for a format with a layout where it can't be had.
     """
     if stated is None or isinstance(stated, Sharding):
         return stated
     if isinstance(stated, PartitionSpec):
         return NamedSharding(mesh_in_force(caller, stated), stated)
     if isinstance(stated, Format):
-        if isinstance(stated.layout, Layout):
+        if stated.layout is not None and not with_layout:
             raise UnsupportedError(
-                f"{caller} can't choose the order of elements in memory yet.",
+                f"{caller} can't choose the order of elements in memory.",
                 got=f"{stated.layout}",
-                do="Give the sharding alone.",
+                do="Give the sharding alone; jit and device_put take formats.",
             )
         return stated.sharding
     raise ShardingArgumentError(

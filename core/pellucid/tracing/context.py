@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.source import NameStack
 from pellucid.ir.jaxpr import Lineage
 from pellucid.xla import flags
@@ -18,9 +20,9 @@ class _LateTrace:
 
     is_eager = True
 
-    def interpret(self, primitive: Any, operands: tuple[Any, ...], params: Any) -> Any:
+    def __getattr__(self, name: str) -> Any:
         importlib.import_module("pellucid.wiring")
-        return Context.trace.interpret(primitive, operands, params)
+        return getattr(Context.trace, name)
 
 
 class Context(threading.local):
@@ -31,6 +33,8 @@ class Context(threading.local):
     lineage: Lineage | None = None
     source: Any = None
     """Where the equation comes from that is being run again; None while the user's code runs."""
+    must_be_known = False
+    """Whether values are computed now, whatever is being traced around; see `ensure_compile_time_eval`."""
     axes: dict[Any, Any] = {}  # noqa: RUF012  (replaced, never changed)
     """Sizes of the named axes in scope, by name."""
     checked_axes: frozenset[Any] = frozenset()
@@ -102,14 +106,57 @@ def named_scope(name: str) -> Iterator[None]:
     ...     context.scope.path()
     ('layer1',)
     """
-    if not isinstance(name, str):
-        raise TypeError(f"named_scope takes a string, got {type(name).__name__}.")
     previous = context.scope
-    context.scope = NameStack(previous, name)
+    context.scope = NameStack(previous, _checked_name("named_scope", name))
     try:
         yield
     finally:
         context.scope = previous
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """`fun` under `named_scope(name)`; by default the name is that of `fun`.
+
+    Raises: ArgumentTypeError for a name that is no string, and for a function without a name where none is given.
+
+    >>> named_call(lambda: context.scope.path(), name="attention")()
+    ('attention',)
+    """
+    own = getattr(fun, "__name__", None) if name is None else name
+    return functools.wraps(fun)(named_scope(_checked_name("named_call", own))(fun))
+
+
+def _checked_name(caller: str, name: Any) -> str:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(
+            f"{caller} takes a name that is a string.", got=f"name: {type(name).__name__}"
+        )
+    return name
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Compute at once what the block, or the decorated function, computes, also while a function is traced.
+
+    What comes out are values, which Python can look at; they become constants of the program.
+
+    Raises: ConcretizationError where the block needs a value that is known only when the program runs.
+
+    >>> from pellucid import jit, numpy as jnp
+    >>> @jit
+    ... def rows(x):
+    ...     with ensure_compile_time_eval():
+    ...         n = jnp.prod(jnp.array([2, 3]))
+    ...     return jnp.broadcast_to(x, int(n))
+    >>> rows(1.0).shape
+    (6,)
+    """
+    previous, context.must_be_known = context.must_be_known, True
+    try:
+        with use_trace(Context.trace):
+            yield
+    finally:
+        context.must_be_known = previous
 
 
 @contextlib.contextmanager

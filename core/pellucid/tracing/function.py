@@ -130,7 +130,11 @@ class FunctionSpec(NamedTuple):
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         """The call `function(*args, **kwargs)`, taken apart."""
         static, args, kwargs = self._without_static(args, kwargs)
-        leaves, tree = flatten((args, kwargs))
+        try:
+            leaves, tree = flatten((args, kwargs))
+        except SystemError as error:
+            # C++ at the last recursion level: the cause is the RecursionError.
+            raise error.__cause__ or error from None
         try:
             avals = tuple([type_of(x) for x in leaves])
         except ArgumentTypeError:

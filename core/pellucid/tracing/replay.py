@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import functools
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Lineage, Literal, Var
@@ -55,9 +56,14 @@ def eval_jaxpr(
     return replay(jaxpr, consts, *args)
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
-    """Results of a program with its constants on `args`, as a list."""
-    return replay(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
+    """A function that gives the results of a program, with its constants, as a list; `args` are its first arguments.
+
+    >>> program = pl.make_jaxpr(lambda x: x + 1)(np.float32(1))
+    >>> jaxpr_as_fun(program)(np.float32(2))
+    [Array(3., dtype=float32)]
+    """
+    return functools.partial(replay, closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
 def steps(

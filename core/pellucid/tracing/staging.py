@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config, source
-from pellucid.base.errors import UnexpectedTracerError
+from pellucid.base.errors import ForbiddenError, UnexpectedTracerError
 from pellucid.base.events import (
     EquationStaged,
     TraceFinished,
@@ -204,10 +204,19 @@ def stage(
     avals: Sequence[AbstractValue],
     debug: DebugInfo | None = None,
 ) -> tuple[Jaxpr, list[Any]]:
-    """The program of `function`, a function of flat values, and the values of its constants."""
+    """The program of `function`, a function of flat values, and the values of its constants.
+
+    Raises: ForbiddenError under `no_tracing`.
+    """
+    name = debug.name if debug is not None else "program"
+    if config.no_tracing.value:
+        raise ForbiddenError(
+            f"`{name}` has to be traced, which `no_tracing` forbids.",
+            got=f"for arguments of types {', '.join(aval.text() for aval in avals) or '()'}",
+            do="Call it before with arguments of these types; `explain_misses` says why it is traced again.",
+        )
     trace = StagingTrace(debug)
     arguments = [trace.new_argument(aval) for aval in avals]
-    name = debug.name if debug is not None else "program"
     if on.trace_started:
         publish(on.trace_started, TraceStarted(name, function))
     start = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pellucid.ir import primitive as primitives
 from pellucid.ir.primitive import NO_PARAMS, Primitive
 from pellucid.tracing.context import context
 from pellucid.tracing.plan import Plan
@@ -46,6 +47,9 @@ def bind(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> 
     if context.unify is not None:
         operands = context.unify(primitive, operands)
     return context.trace.interpret(primitive, operands, params)
+
+
+primitives.binder = bind
 
 
 def bind1(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) -> Any:

@@ -33,7 +33,7 @@ from pellucid.transforms.arguments import (
 )
 from pellucid.transforms.derived import listed, remembered, stage_open
 from pellucid.transforms.jvp import concrete_value
-from pellucid.transforms.recomputation import with_fewer_residuals
+from pellucid.transforms.recomputation import Worth, with_fewer_residuals
 from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten
@@ -412,20 +412,19 @@ def linearize_jaxpr(
     jaxpr: Jaxpr,
     nonzero: Sequence[bool],
     instantiate_results: Sequence[bool] | bool = False,
-    recompute_from: int | None = None,
+    recompute: Worth | None = None,
 ) -> LinearizedJaxpr:
     """`jaxpr` (without constants) split into its primal and its linear part.
 
-    Residuals that the linear part can cheaply compute of others are left out where that saves at least
-    `recompute_from` bytes each.
+    Residuals that the linear part can cheaply compute of others are left out where `recompute` says so.
     """
     want = listed(instantiate_results, len(jaxpr.outvars))
-    key = ("linearize", tuple(nonzero), want, recompute_from)
-    return remembered(jaxpr, key, lambda: _linearize_jaxpr(jaxpr, nonzero, want, recompute_from))
+    key = ("linearize", tuple(nonzero), want, recompute)
+    return remembered(jaxpr, key, lambda: _linearize_jaxpr(jaxpr, nonzero, want, recompute))
 
 
 def _linearize_jaxpr(
-    jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool], recompute_from: int | None
+    jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool], recompute: Worth | None
 ) -> LinearizedJaxpr:
     found: list[LinearProgram] = []
     sources: list[Source] = []
@@ -440,8 +439,8 @@ def _linearize_jaxpr(
         trace = context.trace
         results, program, _ = linearize_flat(run, arguments, nonzero)
         program = program.without_dead_code()
-        if recompute_from is not None:
-            program = _with_fewer_residuals(program, trace, results, recompute_from)
+        if recompute is not None:
+            program = _with_fewer_residuals(program, trace, results, recompute)
         found.append(program)
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
@@ -470,7 +469,7 @@ def _linearize_jaxpr(
 
 
 def _with_fewer_residuals(
-    program: LinearProgram, trace: StagingTrace, results: Sequence[Any], least_bytes: int
+    program: LinearProgram, trace: StagingTrace, results: Sequence[Any], worth: Worth
 ) -> LinearProgram:
     """`program` without the residuals that are cheap to compute again of others of `trace`."""
     constants = [
@@ -485,7 +484,7 @@ def _with_fewer_residuals(
         [r.variable for r in program.residuals if _belongs(r, trace)],
         trace.equations,
         {x.variable for x in results if _belongs(x, trace)},
-        least_bytes,
+        worth,
     )
     return program._replace(
         jaxpr=jaxpr.replace(constvars=[*jaxpr.constvars, *(v for v, _ in constants)]),

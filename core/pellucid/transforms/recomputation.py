@@ -15,15 +15,21 @@ from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var
 CHEAP = frozenset({
     "abs", "and", "broadcast_in_dim", "clamp", "convert_element_type", "div", "eq", "expand_dims", "ge", "gt", "imag",
     "integer_pow", "iota", "le", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "real", "reshape", "select_n",
-    "sign", "square", "squeeze", "xor",
+    "sign", "square", "squeeze", "transpose", "xor",
 })  # fmt: skip
-"""Primitives that take no longer than reading a result from memory would.
+"""Primitives that take no longer than reading a result from memory would."""
 
-Sums are not among them: with them, whole polynomials move into the backward kernels and cost a tenth of a step.
+_SUMS = frozenset({"add", "sub"})
+"""Cheap where one operand is small, as in `1 - y` and `x - mean`.
+
+With sums of two large operands, whole polynomials move into the backward kernels and cost a tenth of a step.
 """
 
 WORTH_AN_EQUATION = 1024
 """Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
+
+_SMALL = 16
+"""An operand is small if it has this many times fewer elements than the result."""
 
 _MOST_EQUATIONS = 16
 """A residual that takes more equations than this to compute again is kept."""
@@ -33,11 +39,35 @@ class Plan(NamedTuple):
     """How a variable is had in the linear program: from `equation`, or kept if that is None.
 
     `extra_bytes` is what must be kept for that besides the residuals, `equations` how many there are to run.
+    `from_memory` says that what is kept lies in memory anyway: inputs and results of costly primitives.
     """
 
     equation: Equation | None
     extra_bytes: int
     equations: int
+    from_memory: bool
+
+
+class Worth(NamedTuple):
+    """When a residual is worth computing again.
+
+    If that saves `least_bytes`; and with `by_kernel` also if it takes hardly more bytes than keeping it, but is
+    made of what lies in memory anyway: XLA makes a kernel for each result of a call that isn't inlined.
+    """
+
+    least_bytes: int
+    by_kernel: bool
+
+    def justifies(self, plan: Plan, own: int) -> bool:
+        """Whether a residual of `own` bytes goes."""
+        if own - plan.extra_bytes >= self.least_bytes:
+            return True
+        return (
+            self.by_kernel
+            and plan.from_memory
+            and own >= self.least_bytes
+            and plan.extra_bytes <= own + own // _SMALL
+        )
 
 
 def with_fewer_residuals(
@@ -45,21 +75,22 @@ def with_fewer_residuals(
     residuals: Sequence[Var],
     known: Sequence[Equation],
     settled: set[Var],
-    least_bytes: int,
+    worth: Worth,
 ) -> tuple[Jaxpr, list[Var]]:
     """`jaxpr` with other constants, and the variables of the primal program that give their values.
 
     `residuals` are the variables behind the constants of `jaxpr`, and `known` the equations of the primal program.
     Those in `settled` (results of the program, which are there anyway) stay. A residual goes if computing it
-    again from what else is kept saves at least `least_bytes`.
+    again from what else is kept is worth it.
     """
-    plans = _plans(set(residuals), known)
+    distinct = set(residuals)
+    plans = _plans(distinct, known)
     going = {
         v: plan
         for v, plan in plans.items()
-        if v in residuals and v not in settled and v.aval.nbytes - plan.extra_bytes >= least_bytes  # type: ignore[attr-defined]
+        if v in distinct and v not in settled and worth.justifies(plan, v.aval.nbytes)  # type: ignore[attr-defined]
     }
-    if not going or len(set(residuals)) < len(residuals):
+    if not going or len(distinct) < len(residuals):
         return jaxpr, list(residuals)
     kept = [v for v in residuals if v not in going]
     renamed = dict(zip(residuals, jaxpr.constvars, strict=True))
@@ -98,23 +129,37 @@ def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
     """For each variable that cheap equations make, the best way to have it in the linear program."""
     plans: dict[Var, Plan] = {}
     for equation in known:
-        if equation.primitive.name not in CHEAP or equation.effects:
+        if not _is_cheap(equation):
             continue
-        extra, equations = 0, 1
+        extra, equations, from_memory = 0, 1, True
         for atom in set(equation.operands):
             if type(atom) is Literal or atom in residuals:
                 continue
             plan = plans.get(atom)  # type: ignore[arg-type]
-            if plan is None or _is_kept(plan):
+            if plan is None or plan.equation is None:
                 extra += atom.aval.nbytes  # type: ignore[attr-defined]
+                from_memory &= plan is None
             else:
                 extra += plan.extra_bytes
                 equations += plan.equations
+                from_memory &= plan.from_memory
         [var] = equation.results
         own = var.aval.nbytes  # type: ignore[attr-defined]
-        pays = extra < own and equations <= _MOST_EQUATIONS
-        plans[var] = Plan(equation, extra, equations) if pays else Plan(None, own, 0)
+        pays = extra <= own + own // _SMALL and equations <= _MOST_EQUATIONS
+        plans[var] = (
+            Plan(equation, extra, equations, from_memory) if pays else Plan(None, own, 0, False)
+        )
     return plans
+
+
+def _is_cheap(equation: Equation) -> bool:
+    if equation.effects:
+        return False
+    name = equation.primitive.name
+    if name in _SUMS:
+        most = equation.results[0].aval.size // _SMALL  # type: ignore[attr-defined]
+        return any(type(x) is Literal or x.aval.size <= most for x in equation.operands)  # type: ignore[attr-defined]
+    return name in CHEAP
 
 
 def _is_kept(plan: Plan | None) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -22,15 +24,53 @@ def put(
     """An array made of one host or device shard for each device; host data is always copied.
 
     jaxlib would alias a host array that happens to be aligned, and later writes to it would show. Its own
-    copying fails (bad_function_call) where shards share memory, so several shards are copied here.
+    copying fails (bad_function_call) where shards share memory, so several shards are copied here, to memory that
+    it aliases. Large shards with gaps between their rows it can't alias: it copies them in threads.
     """
     if len(shards) > 1:
-        own = [np.array(x) if isinstance(x, np.ndarray) else x for x in shards]
-        return _jax.batched_device_put(aval, sharding, own, devices, committed, enable_x64=True)
+        own = _own_copies(shards)
+        result = _jax.batched_device_put(aval, sharding, own, devices, committed, enable_x64=True)
+        if any(
+            isinstance(x, np.ndarray) and x is copy for x, copy in zip(shards, own, strict=True)
+        ):
+            result.block_until_ready()
+        return result
     return _jax.batched_device_put(
         aval, sharding, shards, devices, committed,
         host_buffer_semantics=_COPY, enable_x64=True,
     )  # fmt: skip
+
+
+_ALIGNMENT = 64
+"""Bytes to whose multiples the memory of a host array must be aligned, so that a device takes it as it is."""
+
+_LARGE = 1 << 16
+"""Bytes from which on copying once more takes longer than what is done to avoid it."""
+
+_WORTH_THREADS = 1 << 22
+"""Bytes from which on copying in several threads is worth starting them."""
+
+
+def _own_copies(shards: Sequence[Any]) -> list[Any]:
+    """`shards` with those of NumPy copied, but for large ones that jaxlib copies."""
+    if sum(getattr(x, "nbytes", 0) for x in shards) < _WORTH_THREADS:
+        return list(map(_own_copy, shards))
+    with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1)) as threads:
+        return list(threads.map(_own_copy, shards))
+
+
+def _own_copy(x: Any) -> Any:
+    if not isinstance(x, np.ndarray):
+        return x
+    if x.nbytes < _LARGE:
+        return np.array(x)
+    if not x.flags.forc:
+        return x
+    memory = np.empty(x.nbytes + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    copy = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+    np.copyto(copy, x)
+    return copy
 
 
 def assemble(aval: Any, sharding: Any, shards: Sequence[Any], committed: bool) -> Any:

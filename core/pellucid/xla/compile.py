@@ -129,6 +129,17 @@ def allocated_bytes(loaded: LoadedExecutable) -> int:
     return stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
 
 
+_EXCHANGE = re.compile(
+    r" (all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
+    r"|collective-broadcast)(-start)?\("
+)
+
+
+def exchanges_data(loaded: LoadedExecutable) -> bool:
+    """Whether a program has collectives."""
+    return any(_EXCHANGE.search(module.to_string()) for module in loaded.hlo_modules())
+
+
 def to_hlo(module: Any) -> Any:
     """The XLA computation of a StableHLO module."""
     return _jax.mlir.mlir_module_to_xla_computation(bytecode(module), False, False)

@@ -1,6 +1,6 @@
-"""Guards of transfers: flags that the C++ call path respects.
+"""Guards: flags that the C++ side respects.
 
-C++ knows more levels than it is told of here: any level but "allow" sends transfers to Python, which
+Of transfers it knows more levels than it is told of here: any level but "allow" sends transfers to Python, which
 decides, logs and raises in one place (`runtime.guards`).
 """
 
@@ -17,14 +17,25 @@ from pellucid.xla import flags
 _guards = _jax.guard_lib
 _DISALLOW = _guards.TransferGuardLevel.DISALLOW
 _ALLOW = _guards.TransferGuardLevel.ALLOW
+_COLLECTION_LEVELS = {
+    name.lower(): level for name, level in _guards.GarbageCollectionGuardLevel.__members__.items()
+}
 
 
 class GuardFlag:
-    """A flag with a global and a thread-local level for one direction of transfers."""
+    """A flag with a global and a thread-local level, kept in the attribute of that name of the C++ state too."""
 
-    def __init__(self, direction: str) -> None:
-        self._direction = direction
-        self._flag = flags.flag(f"pellucid_transfer_guard_{direction}", "allow")
+    default: Any = "allow"
+
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+        self._flag = flags.flag(f"pellucid_guard_{attribute}", self.default)
+
+    def known_to_cpp(self, level: Any) -> Any:
+        """The level that C++ is told of."""
+        if level is flags.unset:
+            return None
+        return _ALLOW if level == "allow" else _DISALLOW
 
     @property
     def value(self) -> str:
@@ -32,22 +43,43 @@ class GuardFlag:
 
     def set_global(self, level: str) -> None:
         self._flag.set_global(level)
-        setattr(_guards.global_state(), self._direction, _known_to_cpp(level))
+        setattr(_guards.global_state(), self._attribute, self.known_to_cpp(level))
 
     def set_local(self, level: Any) -> None:
         self._flag.set_local(level)
-        setattr(_guards.thread_local_state(), self._direction, _known_to_cpp(level))
+        setattr(_guards.thread_local_state(), self._attribute, self.known_to_cpp(level))
 
     def swap_local(self, level: Any) -> Any:
         previous = self._flag.swap_local(level)
-        setattr(_guards.thread_local_state(), self._direction, _known_to_cpp(level))
+        setattr(_guards.thread_local_state(), self._attribute, self.known_to_cpp(level))
         return previous
 
 
-def _known_to_cpp(level: Any) -> Any:
-    if level is flags.unset:
-        return None
-    return _ALLOW if level == "allow" else _DISALLOW
+class CollectionGuardFlag(GuardFlag):
+    """The level of the guard of arrays that Python's garbage collector frees."""
+
+    default = None
+
+    def known_to_cpp(self, level: Any) -> Any:
+        return _COLLECTION_LEVELS.get(level)
+
+
+class ThreadGuardFlag:
+    """Whether programs over several processes may be started by the thread alone that said so; C++ knows which."""
+
+    def __init__(self) -> None:
+        self.value = False
+
+    def set_global(self, value: bool) -> None:
+        _guards.update_thread_guard_global_state(value)
+        self.value = value
+
+    set_local = set_global
+
+    def swap_local(self, value: bool) -> bool:
+        previous = self.value
+        self.set_global(value)
+        return previous
 
 
 @contextlib.contextmanager

@@ -228,7 +228,7 @@ def test_io_where_elements_of_a_batch_go_apart_is_refused():
 
 def test_equal_callbacks_make_equal_programs():
     f = lambda x: pl.pure_callback(np.sin, VECTOR, x)
-    first, second = (pl.make_jaxpr(f)(X).eqns[0].params for _ in range(2))
+    first, second = (pl.make_jaxpr(f)(X).equations[0].params for _ in range(2))
     assert first == second
     assert hash(first) == hash(second)
 

@@ -8,6 +8,7 @@ from message_page import Page
 
 import pellucid as pl
 import pellucid.lax
+from pellucid.experimental.layout import Format, Layout
 from pellucid.sharding import (
     AbstractMesh,
     AxisType,
@@ -30,6 +31,8 @@ def test_the_message_is_as_shown(code: str, text: str) -> None:
         "NamedSharding": NamedSharding,
         "AbstractMesh": AbstractMesh,
         "Mesh": Mesh,
+        "Format": Format,
+        "Layout": Layout,
         "set_mesh": set_mesh,
         "mesh": mesh,
         "explicit": mesh.update(axis_types=(AxisType.Explicit,) * 2),

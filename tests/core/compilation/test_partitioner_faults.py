@@ -68,3 +68,41 @@ def test_extremes_keep_nan(reduce) -> None:
     np.testing.assert_array_equal(found, np.asarray(reduce(x, axis=0)))
     assert np.isnan(found[1])
     assert not np.isnan(found[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float8_e4m3b11fnuz", "float4_e2m1fn"])
+@pytest.mark.parametrize(("along_axis", "reduce"), [(lax.pmax, np.max), (lax.pmin, np.min)])
+def test_extremes_along_mesh_axes_keep_nan(along_axis, reduce, dtype) -> None:
+    x = np.array([[-3, 3, -1, 0, 1, -0.0, 2, 4]], np.float32).T * [1, -1]
+    if dtype != "float4_e2m1fn":  # which has neither NaN nor infinities
+        x[5, 1], x[0, 0] = np.nan, -np.inf
+    x = x.astype(jnp.dtype(dtype))
+    mapped = pl.shard_map(
+        lambda x: along_axis(x, "a"), mesh=mesh(8), in_specs=P("a"), out_specs=P()
+    )
+    np.testing.assert_array_equal(
+        np.asarray(mapped(x))[0].astype(np.float32), reduce(x.astype(np.float32), 0)
+    )
+
+
+@pytest.mark.parametrize("index", [2, 9, -20])
+def test_one_element_of_a_slice_is_written_only_if_it_is_inside(index) -> None:
+    x = np.arange(16, dtype=np.float32)
+
+    def written(x, start, index):
+        return lax.dynamic_slice(x, (start,), (4,)).at[index].add(100.0)
+
+    expected = x[4:8] + 100 * (np.arange(4) == index)
+    np.testing.assert_array_equal(pl.jit(written)(x, 4, index), expected)
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_one_row_of_uneven_parts_is_written(index) -> None:
+    x = np.zeros((5, 2), np.float32)
+    placed = NamedSharding(mesh(4), P("a"))
+
+    def written(x, index):
+        return lax.with_sharding_constraint(x, placed).at[index].add(1.0)
+
+    expected = np.eye(5, dtype=np.float32)[index]
+    np.testing.assert_array_equal(np.asarray(pl.jit(written)(x, index))[:, 0], expected)

@@ -99,9 +99,9 @@ def test_donated_arguments_may_be_placed(over):
 def test_in_another_program_they_are_constraints(over):
     inner = pl.jit(lambda y: y * 2, in_shardings=over("x"), out_shardings=over("y"))
     program = pl.make_jaxpr(lambda x: inner(x) + 1)(X)
-    [call, _] = program.eqns
+    [call, _] = program.equations
     assert call.params.in_shardings == (over("x"),)
-    names = [e.primitive.name for e in call.params.jaxpr.eqns]
+    names = [e.primitive.name for e in call.params.jaxpr.equations]
     assert names == ["sharding_constraint", "mul", "sharding_constraint"]
     assert pl.jit(lambda x: inner(x) + 1)(X).sharding is over("y")
 

@@ -203,7 +203,7 @@ def test_effects_constants_and_stable_ids():
     jaxpr = pl.make_jaxpr(lambda x: lax.add(x, table))(X)
     first, second = introspect.program(jaxpr), introspect.program(jaxpr)
     assert len(first.bodies[0].constants) == 1
-    assert first.equations.id == second.equations.id == [e.id for e in jaxpr.eqns]
+    assert first.equations.id == second.equations.id == [e.id for e in jaxpr.equations]
     assert first.to_dict() == second.to_dict()
 
 

@@ -193,7 +193,7 @@ def test_unknown_transformations_are_refused():
 def test_diff_matches_what_is_the_same():
     jaxpr = pl.make_jaxpr(lambda x: lax.sin(lax.cos(x)))(1.0)
     record = introspect.diff(jaxpr, jaxpr)
-    assert record.matches.source_ids == record.matches.target_ids == [e.id for e in jaxpr.eqns]
+    assert record.matches.source_ids == record.matches.target_ids == [e.id for e in jaxpr.equations]
     other = introspect.diff(lambda x: lax.sin(x), lambda x: lax.cos(x), 1.0)
     assert other.matches is None
     assert (other.before.key, other.after.key) == ("before", "after")

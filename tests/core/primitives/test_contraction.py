@@ -248,3 +248,27 @@ def test_scaled_products_have_derivatives() -> None:
         return lax.scaled_dot(x, y, lhs_scale=scale, preferred_element_type=np.float32).sum()
 
     np.testing.assert_allclose(pellucid.grad(total)(x), np.full((2, 4), 6.0))
+
+
+NEIGHBOURS = (((0, 1), (1, 2)), ((2,), (0,)))
+
+
+def test_contracted_neighbours_are_merged_on_one_cpu() -> None:
+    x, y = np.ones((2, 3, 5, 7), np.float32), np.ones((5, 2, 3, 4), np.float32)
+
+    def product(x, y):
+        return lax.dot_general(x, y, NEIGHBOURS)
+
+    on_cpu = lowered(product, (x, y))
+    assert "contracting_dims = [0] x [1]" in on_cpu
+    assert "batching_dims = [1] x [0]" in on_cpu
+    assert "contracting_dims = [0, 1] x [1, 2]" in lowered(product, (x, y), "cuda")
+    np.testing.assert_array_equal(product(x, y), np.full((5, 7, 4), 6, np.float32))
+
+
+@pytest.mark.parametrize("dims", [((0, 2), (0, 2)), ((1, 0), (1, 0)), ((0, 1), (1, 0))])
+def test_contracted_axes_that_are_no_neighbours_in_order_stay(dims) -> None:
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    numbers = (dims, ((), ()))
+    assert "stablehlo.reshape" not in lowered(lambda x: lax.dot_general(x, x, numbers), (x,))
+    np.testing.assert_array_equal(lax.dot_general(x, x, numbers), np.tensordot(x, x, dims))

@@ -94,7 +94,7 @@ def test_tangents_and_cotangents_are_constrained_alike(over):
 def test_batches_take_the_axes_that_vmap_is_told(over):
     f = lambda row: with_sharding_constraint(row, over("y"))
     assert pl.jit(pl.vmap(f, spmd_axis_name="x"))(X).sharding.spec == P("x", "y")
-    [equation] = pl.make_jaxpr(pl.vmap(f, in_axes=1, out_axes=1))(X).eqns
+    [equation] = pl.make_jaxpr(pl.vmap(f, in_axes=1, out_axes=1))(X).equations
     assert equation.params.sharding.spec == P("y", P.UNCONSTRAINED)
     check_message(
         lambda: pl.vmap(f, spmd_axis_name="y")(X), ShardingError, "spmd_axis_name: ('y',)"

@@ -1,5 +1,6 @@
 """Transfer guards."""
 
+import gc
 import logging
 import threading
 
@@ -8,7 +9,9 @@ import pytest
 
 import pellucid  # noqa: F401
 from pellucid.base.config import (
+    array_garbage_collection_guard,
     config,
+    thread_guard,
     transfer_guard,
     transfer_guard_device_to_device,
     transfer_guard_host_to_device,
@@ -137,3 +140,31 @@ def test_blocks_restore_each_direction(double):
 def test_unknown_levels_are_refused():
     with pytest.raises(ConfigError, match="expected one of 'allow', 'log'"):
         transfer_guard("forbid").__enter__()
+
+
+def test_what_the_garbage_collector_frees_is_told_of(capfd):
+    holder = {"array": device_put(np.ones(2, np.float32))}
+    holder["itself"] = holder
+    with array_garbage_collection_guard("log"):
+        del holder
+        gc.collect()
+    assert "was deleted by the Python garbage collector" in capfd.readouterr().err
+
+
+def test_only_one_thread_may_guard_threads():
+    errors = []
+
+    def run():
+        try:
+            with thread_guard(True):
+                pass
+        except RuntimeError as error:
+            errors.append(error)
+
+    with thread_guard(True):
+        assert thread_guard.value is True
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert thread_guard.value is False
+    assert len(errors) == 1

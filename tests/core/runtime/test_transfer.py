@@ -28,7 +28,7 @@ from pellucid.runtime.transfer import (
     device_put_sharded,
 )
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
-from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.layout import Format
 
 
 @pytest.fixture
@@ -142,8 +142,6 @@ def test_memory_kinds(kind, devices):
 def test_a_format_without_layout_is_its_sharding(devices):
     sharding = SingleDeviceSharding(devices[1])
     assert device_put(1.0, Format(None, sharding)).device == devices[1]
-    with pytest.raises(ArgumentValueError, match="can't change the layout"):
-        device_put(np.ones((2, 2)), Format(Layout((1, 0)), sharding))
 
 
 def test_what_is_no_place_is_refused():
@@ -320,3 +318,22 @@ def test_out_of_memory_names_the_largest_live_arrays():
         assert "live: f32[1048576], 4.0 MiB, made in test_transfer.py" in text
     assert isinstance(caught.value, MemoryError)
     assert big.tolist()[0] == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(1 << 20, dtype=np.float32).reshape(1024, 1024),
+        np.asfortranarray(np.arange(1 << 16, dtype=np.float32).reshape(256, 256)),
+        np.arange(1 << 16, dtype=np.float32).reshape(256, 256)[::2, ::-1],
+        np.arange(1 << 17, dtype=np.int8).reshape(512, 256),
+    ],
+    ids=["rows", "columns", "strides", "bytes"],
+)
+@pytest.mark.parametrize("spec", [("x", "y"), (("x", "y"),), (None, "x"), ()], ids=str)
+def test_large_host_arrays_are_copied_however_they_are_cut(value, spec, devices):
+    mesh = Mesh(np.array(devices[:8]).reshape(4, 2), ("x", "y"))
+    given = value.copy(order="K")
+    placed = device_put(given, NamedSharding(mesh, PartitionSpec(*spec)))
+    given[...] = 0
+    np.testing.assert_array_equal(placed, value)

@@ -87,3 +87,32 @@ def test_equations_that_run_again_say_what_they_repeat():
         for e in backward.equations
         if e.primitive.name == "div"
     )
+
+
+def primitives_of_residuals(f, *args):
+    """Which primitives made what only the backward pass of the jitted `f` wants; inputs are left out."""
+    program = pl.make_jaxpr(lambda *xs: pl.vjp(pl.jit(f), *xs)[1])(*args).jaxpr
+    [call] = [e for e in program.equations if e.primitive.name == "jit"]
+    jaxpr = call.params.jaxpr.jaxpr
+    made_by = {v: e.primitive.name for e in jaxpr.equations for v in e.results}
+    n_results = len(pl.make_jaxpr(f)(*args).jaxpr.outvars)
+    return sorted(made_by[v] for v in jaxpr.outvars[n_results:] if v in made_by)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param(lambda x: (x @ x).T * x, ["dot_general"], id="reordered"),
+        pytest.param(
+            lambda x: (x - jnp.sum(x, 1, keepdims=True)) * x, ["reduce_sum"], id="shifted"
+        ),
+        pytest.param(lambda x: (1 - jnp.exp(x)) * x, ["exp"], id="affine"),
+        pytest.param(lambda x: (x + x.T) * x, ["add"], id="sum of large operands"),
+    ],
+)
+def test_what_lies_in_memory_is_handed_over_instead_of_its_forms(function, expected):
+    assert primitives_of_residuals(function, X[:16, :16]) == expected
+
+
+def test_small_residuals_are_not_worth_an_equation():
+    assert primitives_of_residuals(lambda x: (x @ x).T * x, X[:4, :4]) == ["transpose"]

@@ -10,7 +10,7 @@ import pytest
 
 import pellucid  # noqa: F401
 from pellucid.base.config import config
-from pellucid.base.errors import DeviceError, PlatformError
+from pellucid.base.errors import DeviceError, DistributedError, PlatformError
 from pellucid.runtime import platforms
 from pellucid.xla import plugins
 from pellucid.xla.client import JaxRuntimeError, make_cpu_client
@@ -167,8 +167,8 @@ def test_the_gpu_s_memory_is_shared_out_by_known_variables(monkeypatch):
 
 def test_no_other_process_can_be_joined_once_devices_are_used():
     platforms.devices()
-    with pytest.raises(PlatformError, match="before anything that touches a device"):
-        platforms.set_distributed_options({"node_id": 0})
+    with pytest.raises(DistributedError, match="before anything that touches a device"):
+        platforms.check_none_started("initialize")
 
 
 def test_devices_by_process():

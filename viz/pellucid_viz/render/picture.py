@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pellucid.introspect.schema import ShardingRecord
-from pellucid_viz.render.text import holders_of
+from pellucid_viz.render.text import holders_of, processes_of, spans_processes
 
 _WIDTH, _HEIGHT, _MARGIN = 420.0, 260.0, 18.0
 _MOST_PARTS = 256
+_CLOSE = 0.01
 _HUES = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#999933",
 )  # fmt: skip
@@ -47,11 +50,37 @@ def tiles_picture(record: ShardingRecord) -> str:
             f'<text x="{box.x + box.width / 2:.1f}" y="{box.y + box.height / 2 + 4:.1f}" '
             f'text-anchor="middle" font-size="12" fill="currentColor">{label}</text>'
         )
+    if spans_processes(record):
+        owners = [processes_of(record, holders[tile]) for tile in shown]
+        parts += _boundaries([_box(record, tile) for tile in shown], owners)
     picture = "".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="Parts and their devices" '
         f'width="{_WIDTH:.0f}" height="{_HEIGHT:.0f}" font-family="sans-serif">{picture}</svg>'
     )
+
+
+def _boundaries(boxes: list[Box], owners: list[list[int]]) -> Iterator[str]:
+    """Thick lines between neighbouring parts that belong to different processes."""
+    for (a, own), (b, other) in itertools.permutations(zip(boxes, owners, strict=True), 2):
+        if own == other:
+            continue
+        right, below = a.x + a.width, a.y + a.height
+        if abs(right - b.x) < _CLOSE and a.y < b.y + b.height - _CLOSE and b.y < below - _CLOSE:
+            line = (b.x, max(a.y, b.y), b.x, min(below, b.y + b.height))
+        elif abs(below - b.y) < _CLOSE and a.x < b.x + b.width - _CLOSE and b.x < right - _CLOSE:
+            line = (max(a.x, b.x), b.y, min(right, b.x + b.width), b.y)
+        else:
+            continue
+        x1, y1, x2, y2 = line
+        yield (
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="currentColor" '
+            f'stroke-width="4"><title>process {_names(own)} | process {_names(other)}</title></line>'
+        )
+
+
+def _names(processes: list[int]) -> str:
+    return ", ".join(map(str, processes))
 
 
 def _is_in_front(record: ShardingRecord, tile: int) -> bool:

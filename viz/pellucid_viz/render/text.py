@@ -185,8 +185,22 @@ def sharding_text(record: ShardingRecord) -> str:
             lines += more_rows(tile_count(record), "part")
             break
         ids = ", ".join(str(mesh.device_ids[d] if mesh.device_ids else d) for d in devices)
-        lines.append(f"  devices {ids}: {tile_text(record, tile)}")
+        where = ""
+        if spans_processes(record):
+            names = ", ".join(map(str, processes_of(record, devices)))
+            where = f" of process {names}"
+        lines.append(f"  devices {ids}{where}: {tile_text(record, tile)}")
     return "\n".join([head, *lines])
+
+
+def spans_processes(record: ShardingRecord) -> bool:
+    """Whether the devices belong to several processes."""
+    return len(set(record.mesh.process_indices)) > 1
+
+
+def processes_of(record: ShardingRecord, devices: list[int]) -> list[int]:
+    """The processes to which devices belong, which are given by their place in the mesh."""
+    return sorted({record.mesh.process_indices[d] for d in devices})
 
 
 def tile_count(record: ShardingRecord) -> int:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pellucid.compilation.interruption import interruptible
+from pellucid.base.interruption import interruptible
 
 CODE = """
     import os, signal, threading, time
@@ -85,4 +85,20 @@ def test_other_threads_do_the_work_themselves():
     thread.start()
     thread.join()
     interruptible(lambda: names.append(threading.current_thread().name))
-    assert names == ["mine", "pellucid-compile"]
+    assert names == ["mine", "pellucid-work"]
+
+
+def test_a_check_ends_the_wait_for_a_call_that_goes_on():
+    called = threading.Event()
+
+    def check():
+        if called.is_set():
+            raise RuntimeError("enough")
+
+    def work():
+        called.set()
+        threading.Event().wait(20)
+
+    with pytest.raises(RuntimeError, match="enough"):
+        interruptible(work, check=check)
+    assert interruptible(lambda: 3, check=lambda: None) == 3

@@ -25,14 +25,19 @@ def _wait_for_what_was_left() -> None:
             thread.join()
 
 
-def interruptible(function: Callable[..., T], *arguments: Any) -> T:
-    """`function(*arguments)`, from which Ctrl-C returns to the prompt at once.
+_SECONDS_BETWEEN_CHECKS = 0.05
+
+
+def interruptible(
+    function: Callable[..., T], *arguments: Any, check: Callable[[], None] | None = None
+) -> T:
+    """`function(*arguments)`, from which Ctrl-C returns to the prompt at once, and so does what `check` raises.
 
     Python sees the signal only between two of its own steps, and one call into C++ is a single step. So the main
     thread, the only one that gets signals, waits for another one that makes the call (30 us). Work that was left
-    goes on in the background; its result is dropped.
+    goes on in the background; its result is dropped. `check()` is asked again and again while the call lasts.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if check is None and threading.current_thread() is not threading.main_thread():
         return function(*arguments)
     results: list[T] = []
     failures: list[BaseException] = []
@@ -46,12 +51,15 @@ def interruptible(function: Callable[..., T], *arguments: Any) -> T:
         finally:
             done.set()
 
-    thread = threading.Thread(target=work, name="pellucid-compile", daemon=True)
+    thread = threading.Thread(target=work, name="pellucid-work", daemon=True)
     thread.start()
     try:
-        done.wait()
+        while not done.wait(None if check is None else _SECONDS_BETWEEN_CHECKS):
+            assert check is not None
+            check()
     except BaseException:
-        _left_behind.append(thread)
+        if check is None:  # else the call may never return
+            _left_behind.append(thread)
         raise
     if failures:
         raise failures.pop()

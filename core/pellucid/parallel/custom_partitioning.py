@@ -1,0 +1,331 @@
+"""`custom_partitioning`: a function of which the user says how devices do it in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import config
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MissingRule,
+    UnsupportedError,
+)
+from pellucid.base.tree import broadcast_prefix_to
+from pellucid.compilation.shardy import ShardyAttributes
+from pellucid.higher_order.stages import ShapeDtypeStruct
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
+from pellucid.ir.primitive import Primitive
+from pellucid.lowering.collectives import ManualRegion
+from pellucid.lowering.module import ModuleOptions, lower_module
+from pellucid.parallel.manual import manual_axes_bound
+from pellucid.sharding.errors import ShardingArgumentError
+from pellucid.sharding.mesh import Mesh
+from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
+from pellucid.sharding.placement import Sharding
+from pellucid.sharding.sharding_rule import SdyShardingRule, parse_rule
+from pellucid.sharding.single_device import GSPMDSharding
+from pellucid.tracing.function import name_of, resolve_arguments, signature_of
+from pellucid.tracing.staging import stage_closed
+from pellucid.tracing.trace import bind
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
+from pellucid.xla import mlir
+from pellucid.xla.partitioner import TARGET, Value, key_of
+from pellucid.xla.pytree import flatten
+from pellucid.xla.shardings import HloSharding
+
+
+class CustomPartitioningParams(NamedTuple):
+    """`call` is the whole function; `partition` says how it is done in parts, `sharding_rule` what may be cut."""
+
+    call: ClosedJaxpr
+    decode_shardings: bool
+    in_tree: Any
+    out_tree: Any
+    partition: Callable[..., Any]
+    sharding_rule: Any
+    static_args: tuple[Any, ...]
+
+
+class CustomPartitioning(Primitive[CustomPartitioningParams]):
+    """A call of a program that several devices do as the user says."""
+
+    name = "custom_partitioning"
+    remember_types = False
+
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: CustomPartitioningParams
+    ) -> Sequence[Any]:
+        return params.call.out_avals
+
+    def missing(self, rule: str) -> MissingRule:
+        return MissingRule(
+            f"`custom_partitioning` has no {rule} rule: it knows how values are made in parts, not their "
+            f"{'batches' if rule == 'batch' else 'derivatives'}.",
+            do="Wrap the function in `custom_vmap`." if rule == "batch" else "Wrap the function in `custom_vjp`.",
+        )  # fmt: skip
+
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: CustomPartitioningParams
+    ) -> Sequence[Any]:
+        if ctx.sharding_attributes is None or ctx.manual is not None:
+            consts = [ctx.constant(np.asarray(c)) for c in params.call.consts]
+            return ctx.inline(params.call.jaxpr, consts, operands)
+        mesh = ctx.sharding_attributes.mesh
+        partition = Partition(params, mesh, ctx.platform)
+        ctx.keep_alive.append(partition)
+        attributes = {
+            "call_target_name": ctx.string(TARGET),
+            "has_side_effect": ctx.boolean(False),
+            "api_version": ctx.integer(2, 32),
+            "backend_config": ctx.string(key_of(partition)),
+        }
+        rule = _rule_for(params, mesh, ctx.avals_in, ctx.avals_out)
+        if rule is not None:
+            text = rule.attribute_text(
+                [a.shape for a in ctx.avals_in], [a.shape for a in ctx.avals_out]
+            )
+            attributes["sdy.sharding_rule"] = ctx.attribute(text)
+        return list(
+            ctx.op("stablehlo.custom_call", ctx.types(ctx.avals_out), operands, attributes).results
+        )
+
+
+custom_partitioning_p = CustomPartitioning()
+
+
+def _rule_for(
+    params: CustomPartitioningParams, mesh: Any, operands: Sequence[Any], results: Sequence[Any]
+) -> SdyShardingRule | None:
+    rule: Any = params.sharding_rule
+    options: dict[str, Any] = {}
+    if callable(rule):
+        types = [
+            [ShapeDtypeStruct(a.shape, a.dtype) for a in avals] for avals in (operands, results)
+        ]
+        rule = rule(*params.static_args, mesh, *types)
+        if isinstance(rule, (tuple, list)):
+            rule, options = rule
+    return parse_rule(rule, **options) if isinstance(rule, str) else rule
+
+
+class Partition:
+    """How one call is done in parts: what the partitioner asks when it has decided what is cut."""
+
+    def __init__(self, params: CustomPartitioningParams, mesh: Any, platform: str) -> None:
+        self.params = params
+        self.mesh = mesh
+        self.platform = platform
+        self.x64 = config.enable_x64.value
+        """The partitioner asks in another thread, in which the caller's options don't hold."""
+        self.failure: Exception | None = None
+        """What the user's functions raised; the compiler reports only its text."""
+
+    def __call__(
+        self, operands: Sequence[Value], results: Sequence[Value]
+    ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
+        try:
+            with config.enable_x64(self.x64):
+                return self._parts(operands, results)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _parts(
+        self, operands: Sequence[Value], results: Sequence[Value]
+    ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
+        params = self.params
+        mesh, of_part, result_shardings, operand_shardings = params.partition(
+            *params.static_args,
+            self.mesh,
+            params.in_tree.unflatten([self._described(value) for value in operands]),
+            params.out_tree.unflatten([self._described(value) for value in results]),
+        )
+        given = _chosen("arg_shardings", operand_shardings, params.in_tree, operands)
+        made = _chosen("result_shardings", result_shardings, params.out_tree, results)
+        return (
+            self._program(of_part, mesh, given, made),
+            [v.sharding for v in given],
+            [v.sharding for v in made],
+        )
+
+    def _described(self, value: Value) -> ShapeDtypeStruct:
+        """The type of a whole value, with its placement: a NamedSharding where that is wanted and possible."""
+        ndim = len(value.shape)
+        sharding: Any = GSPMDSharding(self.mesh._internal_device_list, value.sharding)
+        if self.params.decode_shardings:
+            sharding = sharding_of_tiles(value.sharding, self.mesh, ndim)
+        if isinstance(sharding, NamedSharding):
+            sharding = sharding.with_spec(sharding.spec.padded(ndim))
+        described = ShapeDtypeStruct(value.shape, value.dtype)
+        described.sharding = sharding
+        return described
+
+    def _program(
+        self, of_part: Callable[..., Any], mesh: Mesh, given: Sequence[Value], made: Sequence[Value]
+    ) -> bytes:
+        """MLIR bytecode of the function of one device's parts."""
+
+        def flat(*parts: Any) -> list[Any]:
+            return result_leaves(
+                of_part(*self.params.in_tree.unflatten(parts)), "custom_partitioning", of_part
+            )[0]
+
+        avals = [shaped_array(value.part(), value.dtype) for value in given]
+        axes = frozenset(mesh.axis_names)
+        with manual_axes_bound(mesh, axes, check_vma=False):
+            program = stage_closed(flat, avals, DebugInfo(name_of(of_part)))
+        wanted = [(value.part(), value.dtype) for value in made]
+        found: list[Any] = list(program.out_avals)
+        if [(a.shape, a.dtype) for a in found] != wanted:
+            raise ArgumentTypeError(
+                f"custom_partitioning: `{name_of(of_part)}` must give parts of the results.",
+                got=[
+                    f"gives {', '.join(a.text() for a in found)}",
+                    f"parts are {', '.join(shaped_array(*p).text() for p in wanted)}",
+                ],
+            )
+        options = ModuleOptions(
+            name_of(of_part), self.platform, n_partitions=mesh.size, manual=ManualRegion(mesh, axes),
+            constants=tuple(program.consts),
+        )  # fmt: skip
+        attributes = ShardyAttributes(mesh._internal_device_list, mesh.size, mesh)
+        lowered = lower_module(program.jaxpr, options, attributes)
+        if lowered.keep_alive or lowered.host_callbacks or lowered.ordered_effects:
+            raise UnsupportedError(
+                f"custom_partitioning: `{name_of(of_part)}` can't call the host or have effects."
+            )
+        return mlir.bytecode(lowered.module)
+
+
+def _chosen(what: str, shardings: Any, tree: Any, values: Sequence[Value]) -> list[Value]:
+    """`values` cut as the user chose."""
+    leaves = broadcast_prefix_to(
+        shardings, tree, caller=f"custom_partitioning: {what}", name="values"
+    )
+    for leaf in leaves:
+        if not isinstance(leaf, Sharding):
+            raise ArgumentTypeError(
+                f"custom_partitioning: `partition` gives {what} that are shardings.",
+                got=f"got {type(leaf).__name__}",
+            )
+    return [
+        value._replace(sharding=leaf._to_xla_hlo_sharding(len(value.shape)))
+        for value, leaf in zip(values, leaves, strict=True)
+    ]
+
+
+class custom_partitioning:
+    """A function of which `def_partition` says how several devices do it in parts.
+
+    On one device, and inside `shard_map`, it is the function itself. `static_argnums` are positions of arguments that
+    are no arrays; they come first in calls of the user's functions.
+
+    Raises: ArgumentValueError for a call before `def_partition`; UnsupportedError for functions that use traced values
+    besides their arguments. Derivatives and batches need rules: `custom_vjp`, `custom_vmap`.
+    """
+
+    def __init__(self, fun: Callable[..., Any], static_argnums: Sequence[int] = ()) -> None:
+        check_callable(fun, "custom_partitioning")
+        wraps(fun, "Form in parts")(self)
+        self.fun = fun
+        self.static_argnums = resolve_arguments(fun, static_argnums, None, "static")[0]
+        self._partition: Callable[..., Any] | None = None
+        self._sharding_rule: Any = None
+
+    def def_partition(
+        self,
+        partition: Callable[..., Any],
+        infer_sharding_from_operands: Callable[..., Any] | None = None,
+        propagate_user_sharding: Callable[..., Any] | None = None,
+        decode_shardings: bool = True,
+        sharding_rule: Any = None,
+        *,
+        reduction_factors: tuple[str, ...] = (),
+        need_replication_factors: tuple[str, ...] = (),
+        permutation_factors: tuple[str, ...] = (),
+        **factor_sizes: int,
+    ) -> Callable[..., Any]:
+        """Say how the function is done in parts; gives `partition`.
+
+        `partition(*static_args, mesh, arg_shapes, result_shape)` gets trees of ShapeDtypeStructs with shardings, and
+        gives `(mesh, function of parts, result shardings, argument shardings)`: values are brought to these, and the
+        function may use collectives over the axes of the mesh. With `decode_shardings` False it gets tile
+        assignments instead of NamedShardings.
+
+        `sharding_rule` says which dimensions may be cut alike: a text like "i k, k j -> i j" with the options of
+        SdyShardingRule, such a rule, or a function `(*static_args, mesh, operands, results)` that gives one. Without a
+        rule no operand is cut. The compiler asks nobody else about shardings: `infer_sharding_from_operands` and
+        `propagate_user_sharding` are there for programs that have them, and need a rule beside them.
+
+        Raises: ShardingArgumentError for a text that is no rule, or where there must be one.
+        """
+        options = factor_sizes | {
+            "reduction_factors": reduction_factors,
+            "need_replication_factors": need_replication_factors,
+            "permutation_factors": permutation_factors,
+        }
+        if isinstance(sharding_rule, str):
+            sharding_rule = parse_rule(sharding_rule, **options)
+        elif any(options.values()):
+            raise ShardingArgumentError(
+                "custom_partitioning: factors are told with a `sharding_rule` that is a text.",
+                got=f"{', '.join(name for name, value in options.items() if value)}",
+            )
+        if sharding_rule is None and (infer_sharding_from_operands or propagate_user_sharding):
+            raise ShardingArgumentError(
+                "custom_partitioning: the compiler propagates shardings by `sharding_rule`, not by functions.",
+                do='Add a rule beside them, for example sharding_rule="... i -> ... i".',
+            )
+        check_callable(partition, "custom_partitioning: def_partition")
+        self._partition = partition
+        self._sharding_rule = sharding_rule
+        self._decode_shardings = decode_shardings
+        return partition
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fun = self.fun
+        if self._partition is None:
+            raise ArgumentValueError(
+                f"custom_partitioning: nobody said how `{name_of(fun)}` is done in parts.",
+                do=f"Call `{name_of(fun)}.def_partition(partition, sharding_rule=...)` first.",
+            )
+        signature = signature_of(fun)
+        if signature is not None:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        static = tuple([args[i] for i in self.static_argnums])
+        dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
+        leaves, in_tree = flatten(dynamic)
+        leaves = checked_leaves(leaves, "custom_partitioning", fun, args, {})
+        structure: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            given = list(in_tree.unflatten(xs))
+            for i, x in zip(self.static_argnums, static, strict=True):
+                given.insert(i, x)
+            results, tree = result_leaves(fun(*given, **kwargs), "custom_partitioning", fun)
+            structure.append(tree)
+            return results
+
+        call = stage_closed(flat, [type_of(x) for x in leaves], DebugInfo(name_of(fun)))
+        if any(isinstance(c, Tracer) for c in call.consts):
+            raise UnsupportedError(
+                f"custom_partitioning: `{name_of(fun)}` uses traced values besides its arguments.",
+                do="Pass them as arguments.",
+            )
+        params = CustomPartitioningParams(
+            call, self._decode_shardings, in_tree, structure[0], self._partition,
+            self._sharding_rule, static,
+        )  # fmt: skip
+        return structure[0].unflatten(bind(custom_partitioning_p, *leaves, params=params))
+
+
+__all__ = ["custom_partitioning", "custom_partitioning_p"]

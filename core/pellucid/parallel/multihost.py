@@ -1,0 +1,225 @@
+"""Values that each process has, and arrays that span all of them: from one to the other, and compared.
+
+Every function here is called by all processes of the job, in the same order.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.tree import broadcast_prefix, tree_flatten, tree_map
+from pellucid.higher_order.jitted import jit
+from pellucid.runtime import peers, platforms
+from pellucid.runtime.assembly import (
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from pellucid.runtime.distributed import initialize
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
+from pellucid.sharding.placement import tiles
+from pellucid.xla.arrays import ArrayImpl
+
+_AXES = ("processes", "local_devices")
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """Each leaf of `in_tree` as a NumPy array that holds every process's value: stacked, or joined if `tiled`.
+
+    A leaf that already spans processes is given whole; so `tiled` must be True for it. All processes must have
+    leaves of the same shapes and dtypes. Scalars are always stacked.
+
+    Raises: AgreementError if the processes have other shapes or dtypes; ArgumentValueError for an array that
+    spans processes without `tiled`.
+
+    >>> process_allgather(np.arange(2.0, dtype=np.float32))
+    array([[0., 1.]], dtype=float32)
+    """
+    return tree_map(functools.partial(_gathered, tiled=tiled), in_tree)
+
+
+def _gathered(leaf: Any, *, tiled: bool) -> np.ndarray:
+    if _spans_processes(leaf):
+        if not tiled:
+            raise ArgumentValueError(
+                "process_allgather: an array that spans processes is one value, so there is nothing to stack.",
+                got=f"{leaf.aval.text()} with {leaf.sharding}",
+                do="Pass tiled=True to get it whole.",
+            )
+        return _whole(leaf)
+    local = np.asarray(leaf)
+    stacked = _whole(_one_row_each("process_allgather", local))
+    return stacked.reshape(-1, *local.shape[1:]) if tiled and local.ndim else stacked
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The tree of the process that is the source, as NumPy arrays; it is process 0, or the one that says so.
+
+    All processes must have leaves of the same shapes and dtypes; only the source's values matter.
+
+    Raises: AgreementError if the processes have other shapes or dtypes; ArgumentValueError if not one process
+    says that it is the source.
+
+    >>> broadcast_one_to_all({"seed": np.uint32(7)})
+    {'seed': array(7, dtype=uint32)}
+    """
+    if is_source is None:
+        is_source = platforms.process_index() == 0
+    sources = np.flatnonzero(process_allgather(np.bool_(is_source)))
+    if len(sources) != 1:
+        raise ArgumentValueError(
+            "broadcast_one_to_all: one process is the source.",
+            got=f"sources: {'none' if not len(sources) else ', '.join(map(str, sources))}",
+        )
+    return tree_map(functools.partial(_from_source, is_source=is_source), in_tree)
+
+
+def _from_source(leaf: Any, *, is_source: bool) -> np.ndarray:
+    local = np.asarray(leaf)
+    # The others' bytes are zero, so the sum of all is the source's, bit for bit.
+    data = np.frombuffer(local.tobytes(), np.uint8)
+    rows = _one_row_each("broadcast_one_to_all", data if is_source else np.zeros_like(data))
+    summed = np.asarray(_summed(rows.sharding.mesh)(rows).addressable_data(0))
+    return np.frombuffer(summed.tobytes(), local.dtype).reshape(local.shape).copy()
+
+
+def sync_global_devices(name: str) -> None:
+    """Wait until all processes call this with the same `name`, and their devices have done what came before.
+
+    Raises: AgreementError if the names differ.
+    """
+    peers.agree("sync_global_devices", repr(name))
+    process_allgather(np.uint8(0))
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Check that all processes have the same tree: structure, shapes, dtypes, and values bit for bit.
+
+    Of an array that spans processes, the part on this process's first device counts.
+
+    Raises: AgreementError, which is an AssertionError, in all processes, with what each has.
+    """
+    leaves, tree = tree_flatten(in_tree)
+    found = [leaf.addressable_data(0) if _spans_processes(leaf) else leaf for leaf in leaves]
+    peers.agree(fail_message or "assert_equal", f"{tree}, {', '.join(map(_described, found))}")
+
+
+def _described(leaf: Any) -> str:
+    value = np.ascontiguousarray(leaf)
+    if value.size == 1:
+        return f"{value.dtype}[{','.join(map(str, value.shape))}] = {value.item()!r}"
+    contents = hashlib.sha256(value.tobytes()).hexdigest()[:16]
+    return f"{value.dtype}[{','.join(map(str, value.shape))}], contents {contents}"
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """For each leaf of `local_inputs`, the array over `global_mesh` of which this process has the leaf.
+
+    `pspecs` is a PartitionSpec, or a tree of them that is a prefix of `local_inputs`. This process's devices must
+    fill a box of the mesh. A leaf that already spans processes is given as it is.
+
+    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    >>> host_local_array_to_global_array(np.arange(8), mesh, pl.P("x")).sharding.spec
+    P('x',)
+    """
+    name = "host_local_array_to_global_array"
+
+    def convert(leaf: Any, spec: PartitionSpec) -> Any:
+        if _spans_processes(leaf):
+            return leaf
+        return make_array_from_process_local_data(NamedSharding(global_mesh, spec), leaf)
+
+    return _converted(name, "local_inputs", local_inputs, pspecs, convert)
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """For each array of `global_inputs`, the part that this process has, as an array over its own devices.
+
+    The arrays are first laid out over `global_mesh` as `pspecs` says, which is a PartitionSpec or a tree of them
+    that is a prefix of `global_inputs`. This process's devices must fill a box of the mesh.
+
+    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    >>> global_array_to_host_local_array(jnp.arange(8), mesh, pl.P("x")).shape
+    (8,)
+    """
+    name = "global_array_to_host_local_array"
+
+    def convert(leaf: Any, spec: PartitionSpec) -> Any:
+        sharding = NamedSharding(global_mesh, spec)
+        placed = leaf
+        if type(leaf) is not ArrayImpl or not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+            placed = _laid_out(sharding)(leaf)
+        local = NamedSharding(global_mesh.local_mesh, spec)
+        ours, whole = (tiles(s, placed.ndim).counts for s in (local, sharding))
+        shape = [n * k // m for n, k, m in zip(placed.shape, ours, whole, strict=True)]
+        shards = [shard.data for shard in placed.addressable_shards]
+        return make_array_from_single_device_arrays(shape, local, shards, dtype=placed.dtype)
+
+    return _converted(name, "global_inputs", global_inputs, pspecs, convert)
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether `step_id` is the step after which all processes save and stop, because one of them got SIGTERM.
+
+    All processes call this at every step, from the same step on. From the first call on SIGTERM doesn't end a
+    process; it makes all of them stop at the same step. Without a job of several processes it is False.
+    """
+    if not initialize.is_initialized():
+        return False
+    watch = initialize.job("reached_preemption_sync_point").preemption_watch()
+    return bool(watch.reached_sync_point(step_id))
+
+
+def _spans_processes(leaf: Any) -> bool:
+    return type(leaf) is ArrayImpl and not leaf.is_fully_addressable
+
+
+def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any) -> Any:
+    def is_spec(leaf: Any) -> bool:
+        return leaf is None or isinstance(leaf, PartitionSpec)
+
+    leaves, structure = tree_flatten(tree)
+    specs = broadcast_prefix(pspecs, tree, is_spec, caller=f"{name}: pspecs", name=what)
+    for spec in specs:
+        if not isinstance(spec, PartitionSpec):
+            raise ArgumentTypeError(
+                f"{name}: `pspecs` is a tree of PartitionSpecs.",
+                got=f"{type(spec).__name__}",
+                do="Write PartitionSpec() for what every device holds whole.",
+            )
+    return structure.unflatten([convert(*pair) for pair in zip(leaves, specs, strict=True)])
+
+
+def _one_row_each(name: str, local: np.ndarray) -> Any:
+    """The array whose row `i` is the `local` of process `i`."""
+    peers.agree(name, f"{local.dtype}[{','.join(map(str, local.shape))}]")
+    devices = np.array(platforms.devices()).reshape(platforms.process_count(), -1)
+    sharding = NamedSharding(Mesh(devices, _AXES), PartitionSpec(_AXES[0]))
+    return make_array_from_process_local_data(sharding, local[np.newaxis])
+
+
+def _whole(x: Any) -> np.ndarray:
+    """All of `x`, however it is laid out, as a NumPy array in every process."""
+    sharding = x.sharding
+    replicated = NamedSharding(
+        sharding.mesh
+        if isinstance(sharding, NamedSharding)
+        else Mesh(np.array(sharding._device_assignment), ("devices",)),
+        PartitionSpec(),
+    )
+    return np.asarray(_laid_out(replicated)(x).addressable_data(0))
+
+
+@functools.lru_cache
+def _laid_out(sharding: NamedSharding) -> Any:
+    return jit(lambda x: x, out_shardings=sharding)
+
+
+@functools.lru_cache
+def _summed(mesh: Mesh) -> Any:
+    replicated = NamedSharding(mesh, PartitionSpec())
+    return jit(lambda rows: rows.sum(axis=0, dtype=rows.dtype), out_shardings=replicated)

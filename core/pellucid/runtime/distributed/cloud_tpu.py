@@ -1,0 +1,125 @@
+"""Cloud TPU: machines of Compute Engine say who they are in their metadata, pods of GKE in their environment."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+
+from pellucid.base.errors import DistributedError
+from pellucid.runtime.distributed.cluster import Cluster, wait_for_host
+from pellucid.xla import plugins
+
+_PORT = 8482
+_ATTRIBUTES = "computeMetadata/v1/instance/attributes"
+_SECONDS_TO_ANSWER = 10.0
+
+
+def metadata(key: str) -> str | None:
+    """The attribute `key` of this machine of Compute Engine; None if it has none, or is no such machine."""
+    host = os.environ.get("GCE_METADATA_IP", "metadata.google.internal")
+    request = urllib.request.Request(
+        f"http://{host}/{_ATTRIBUTES}/{key}", headers={"Metadata-Flavor": "Google"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS_TO_ANSWER) as answer:  # noqa: S310
+            return answer.read().decode()
+    except OSError:
+        return None
+
+
+def has_tpu() -> bool:
+    """Whether this process can use TPUs."""
+    return plugins.tpu_library() is not None
+
+
+class _CloudTpu(Cluster):
+    """One slice of TPUs, or several that are joined (Megascale)."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str] = os.environ,
+        fetch: Callable[[str], str | None] = metadata,
+        is_tpu: Callable[[], bool] = has_tpu,
+        wait_for: Callable[[str, float], None] = wait_for_host,
+    ) -> None:
+        self._environment = environment
+        self._fetch = fetch
+        self._is_tpu = is_tpu
+        self._wait_for = wait_for
+
+    def workers(self) -> list[str]:
+        """Hosts of this slice's processes, in order."""
+        raise NotImplementedError
+
+    def worker(self) -> int:
+        """Index of this process within its slice."""
+        raise NotImplementedError
+
+    def coordinator(self, seconds: float) -> tuple[str, int]:
+        host = self._setting("MEGASCALE_COORDINATOR_ADDRESS") or self.workers()[0]
+        host = host.partition(":")[0]
+        self._wait_for(host, seconds)
+        return host, _PORT
+
+    def num_processes(self) -> int:
+        return len(self.workers()) * int(self._setting("MEGASCALE_NUM_SLICES") or 1)
+
+    def process_id(self) -> int:
+        slice_id = int(self._setting("MEGASCALE_SLICE_ID") or 0)
+        return self.worker() + slice_id * len(self.workers())
+
+    def _setting(self, name: str) -> str | None:
+        """A variable of the environment, or of the machine's `tpu-env`, whose lines are like KEY: 'value'."""
+        value = self._environment.get(name)
+        if value is not None:
+            return value
+        lines = (line.partition(":") for line in (self._fetch("tpu-env") or "").splitlines())
+        return {key.strip(): text.strip().strip("'") for key, _, text in lines}.get(name)
+
+
+class ComputeEngineTpu(_CloudTpu):
+    """TPU machines of Compute Engine."""
+
+    name = "gcetpu"
+
+    def is_present(self) -> bool:
+        return (
+            self._is_tpu()
+            and "TPU_SKIP_MDS_QUERY" not in self._environment
+            and self._fetch("agent-worker-number") is not None
+        )
+
+    def workers(self) -> list[str]:
+        # Entries are hosts, or `name:id:address`.
+        entries = (self._fetch("worker-network-endpoints") or "").split(",")
+        hosts = [entry.split(":")[2] if entry.count(":") == 2 else entry for entry in entries]
+        if not all(hosts) or any(":" in host for host in hosts):
+            raise DistributedError(
+                "distributed.initialize: the metadata of this TPU machine doesn't name its workers.",
+                got=f"worker-network-endpoints: {','.join(entries)!r}",
+            )
+        return hosts
+
+    def worker(self) -> int:
+        return self.number("agent-worker-number", self._fetch("agent-worker-number"))
+
+
+class KubernetesTpu(_CloudTpu):
+    """TPU pods of GKE."""
+
+    name = "gketpu"
+
+    def is_present(self) -> bool:
+        return self._is_tpu() and self._names() is not None
+
+    def workers(self) -> list[str]:
+        return (self._names() or "").split(",")
+
+    def worker(self) -> int:
+        return self.number("TPU_WORKER_ID", self._environment.get("TPU_WORKER_ID"))
+
+    def _names(self) -> str | None:
+        found = self._environment.get("TPU_PROCESS_ADDRESSES")
+        return self._environment.get("TPU_WORKER_HOSTNAMES") if found is None else found

@@ -1,0 +1,130 @@
+"""Barriers and the key-value store of a job."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pellucid.base.errors import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.runtime import peers
+from pellucid.xla.client import JaxRuntimeError
+
+T = TypeVar("T")
+_SECONDS_IN_A_DAY = 86_400.0
+_MISSING = re.compile(r"timed out task names:\n([\d\s]+)")
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0]
+
+
+def ask(
+    what: str,
+    function: Callable[..., T],
+    *arguments: Any,
+    explain_lateness: Callable[[str], str] = _first_line,
+) -> T:
+    """What `function` of jaxlib's client gives; PeerFailureError as soon as a process of the job has failed."""
+    peers.check()
+    try:
+        return peers.wait(function, *arguments)
+    except JaxRuntimeError as error:
+        text = str(error)
+        if "DEADLINE_EXCEEDED" in text or "timed out" in text:
+            raise DistributedTimeoutError(
+                f"{what} took too long.",
+                got=explain_lateness(text),
+                do="Raise its timeout, or look at what the other processes do.",
+            ) from None
+        raise DistributedError(f"{what} failed.", got=text.splitlines()[:4]) from None
+
+
+class KeyValueStore:
+    """Strings and bytes by name, the same for all processes of the job; `distributed.key_value_store()` gives it."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def set(self, key: str, value: str | bytes, *, overwrite: bool = False) -> None:
+        """Store `value`; a key that is there is an error, unless `overwrite`."""
+        client = self._client
+        put = client.key_value_set if isinstance(value, str) else client.key_value_set_bytes
+        ask(f"setting {key!r}", put, key, value, overwrite)
+
+    def get(self, key: str, timeout_seconds: float = 60.0) -> str:
+        """The string at `key`, waited for; DistributedTimeoutError if nobody sets it in time."""
+        get = self._client.blocking_key_value_get
+        return ask(f"waiting for {key!r}", get, key, int(timeout_seconds * 1000))
+
+    def get_bytes(self, key: str, timeout_seconds: float = 60.0) -> bytes:
+        """The bytes at `key`, waited for; DistributedTimeoutError if nobody sets it in time."""
+        get = self._client.blocking_key_value_get_bytes
+        return ask(f"waiting for {key!r}", get, key, int(timeout_seconds * 1000))
+
+    def increment(self, key: str, by: int = 1) -> int:
+        """Add to the integer at `key` (0 if it isn't there); gives the sum."""
+        return ask(f"incrementing {key!r}", self._client.key_value_increment, key, by)
+
+    def delete(self, key: str) -> None:
+        """Remove `key` and all keys in the folder `key/`."""
+        ask(f"deleting {key!r}", self._client.key_value_delete, key)
+
+    def items(self, folder: str = "") -> dict[str, str]:
+        """Keys that are in `folder`, with their strings."""
+        return dict(ask(f"listing {folder!r}", self._client.key_value_dir_get, folder))
+
+
+class Barriers:
+    """Points that processes pass together, each by its name, any number of times; at some of them they compare."""
+
+    def __init__(self, client: Any, process_id: int) -> None:
+        self._client = client
+        self._process_id = process_id
+        self._store = KeyValueStore(client)
+        self._passed: collections.Counter[str] = collections.Counter()
+        self._agreed: collections.Counter[str] = collections.Counter()
+
+    def wait(self, name: str, seconds: float, process_ids: Sequence[int] | None = None) -> None:
+        """Wait until all processes (of `process_ids`) wait at barrier `name`.
+
+        Raises: DistributedTimeoutError after `seconds`, with who is missing.
+        """
+        who = None if process_ids is None else sorted(process_ids)
+        place = f"pellucid/barrier/{name}/{self._process_id_text(who)}"
+        self._passed[place] += 1
+
+        def explain(text: str) -> str:
+            missing = _MISSING.search(text)
+            names = ", ".join(missing[1].split()) if missing else "others"
+            return f"process {names} did not come within {seconds:g} s"
+
+        ask(
+            f"barrier {name!r}", self._client.wait_at_barrier, f"{place}/{self._passed[place]}",
+            int(seconds * 1000), who, explain_lateness=explain,
+        )  # fmt: skip
+
+    def agree(self, what: str, said: str, process_ids: Sequence[int] | None = None) -> None:
+        """Wait until all processes (of `process_ids`) have said something about `what`, which must be the same.
+
+        Raises: AgreementError in each of them, with what they said.
+        """
+        folder = f"pellucid/agreement/{what}/{self._process_id_text(process_ids)}"
+        self._agreed[folder] += 1
+        latest = self._agreed[folder]
+        self._store.set(f"{folder}/{latest}/{self._process_id}", said)
+        self.wait(what, _SECONDS_IN_A_DAY, process_ids)
+        everyone = self._store.items(f"{folder}/{latest}")
+        if self._process_id == min(process_ids or (0,)):
+            self._store.delete(f"{folder}/{latest - 1}")  # which all have read
+        if len(set(everyone.values())) > 1:
+            by_process = {int(key.rpartition("/")[2]): text for key, text in everyone.items()}
+            raise AgreementError(
+                f"{what}: the processes don't agree.",
+                got=[f"process {process}: {by_process[process]}" for process in sorted(by_process)],
+            )
+
+    @staticmethod
+    def _process_id_text(process_ids: Sequence[int] | None) -> str:
+        return "all" if process_ids is None else ",".join(map(str, sorted(process_ids)))

@@ -1,0 +1,253 @@
+"""Joining this process to others, and leaving them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.base import config
+from pellucid.base.caching import clear_caches
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DistributedError,
+    PellucidError,
+)
+from pellucid.base.events import logger
+from pellucid.runtime import peers, platforms
+from pellucid.runtime.distributed import detection
+from pellucid.runtime.distributed.cluster import Place
+from pellucid.runtime.distributed.coordination import KeyValueStore
+from pellucid.runtime.distributed.job import Job, Plan
+
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+_ALL_INTERFACES = ("::", "0.0.0.0")  # noqa: S104
+_job: list[Job] = []
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: float = 300,
+    heartbeat_timeout_seconds: float = 100,
+    shutdown_timeout_seconds: float = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+) -> None:
+    """Join this process to `num_processes - 1` others, so that `devices()` are those of all of them.
+
+    To be called in every process, before anything that touches a device; it returns when all have come. Process
+    0 listens at `coordinator_address` ("host:port"), or where `coordinator_bind_address` says; the others come
+    there. What isn't given is taken from the environment: the variables `JAX_COORDINATOR_ADDRESS`,
+    `JAX_LOCAL_DEVICE_IDS`, `JAX_COORDINATOR_BIND_ADDRESS` and `JAX_PARTITION_INDEX`, then the cluster that is
+    found ("slurm", "ompi", "k8s", "gcetpu", "gketpu"; "mpi4py" only if `cluster_detection_method` names it;
+    "deactivate" asks none). `local_device_ids` are the GPUs that this process uses.
+
+    Times are in seconds. A process from which nothing was heard for `heartbeat_timeout_seconds`, or whose
+    connection closed, has failed: all others get a PeerFailureError that names it, from whatever they wait for.
+
+    Raises: DistributedTimeoutError if not all come within `initialization_timeout`; DistributedError if this
+    process is in a job already, has used devices, or is refused; ArgumentValueError for what is missing or wrong.
+
+    >>> import socket
+    >>> with socket.socket() as probe:
+    ...     probe.bind(("127.0.0.1", 0))
+    ...     address = f"127.0.0.1:{probe.getsockname()[1]}"
+    >>> pl.distributed.initialize(address, num_processes=1, process_id=0)  # doctest: +SKIP
+    """
+    if _job:
+        raise DistributedError(
+            "distributed.initialize: this process is in a job already.",
+            got=f"process {_job[0].plan.process_id} of {_job[0].plan.num_processes}",
+            do="Call it once, or call distributed.shutdown() first.",
+        )
+    platforms.check_none_started("distributed.initialize")
+    if partition_index is None and slice_index is not None:
+        warnings.warn(
+            "`slice_index` is deprecated; use `partition_index`.", DeprecationWarning, stacklevel=2
+        )
+        partition_index = slice_index
+    found = detection.complete(
+        Place(
+            coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS"),
+            num_processes,
+            process_id,
+            _device_ids(local_device_ids),
+        ),
+        cluster_detection_method,
+        initialization_timeout,
+    )
+    plan = _plan(
+        found,
+        coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS"),
+        (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds),
+        _partition_index(partition_index),
+    )
+    if config.check_proxy_envs.value and any("_proxy" in name.lower() for name in os.environ):
+        logger.info(
+            "the environment names a proxy; processes of a job must reach each other without one"
+        )
+    if found.local_device_ids is not None:
+        config.cuda_visible_devices.set(",".join(map(str, found.local_device_ids)))
+    job = Job(plan)
+    _job.append(job)
+    peers.enter(job.membership, job.barriers)
+    platforms.set_job(job)
+    atexit.unregister(_leave_at_exit)
+    atexit.register(_leave_at_exit)
+
+
+def shutdown() -> None:
+    """Leave the other processes; does nothing if this one is in no job.
+
+    Waits for all to call it. After it, or after it raised, this process's own devices are all there is again, and
+    `initialize` may be called anew. After a failure of another process it waits for nobody.
+
+    Raises: DistributedTimeoutError if not all come within the `shutdown_timeout_seconds` of `initialize`;
+    PeerFailureError if one fails meanwhile.
+    """
+    if not _job:
+        return
+    job = _job.pop()
+    try:
+        if job.membership.failures:
+            job.abandon("it followed another failure")
+            return
+        try:
+            job.leave()
+        except BaseException:
+            job.abandon("it was shut down without the others")
+            raise
+    finally:
+        peers.leave()
+        platforms.set_job(None)
+        platforms.stop_all()
+        clear_caches()
+
+
+def is_initialized() -> bool:
+    """Whether this process is joined to others.
+
+    >>> pl.distributed.is_initialized()
+    False
+    """
+    return bool(_job)
+
+
+def barrier(
+    name: str, timeout_seconds: float = 300.0, process_ids: Sequence[int] | None = None
+) -> None:
+    """Wait until all processes (of `process_ids`) have come to the barrier `name`; a name may be used again.
+
+    Raises: DistributedTimeoutError after `timeout_seconds`, with who is missing; PeerFailureError as soon as a
+    process fails.
+    """
+    job("distributed.barrier").barriers.wait(name, timeout_seconds, process_ids)
+
+
+def key_value_store() -> KeyValueStore:
+    """Strings and bytes by name, the same for all processes of the job."""
+    return job("distributed.key_value_store").store
+
+
+def job(who: str) -> Job:
+    """The job that this process is in; DistributedError, said by `who`, if it is in none."""
+    if not _job:
+        raise DistributedError(
+            f"{who}: this process is not joined to others.",
+            do="Call distributed.initialize() first.",
+        )
+    return _job[0]
+
+
+def _leave_at_exit() -> None:
+    """Leave the others when Python ends; without waiting for them if it ends by an exception."""
+    if not _job:
+        return
+    error = getattr(sys, "last_value", None)
+    if error is not None:
+        _job.pop().abandon(f"it ended with {type(error).__name__}: {error}"[:500])
+        return
+    try:
+        shutdown()
+    except PellucidError as failure:
+        logger.error("%s", failure)
+
+
+def _device_ids(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        text = os.environ.get("JAX_LOCAL_DEVICE_IDS")
+        return tuple(int(number) for number in text.split(",")) if text else None
+    return (given,) if isinstance(given, int) else tuple(given)
+
+
+def _partition_index(given: int | None) -> int | None:
+    text = os.environ.get("JAX_PARTITION_INDEX")
+    return int(text) if given is None and text else given
+
+
+def _plan(
+    place: Place,
+    bind_address: str | None,
+    timeouts: tuple[float, float, float],
+    partition_index: int | None,
+) -> Plan:
+    who = "distributed.initialize"
+    address, count, process = place.coordinator_address, place.num_processes, place.process_id
+    for name, value in place._asdict().items():
+        if value is None and name != "local_device_ids":
+            raise ArgumentValueError(
+                f"{who}: {name} is missing.",
+                got="no cluster was found that knows it",
+                do="Pass coordinator_address, num_processes and process_id.",
+            )
+    for name, value in (("num_processes", count), ("process_id", process)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ArgumentTypeError(f"{who}: {name} is an integer.", got=type(value).__name__)
+    assert address is not None
+    assert count is not None
+    assert process is not None
+    if not 0 <= process < count:
+        raise ArgumentValueError(
+            f"{who}: process_id counts from 0 to num_processes - 1.",
+            got=f"process_id {process}, num_processes {count}",
+        )
+    for name, value in zip(
+        ("initialization_timeout", "heartbeat_timeout_seconds", "shutdown_timeout_seconds"),
+        timeouts,
+        strict=True,
+    ):
+        if not value > 0:
+            raise ArgumentValueError(
+                f"{who}: {name} is a positive number of seconds.", got=f"{value}"
+            )
+    host, port = _host_and_port("coordinator_address", address)
+    bind_host, bind_port = host if host in _THIS_MACHINE else None, port
+    if bind_address is not None:
+        bind_host, bind_port = _host_and_port("coordinator_bind_address", bind_address)
+    if bind_host in _ALL_INTERFACES:
+        bind_host = None
+    return Plan(host, port, bind_host, bind_port, count, process, *timeouts, partition_index)
+
+
+def _host_and_port(name: str, address: Any) -> tuple[str, int]:
+    if not isinstance(address, str):
+        raise ArgumentTypeError(
+            f"distributed.initialize: {name} is a string.", got=type(address).__name__
+        )
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ArgumentValueError(
+            f"distributed.initialize: {name} is 'host:port'.",
+            got=repr(address),
+            do="Write '10.0.0.1:8476', or '[fe80::1]:8476' for an IPv6 address.",
+        )
+    return host.strip("[]"), int(port)

@@ -1,0 +1,212 @@
+"""A job of several processes, as one of them is in it: from the first hello to the last."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from typing import Any, NamedTuple
+
+from pellucid.base import config
+from pellucid.base.errors import DistributedError, DistributedTimeoutError
+from pellucid.base.events import logger
+from pellucid.base.interruption import interruptible
+from pellucid.runtime.distributed import coordination, sockets
+from pellucid.runtime.distributed.coordinator import Coordinator
+from pellucid.runtime.distributed.event_loop import EventLoopThread
+from pellucid.runtime.distributed.membership import Membership
+from pellucid.runtime.distributed.tunnel import Tunnel
+from pellucid.xla import distributed as xla_distributed
+
+_GLOO = "pellucid/gloo"
+
+
+class Plan(NamedTuple):
+    """What process `process_id` has to know to come into a job; times are in seconds."""
+
+    host: str
+    port: int
+    bind_host: str | None
+    """None for all interfaces."""
+    bind_port: int
+    num_processes: int
+    process_id: int
+    initialization_timeout: float
+    heartbeat_timeout: float
+    shutdown_timeout: float
+    partition_index: int | None
+
+
+class Job:
+    """This process in a job: its place among the others, and what it gives to the clients of platforms."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._loop = EventLoopThread()
+        self._service: Any = None
+        self._coordinator: Coordinator | None = None
+        self._gloo_here: sockets.Address | None = None
+        self._gloo_there: set[sockets.Address] = set()
+        self._preemption_watch: Any = None
+        self._end_of_mpi: Any = None
+        self.membership = Membership(
+            plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails
+        )
+        self.client: Any = None
+        try:
+            self._join()
+        except BaseException:
+            if self.client is None:
+                self._loop.stop()
+            else:
+                self.abandon("it could not join")
+            raise
+        self.barriers = coordination.Barriers(self.client, plan.process_id)
+        self.store = coordination.KeyValueStore(self.client)
+
+    def _join(self) -> None:
+        plan = self.plan
+        near_port = self._start_coordinator() if plan.process_id == 0 else None
+        self._loop.run(self.membership.join(plan.host, plan.port, plan.initialization_timeout))
+        if near_port is None:
+            self._tunnel = Tunnel(plan.host, plan.port, self.membership.job)
+            near_port = self._loop.run(self._tunnel.start())
+        self.client = xla_distributed.make_client(
+            f"127.0.0.1:{near_port}",
+            plan.process_id,
+            shutdown_timeout=max(1, round(plan.shutdown_timeout)),
+        )
+        deadline = time.monotonic() + plan.initialization_timeout
+        interruptible(self.client.connect, check=lambda: self._check_joining(deadline))
+
+    def _check_joining(self, deadline: float) -> None:
+        """Raise what makes it pointless to wait for jaxlib's own meeting, which follows ours at once."""
+        failure = self.membership.failure()
+        if failure is not None:
+            raise failure
+        if time.monotonic() > deadline:
+            raise DistributedTimeoutError(
+                "jaxlib's coordination service did not let all processes in.",
+                got=f"waited {self.plan.initialization_timeout:g} s after all had come",
+                do="Look at the output of process 0.",
+            )
+
+    def _start_coordinator(self) -> int:
+        plan = self.plan
+        service_port = _free_port()
+        self._coordinator = Coordinator(plan.num_processes, plan.heartbeat_timeout, service_port)
+        try:
+            self._loop.run(self._coordinator.start(plan.bind_host, plan.bind_port))
+        except OSError as error:
+            raise DistributedError(
+                f"process 0 can't listen at port {plan.bind_port}.",
+                got=str(error),
+                do="Choose another port in coordinator_address, or another coordinator_bind_address.",
+            ) from None
+        self._service = xla_distributed.start_service(
+            f"127.0.0.1:{service_port}",
+            plan.num_processes,
+            shutdown_timeout=max(1, round(plan.shutdown_timeout)),
+        )
+        return service_port
+
+    # What the clients of platforms take.
+
+    def cpu_options(self) -> dict[str, Any]:
+        """How a CPU client joins those of the other processes."""
+        if config.cpu_collectives_implementation.value == "mpi":
+            collectives, self._end_of_mpi = xla_distributed.make_mpi_collectives()
+        else:
+            collectives = self._make_gloo()
+        return {
+            "distributed_client": self.client,
+            "node_id": self.plan.process_id,
+            "num_nodes": self.plan.num_processes,
+            "collectives": collectives,
+        }
+
+    def accelerator_options(self) -> dict[str, Any]:
+        """How the client of an accelerator joins those of the other processes."""
+        options: dict[str, Any] = {
+            "node_id": self.plan.process_id,
+            "num_nodes": self.plan.num_processes,
+        }
+        if self.plan.partition_index is not None:
+            options["partition_index"] = self.plan.partition_index
+        return options
+
+    def _make_gloo(self) -> Any:
+        host = self._address_towards_the_others()
+        collectives, self._gloo_here = sockets.listening_while(
+            lambda: xla_distributed.make_gloo_collectives(self.client, host), host
+        )
+        if self._gloo_here is not None:
+            self.store.set(f"{_GLOO}/{self.plan.process_id}", json.dumps(self._gloo_here))
+        return collectives
+
+    def _address_towards_the_others(self) -> str:
+        """The address of the interface through which this process reaches process 0."""
+        with socket.create_connection((self.plan.host, self.plan.port)) as connection:
+            return connection.getsockname()[0]
+
+    def note_gloo(self) -> None:
+        """Remember where the gloo of each process listens; after all CPU clients have been made."""
+        found = self.store.items(_GLOO).values()
+        self._gloo_there = {(host, port) for host, port in map(json.loads, found)}
+
+    # When something goes wrong.
+
+    def _cut_gloo(self) -> None:
+        if self._gloo_here is not None:
+            sockets.cut(self._gloo_here, self._gloo_there)
+
+    def _when_one_fails(self) -> None:
+        self._cut_gloo()
+        logger.error("%s", self.membership.failure())
+
+    # The end.
+
+    def preemption_watch(self) -> Any:
+        """jaxlib's watch for SIGTERM, which is not started before it is asked for: SIGTERM ends no process then."""
+        if self._preemption_watch is None:
+            self._preemption_watch = xla_distributed.start_preemption_watch(self.client)
+        return self._preemption_watch
+
+    def leave(self) -> None:
+        """End the job together with the others."""
+        self.barriers.wait("shutdown", self.plan.shutdown_timeout)
+        if self._preemption_watch is not None:
+            self._preemption_watch.shutdown()
+        interruptible(self.client.shutdown)
+        if self._end_of_mpi is not None:
+            self._end_of_mpi()
+        self._loop.run(self.membership.leave())
+        if self._coordinator is not None:
+            self._loop.run(self._coordinator.stop(self.plan.shutdown_timeout))
+            interruptible(self._service.shutdown)
+        self._loop.stop()
+
+    def abandon(self, reason: str) -> None:
+        """Go without the others, who are told the `reason`, unless something has failed before.
+
+        jaxlib's client and service stay, and so does the thread that keeps their connections open: ending them
+        without the other processes ends this process.
+        """
+        xla_distributed.keep_for_ever(self.client, self._service)
+        _abandoned.append(self)
+        self._cut_gloo()  # so that nothing waits for the others any more
+        has_failed = bool(self.membership.failures)
+        self._loop.run(self.membership.leave(None if has_failed else reason))
+        if self._coordinator is not None:
+            if not has_failed:
+                self._loop.call(self._coordinator.note_failure, 0, reason)
+            self._loop.run(self._coordinator.stop(0.0))
+
+
+_abandoned: list[Job] = []
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]

@@ -1,0 +1,123 @@
+"""Kubernetes: the pods of an indexed Job, alone or in a JobSet, which reach each other by a headless service."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import pathlib
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pellucid.base.errors import DistributedError
+from pellucid.runtime.distributed.cluster import Cluster, wait_for_host
+
+_PORT = 55527
+_NAMESPACE = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_JOBSET = "jobset.sigs.k8s.io/jobset-name"
+
+
+class Kubernetes(Cluster):
+    """A pod of an indexed Job; asks the cluster's API through the package `kubernetes`, if it is installed."""
+
+    name = "k8s"
+
+    def __init__(
+        self,
+        environment: Mapping[str, str] = os.environ,
+        client: Any = None,
+        namespace: pathlib.Path = _NAMESPACE,
+        wait_for: Callable[[str, float], None] = wait_for_host,
+        address_of: Callable[[str], str] = socket.gethostbyname,
+    ) -> None:
+        self._environment = environment
+        self._given = client
+        self._namespace_file = namespace
+        self._wait_for = wait_for
+        self._address_of = address_of
+
+    def is_present(self) -> bool:
+        return "KUBERNETES_SERVICE_HOST" in self._environment and (
+            self._given is not None or importlib.util.find_spec("kubernetes") is not None
+        )
+
+    def coordinator(self, seconds: float) -> tuple[str, int]:
+        job, pod = self._job, self._pod
+        domain = (job.metadata.labels or {}).get(_JOBSET) or pod.spec.subdomain
+        if domain is None:
+            raise DistributedError(
+                "distributed.initialize: the pods of this Kubernetes Job can't reach each other.",
+                got=f"pod {pod.metadata.name} has no subdomain",
+                do="Make a headless service (clusterIP: None, selector job-name) and name it as `subdomain` of the pods.",
+            )
+        host = f"{job.metadata.name}-0.{domain}"
+        self._wait_for(host, seconds)
+        return host, _PORT
+
+    def num_processes(self) -> int:
+        return int(self._job.spec.parallelism)
+
+    def process_id(self) -> int:
+        index = self._environment.get("JOB_COMPLETION_INDEX")
+        if index is None:
+            raise DistributedError(
+                "distributed.initialize: this Kubernetes Job doesn't number its pods.",
+                got="JOB_COMPLETION_INDEX: not set",
+                do='Set `completionMode: "Indexed"` in the Job.',
+            )
+        return self.number("JOB_COMPLETION_INDEX", index)
+
+    @functools.cached_property
+    def _client(self) -> Any:
+        if self._given is not None:
+            return self._given
+        importlib.import_module("kubernetes.config").load_incluster_config()  # an optional package
+        return importlib.import_module("kubernetes.client")
+
+    @functools.cached_property
+    def _namespace(self) -> str:
+        return self._namespace_file.read_text(encoding="utf-8").strip()
+
+    @functools.cached_property
+    def _pod(self) -> Any:
+        address = self._address_of(self._environment.get("HOSTNAME") or socket.gethostname())
+        answer = self._asked(
+            lambda: self._client.CoreV1Api().list_namespaced_pod(
+                namespace=self._namespace, field_selector=f"status.podIP={address}"
+            )
+        )
+        if len(answer.items) != 1:
+            raise DistributedError(
+                "distributed.initialize: this pod was not found in its Kubernetes namespace.",
+                got=f"{len(answer.items)} pods with address {address}",
+            )
+        return answer.items[0]
+
+    @functools.cached_property
+    def _job(self) -> Any:
+        name = (self._pod.metadata.labels or {}).get("job-name")
+        if name is None:
+            raise DistributedError(
+                "distributed.initialize: only pods of a Kubernetes Job or JobSet find each other.",
+                got=f"pod {self._pod.metadata.name} has no label job-name",
+                do="Pass coordinator_address, num_processes and process_id.",
+            )
+        return self._asked(
+            lambda: self._client.BatchV1Api().read_namespaced_job(
+                name=name, namespace=self._namespace
+            )
+        )
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except self._client.exceptions.ApiException as error:
+            raise DistributedError(
+                "distributed.initialize: the Kubernetes API does not answer.",
+                got=f"{error.status}: {error.reason}",
+                do="Give the pod's service account permission to read pods and jobs."
+                if error.status == 403
+                else None,
+            ) from error

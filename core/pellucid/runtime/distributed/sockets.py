@@ -1,0 +1,64 @@
+"""The connections of gloo, found among those of this process, so that they can be cut.
+
+A collective over gloo waits for ever for a process that is silent, and devices of one process wait for each
+other when a connection of one of them has broken. Cutting all of them makes the collective fail everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Address = tuple[str, int]
+
+
+def listening_while(make: Callable[[], T], host: str) -> tuple[T, Address | None]:
+    """What `make()` gives, and the address at `host` at which it began to listen."""
+    before = _listening()
+    made = make()
+    found = [address for address in _listening() - before if address[0] == host]
+    return made, found[0] if found else None
+
+
+def cut(here: Address, there: set[Address]) -> int:
+    """Shut down this process's connections from `here` and to one of `there`; gives their number."""
+    n_cut = 0
+    for open_socket in _tcp_sockets():
+        try:
+            local, remote = open_socket.getsockname()[:2], open_socket.getpeername()[:2]
+            if local == here or remote in there:
+                open_socket.shutdown(socket.SHUT_RDWR)
+                n_cut += 1
+        except OSError:  # listening, or closed meanwhile
+            continue
+    return n_cut
+
+
+def _listening() -> set[Address]:
+    return {
+        open_socket.getsockname()[:2]
+        for open_socket in _tcp_sockets()
+        if open_socket.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    }
+
+
+def _tcp_sockets() -> Iterator[socket.socket]:
+    """This process's TCP sockets, each as a duplicate that lives until the next one is asked for."""
+    for name in os.listdir("/dev/fd"):
+        try:
+            number = os.dup(int(name))
+        except OSError:  # the folder's own
+            continue
+        if not stat.S_ISSOCK(os.fstat(number).st_mode):
+            os.close(number)
+            continue
+        with socket.socket(fileno=number) as found:
+            if found.family in _INTERNET and found.type == socket.SOCK_STREAM:
+                yield found
+
+
+_INTERNET: set[Any] = {socket.AF_INET, socket.AF_INET6}

@@ -1,0 +1,73 @@
+"""The job that this process is in, as the rest of the runtime asks about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from pellucid.base.errors import PeerFailureError
+from pellucid.base.interruption import interruptible
+
+T = TypeVar("T")
+
+_SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
+
+
+class Watch(Protocol):
+    """Who knows which processes have failed."""
+
+    def failure(self, seconds: float = 0.0) -> PeerFailureError | None: ...
+
+
+class Meeting(Protocol):
+    """Where processes compare what they say."""
+
+    def agree(self, what: str, said: str, process_ids: Sequence[int] | None = None) -> None: ...
+
+
+_watch: list[Watch] = []
+_meeting: list[Meeting] = []
+
+
+def enter(watch: Watch, meeting: Meeting) -> None:
+    """Note that this process is in a job."""
+    _watch[:] = [watch]
+    _meeting[:] = [meeting]
+
+
+def leave() -> None:
+    """Note that this process is in no job."""
+    _watch.clear()
+    _meeting.clear()
+
+
+def agree(what: str, said: str, process_ids: Sequence[int] | None = None) -> None:
+    """Wait until all processes (of `process_ids`) have said the same about `what`; alone, one agrees with itself.
+
+    Raises: AgreementError in each of them if they said different things.
+    """
+    if _meeting:
+        _meeting[0].agree(what, said, process_ids)
+
+
+def check() -> None:
+    """Raise PeerFailureError if a process of the job has failed."""
+    error = _watch[0].failure() if _watch else None
+    if error is not None:
+        raise error
+
+
+def wait(function: Callable[..., T], *arguments: Any) -> T:
+    """`function(*arguments)`, which waits for other processes; Ctrl-C and PeerFailureError end it."""
+    return interruptible(function, *arguments, check=check)
+
+
+def failure_behind(text: str) -> PeerFailureError | None:
+    """The failure of a process that explains the error `text` of a program.
+
+    A broken connection is often seen by the program before the coordinator has told of its reason.
+    """
+    if not _watch:
+        return None
+    is_about_connections = "gloo" in text.lower() or "nccl" in text.lower()
+    return _watch[0].failure(_SECONDS_TO_HEAR_OF_A_FAILURE if is_about_connections else 0.0)

@@ -1,0 +1,103 @@
+"""Several processes on this machine, each with its devices, driven by one notebook through ipyparallel.
+
+`%pellucid processes 2` starts two engines of ipyparallel, which join into one job: `%%px` then runs a cell in
+both, and `pellucid.devices()` there are those of both.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.getipython import get_ipython
+
+_SECONDS_TO_START = 60
+_SECONDS_TO_LEAVE = 10
+
+
+class Processes:
+    """Engines in one job, until `stop`. `client` is ipyparallel's client, `view` its view of all engines.
+
+    Raises: UsageError if ipyparallel is not installed; what an engine raises if the job can't be formed.
+    """
+
+    def __init__(self, count: int, devices: int) -> None:
+        parallel = _ipyparallel()
+        self.count = count
+        self.devices = devices
+        self._cluster = parallel.Cluster(n=count, log_level=logging.ERROR)
+        self._cluster.start_cluster_sync()
+        try:
+            self.client = self._cluster.connect_client_sync()
+            self.client.wait_for_engines(count, timeout=_SECONDS_TO_START, interactive=False)
+            self.view = self.client[:]
+            self.view.block = True
+            address = _free_address()
+            joining = [
+                self.client[engine].apply_async(_join, address, count, process, devices)
+                for process, engine in enumerate(self.client.ids)
+            ]
+            for each in joining:
+                each.get(_SECONDS_TO_START)
+        except BaseException:
+            self._cluster.stop_cluster_sync()
+            raise
+        self.view.activate()
+
+    def stop(self) -> None:
+        """End the job and its processes."""
+        try:
+            self.view.apply_async(_leave).get(_SECONDS_TO_LEAVE)
+        except Exception:
+            # An engine may be dead, or busy for ever; its cluster ends it all the same.
+            self.client.abort()
+        self._cluster.stop_cluster_sync()
+
+    def __repr__(self) -> str:
+        total = self.count * self.devices
+        return f"{self.count} processes with {total} devices in one job; %%px runs a cell in all of them"
+
+
+def _ipyparallel() -> Any:
+    try:
+        return importlib.import_module("ipyparallel")  # an optional package
+    except ImportError:
+        raise UsageError(
+            'Several processes need ipyparallel: pip install "pellucid[processes]".'
+        ) from None
+
+
+def _free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def _join(address: str, count: int, process: int, devices: int) -> None:
+    """In an engine: load pellucid with so many devices, show its values as figures, and join the job."""
+    os.environ["PELLUCID_NUM_CPU_DEVICES"] = str(devices)
+    shell: Any = get_ipython()
+    shell.run_line_magic("load_ext", "pellucid_kernel")
+    importlib.import_module("pellucid").distributed.initialize(
+        address, count, process, shutdown_timeout_seconds=_SECONDS_TO_LEAVE
+    )
+
+
+def _leave() -> None:
+    importlib.import_module("pellucid").distributed.shutdown()
+
+
+def counts(words: Sequence[str]) -> tuple[int, int]:
+    """Numbers of processes and of devices of each (two, unless stated) from the words of a magic's line."""
+    numbers = [int(word) for word in words if word.isdecimal()]
+    if len(numbers) != len(words) or not 1 <= len(numbers) <= 2 or min(numbers) < 1:
+        raise UsageError(
+            "%pellucid processes takes the number of processes and, if you like, of devices of each: "
+            "%pellucid processes 2 4"
+        )
+    return numbers[0], numbers[1] if len(numbers) == 2 else 2

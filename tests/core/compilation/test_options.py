@@ -1,0 +1,37 @@
+"""What pellucid asks of XLA for one compilation."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid.compilation.options import overrides
+
+YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
+
+
+def test_programs_of_many_calls_keep_them():
+    chosen = dict(overrides((), "cpu", calls=3, largest_contraction=0))
+    assert chosen["xla_disable_hlo_passes"] == "call-inliner"
+    assert chosen["xla_cpu_opt_preset"] == "CPU_OPT_PRESET_FAST_COMPILE"
+    assert not overrides((), "cpu", calls=2, largest_contraction=0)
+
+
+def test_other_platforms_decide_themselves():
+    assert not overrides((), "cuda", calls=12, largest_contraction=8)
+
+
+@pytest.mark.parametrize(("products", "chosen"), [(0, False), (2**20, True), (2**20 + 1, False)])
+def test_small_contractions_need_no_library(products, chosen):
+    assert (YNNPACK in dict(overrides((), "cpu", 1, products))) is chosen
+
+
+def test_the_user_wins():
+    mine = (("xla_disable_hlo_passes", ""), (YNNPACK, ""))
+    assert dict(overrides(mine, "cpu", 3, 8)).items() >= dict(mine).items()
+
+
+@pytest.mark.parametrize(("n", "by_library"), [(96, False), (128, True)])
+def test_which_products_go_to_the_library(n, by_library):
+    x = np.ones((2, n, n), np.float32)
+    text = pl.jit(lambda x: x @ x).lower(x).compile().as_text()
+    assert ("ynn_fusion" in text) is by_library

@@ -1,0 +1,320 @@
+"""Clusters, as their schedulers' environments, metadata and APIs tell of them; none of them is here."""
+
+import types
+
+import pytest
+
+from pellucid.base.errors import ArgumentValueError, DistributedError, DistributedTimeoutError
+from pellucid.runtime.distributed import detection
+from pellucid.runtime.distributed.cloud_tpu import ComputeEngineTpu, KubernetesTpu
+from pellucid.runtime.distributed.cluster import Place, wait_for_host
+from pellucid.runtime.distributed.kubernetes import Kubernetes
+from pellucid.runtime.distributed.mpi import Mpi4py, OpenMpi
+from pellucid.runtime.distributed.slurm import Slurm
+
+SLURM = {
+    "SLURM_JOB_ID": "4099",
+    "SLURM_STEP_NODELIST": "node[007,009-012],other3",
+    "SLURM_NTASKS": "8",
+    "SLURM_PROCID": "5",
+    "SLURM_LOCALID": "1",
+}
+OPEN_MPI = {
+    "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1,10.108.0.1:34911",
+    "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_RANK": "2",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+}
+
+
+def completed(cluster, place=None, method=None):
+    return detection.complete(place or Place(), method, 5.0, [lambda: cluster])
+
+
+# Slurm and MPI ------------------------------------------------------------------------------------
+
+
+def test_slurm_says_everything():
+    assert completed(Slurm(SLURM)) == Place("node007:61443", 8, 5, (1,))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [
+        ("node001", "node001"),
+        ("node001,host2", "node001"),
+        ("node[001-015],host2", "node001"),
+        ("node[001,007-015],host2", "node001"),
+        ("gpu-a[10-12]-ib,host2", "gpu-a10-ib"),
+        ("c[1-2]", "c1"),
+    ],
+)
+def test_the_first_node_of_slurm(nodes, first):
+    host, _ = Slurm({**SLURM, "SLURM_STEP_NODELIST": nodes}).coordinator(1.0)
+    assert host == first
+
+
+def test_slurm_is_present_only_with_all_it_says():
+    for name in SLURM:
+        assert not Slurm({n: v for n, v in SLURM.items() if n != name}).is_present()
+
+
+def test_a_number_that_is_none_is_named():
+    with pytest.raises(
+        DistributedError, match=r"slurm cluster doesn't say[^\n]*\n.*SLURM_NTASKS: 'x'"
+    ):
+        completed(Slurm({**SLURM, "SLURM_NTASKS": "x"}))
+
+
+def test_open_mpi_says_everything():
+    port = 61440 + (1531576320 // 4096) % 4096
+    assert completed(OpenMpi(OPEN_MPI)) == Place(f"10.96.0.1:{port}", 4, 2, (0,))
+
+
+def test_open_mpi_with_addresses_of_ip_version_6():
+    uri = "1314521088.0;tcp6://[fe80::b9b:ac5d:9cf0:b858,2620:10d:c083:150e::3000:2]:43370"
+    found = completed(OpenMpi({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri}))
+    assert found.coordinator_address is not None
+    assert found.coordinator_address.startswith("[fe80::b9b:ac5d:9cf0:b858]:")
+
+
+def test_open_mpi_without_an_address():
+    with pytest.raises(DistributedError, match="names no address"):
+        completed(OpenMpi({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "nothing"}))
+
+
+class FakeCommunicator:
+    """MPI's world as process `rank` of `size` sees it; process 0's broadcast is there already."""
+
+    def __init__(self, rank, size, sent, local=None):
+        self.rank, self.size, self.sent, self.local = rank, size, sent, local
+
+    def Get_rank(self):
+        return self.rank
+
+    def Get_size(self):
+        return self.size
+
+    def bcast(self, value, root):
+        assert root == 0
+        if self.rank == 0:
+            self.sent.append(value)
+        else:
+            assert value is None
+        return self.sent[0]
+
+    def Split_type(self, kind):
+        assert kind == "shared"
+        return self.local
+
+
+def test_all_processes_of_mpi4py_have_the_same_coordinator():
+    sent = []
+    found = []
+    for rank in range(3):
+        local = FakeCommunicator(rank % 2, 2, sent)
+        world = FakeCommunicator(rank, 3, sent, local)
+        mpi = types.SimpleNamespace(COMM_WORLD=world, COMM_TYPE_SHARED="shared")
+        found.append(completed(Mpi4py(mpi), method="mpi4py"))
+    assert len({place.coordinator_address for place in found}) == 1
+    assert [place[1:] for place in found] == [(3, 0, (0,)), (3, 1, (1,)), (3, 2, (0,))]
+
+
+def test_mpi4py_is_asked_only_by_name():
+    world = FakeCommunicator(0, 1, [])
+    mpi = types.SimpleNamespace(COMM_WORLD=world, COMM_TYPE_SHARED="shared")
+    assert completed(Mpi4py(mpi)) == Place()
+
+
+# Kubernetes ---------------------------------------------------------------------------------------
+
+
+class FakeApiError(Exception):
+    status, reason = 403, "Forbidden"
+
+
+class FakeKubernetes:
+    """The part of the package `kubernetes` that is asked, for one pod of the job "train"."""
+
+    exceptions = types.SimpleNamespace(ApiException=FakeApiError)
+
+    def __init__(self, *, subdomain="pods", jobset=None, labels=None, is_allowed=True, pods=1):
+        meta = types.SimpleNamespace
+        pod = types.SimpleNamespace(
+            metadata=meta(
+                name="train-1-x", labels={"job-name": "train"} if labels is None else labels
+            ),
+            spec=types.SimpleNamespace(subdomain=subdomain),
+        )
+        jobset_labels = {"jobset.sigs.k8s.io/jobset-name": jobset} if jobset else None
+        self.pods = [pod] * pods
+        self.job = types.SimpleNamespace(
+            metadata=meta(name="train", labels=jobset_labels),
+            spec=types.SimpleNamespace(parallelism=4),
+        )
+        self.is_allowed = is_allowed
+        self.asked = []
+
+    def CoreV1Api(self):
+        return self
+
+    BatchV1Api = CoreV1Api
+
+    def list_namespaced_pod(self, namespace, field_selector):
+        if not self.is_allowed:
+            raise FakeApiError
+        self.asked.append((namespace, field_selector))
+        return types.SimpleNamespace(items=self.pods)
+
+    def read_namespaced_job(self, name, namespace):
+        self.asked.append((namespace, name))
+        return self.job
+
+
+@pytest.fixture
+def kubernetes(tmp_path):
+    def make(client, **more):
+        namespace = tmp_path / "namespace"
+        namespace.write_text("research\n")
+        environment = {
+            "KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-1-x", "JOB_COMPLETION_INDEX": "1",
+            **more,
+        }  # fmt: skip
+        return Kubernetes(
+            {name: value for name, value in environment.items() if value is not None},
+            client,
+            namespace,
+            wait_for=lambda host, seconds: None,
+            address_of={"train-1-x": "10.1.2.3"}.__getitem__,
+        )
+
+    return make
+
+
+def test_kubernetes_says_everything_but_the_devices(kubernetes):
+    client = FakeKubernetes()
+    assert completed(kubernetes(client)) == Place("train-0.pods:55527", 4, 1, None)
+    assert client.asked == [("research", "status.podIP=10.1.2.3"), ("research", "train")]
+
+
+def test_a_jobset_has_its_own_domain(kubernetes):
+    client = FakeKubernetes(subdomain=None, jobset="experiment")
+    assert completed(kubernetes(client)).coordinator_address == "train-0.experiment:55527"
+
+
+@pytest.mark.parametrize(
+    ("client", "more", "message"),
+    [
+        ({"subdomain": None}, {}, r"can't reach each other[\s\S]*Make a headless service"),
+        ({"labels": {}}, {}, "only pods of a Kubernetes Job"),
+        ({"pods": 0}, {}, "0 pods with address 10.1.2.3"),
+        ({"is_allowed": False}, {}, r"403: Forbidden[\s\S]*permission to read pods"),
+        ({}, {"JOB_COMPLETION_INDEX": None}, r'Set `completionMode: "Indexed"`'),
+    ],
+)
+def test_what_a_kubernetes_job_lacks_is_named(kubernetes, client, more, message):
+    with pytest.raises(DistributedError, match=message):
+        completed(kubernetes(FakeKubernetes(**client), **more))
+
+
+def test_kubernetes_is_not_asked_outside_of_it(kubernetes):
+    client = FakeKubernetes()
+    assert completed(kubernetes(client, KUBERNETES_SERVICE_HOST=None)) == Place()
+    assert client.asked == []
+
+
+# Cloud TPU ----------------------------------------------------------------------------------------
+
+
+def compute_engine(attributes, environment=(), *, is_tpu=True):
+    return ComputeEngineTpu(
+        dict(environment), attributes.get, lambda: is_tpu, lambda host, seconds: None
+    )
+
+
+ONE_SLICE = {
+    "agent-worker-number": "1",
+    "worker-network-endpoints": "unknown:1:10.0.0.5,unknown:2:10.0.0.6",
+}
+
+
+def test_a_slice_of_compute_engine():
+    assert completed(compute_engine(ONE_SLICE)) == Place("10.0.0.5:8482", 2, 1, None)
+
+
+def test_hosts_by_name_alone():
+    cluster = compute_engine({**ONE_SLICE, "worker-network-endpoints": "host-a,host-b"})
+    assert completed(cluster).coordinator_address == "host-a:8482"
+
+
+def test_several_slices_of_compute_engine():
+    several = "ACCELERATOR_TYPE: 'v4-16'\nMEGASCALE_NUM_SLICES: '3'\nMEGASCALE_SLICE_ID: '2'\n"
+    several += "MEGASCALE_COORDINATOR_ADDRESS: '10.9.9.9:8081'\n"
+    found = completed(compute_engine({**ONE_SLICE, "tpu-env": several}))
+    assert found == Place("10.9.9.9:8482", 6, 5, None)
+
+
+def test_the_environment_goes_before_the_metadata():
+    cluster = compute_engine(
+        {**ONE_SLICE, "tpu-env": "MEGASCALE_NUM_SLICES: '3'"}, {"MEGASCALE_NUM_SLICES": "2"}
+    )
+    assert completed(cluster).num_processes == 4
+
+
+def test_metadata_that_names_no_workers():
+    with pytest.raises(DistributedError, match="doesn't name its workers"):
+        completed(compute_engine({"agent-worker-number": "0", "worker-network-endpoints": "a:b"}))
+
+
+def test_compute_engine_is_asked_only_where_there_is_a_tpu():
+    def refuse(key):
+        raise AssertionError(key)
+
+    assert not ComputeEngineTpu({}, refuse, lambda: False).is_present()
+    assert not ComputeEngineTpu({"TPU_SKIP_MDS_QUERY": "1"}, refuse, lambda: True).is_present()
+    assert not compute_engine({}).is_present()
+
+
+def test_tpu_pods_of_kubernetes():
+    environment = {"TPU_WORKER_ID": "2", "TPU_WORKER_HOSTNAMES": "w-0.svc,w-1.svc,w-2.svc"}
+    cluster = KubernetesTpu(environment, {}.get, lambda: True, lambda host, seconds: None)
+    assert completed(cluster) == Place("w-0.svc:8482", 3, 2, None)
+    addresses = {**environment, "TPU_PROCESS_ADDRESSES": "10.0.0.1:8476,10.0.0.2:8476"}
+    cluster = KubernetesTpu(addresses, {}.get, lambda: True, lambda host, seconds: None)
+    assert completed(cluster) == Place("10.0.0.1:8482", 2, 2, None)
+    assert not KubernetesTpu(environment, {}.get, lambda: False).is_present()
+
+
+# Which is asked -----------------------------------------------------------------------------------
+
+
+def test_what_is_given_stays():
+    given = Place("here:1", None, 3, None)
+    assert completed(Slurm(SLURM), given) == Place("here:1", 8, 3, (1,))
+    assert completed(Slurm(SLURM), Place("a:1", 1, 0, (0,))) == Place("a:1", 1, 0, (0,))
+
+
+def test_nothing_is_asked_when_detection_is_deactivated():
+    assert completed(Slurm(SLURM), method="deactivate") == Place()
+
+
+def test_the_port_can_be_chosen(monkeypatch):
+    monkeypatch.setenv("JAX_COORDINATOR_PORT", "1234")
+    assert completed(Slurm(SLURM)).coordinator_address == "node007:1234"
+
+
+def test_a_method_that_is_unknown_or_elsewhere():
+    with pytest.raises(ArgumentValueError, match=r"no cluster_detection_method 'lsf'[\s\S]*slurm"):
+        completed(Slurm(SLURM), method="lsf")
+    with pytest.raises(ArgumentValueError, match="not in a cluster 'slurm'"):
+        completed(Slurm({}), method="slurm")
+
+
+def test_none_is_found_here():
+    assert detection.complete(Place(), None, 1.0) == Place()
+
+
+def test_a_host_that_does_not_appear():
+    wait_for_host("localhost", 1.0)
+    with pytest.raises(DistributedTimeoutError, match=r"'no\.such\.host\.invalid' was not found"):
+        wait_for_host("no.such.host.invalid", 0.1)

@@ -1,0 +1,369 @@
+"""What the processes of tests do: each function runs in every process of a job, and returns plain data.
+
+Those that take a mesh also run in the test's own process, on as many virtual devices, to be compared.
+"""
+
+import os
+import pathlib
+import signal
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid.base.errors import PellucidError
+from pellucid.experimental import mesh_utils, multihost_utils
+from pellucid.xla import distributed as xla_distributed
+
+
+class Place(NamedTuple):
+    """Where a process is in its job."""
+
+    address: str
+    process: int
+    count: int
+
+
+def join(place: Place, *, initialization: float = 20, heartbeat: float = 20, shutdown: float = 20):
+    """Come into the job."""
+    pl.distributed.initialize(
+        place.address,
+        place.count,
+        place.process,
+        initialization_timeout=initialization,
+        heartbeat_timeout_seconds=heartbeat,
+        shutdown_timeout_seconds=shutdown,
+    )
+
+
+def error_of(call: Callable[[], Any]) -> list[Any]:
+    """Class and text of the error that `call` raises, and after how many seconds."""
+    start = time.monotonic()
+    try:
+        call()
+    except PellucidError as error:
+        return [type(error).__name__, str(error), time.monotonic() - start]
+    return ["nothing", "", time.monotonic() - start]
+
+
+# Compared with one process ------------------------------------------------------------------------
+
+
+def two_axes(n_devices: int) -> Any:
+    """A mesh with an axis over which the batch is split, and one over which the model is."""
+    return pl.make_mesh((n_devices // 2, 2), ("data", "model"), axis_types=(AUTO, AUTO))
+
+
+AUTO = pl.sharding.AxisType.Auto
+
+
+def parameters() -> dict[str, np.ndarray]:
+    """Weights of two layers."""
+    rng = np.random.default_rng(0)
+    return {
+        "in": rng.normal(size=(8, 16)).astype(np.float32),
+        "out": rng.normal(size=(16, 4)).astype(np.float32),
+    }
+
+
+def batch() -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets of 16 examples."""
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(16, 8)).astype(np.float32), rng.normal(size=(16, 4)).astype(np.float32)
+
+
+def step(weights: Any, inputs: Any, targets: Any) -> tuple[Any, Any]:
+    """One step of gradient descent: the loss, and the weights after it."""
+
+    def loss(weights: Any) -> Any:
+        hidden = jnp.tanh(inputs @ weights["in"])
+        return ((hidden @ weights["out"] - targets) ** 2).mean()
+
+    value, slopes = pl.value_and_grad(loss)(weights)
+    return value, pl.tree.map(lambda w, slope: w - 0.1 * slope, weights, slopes)
+
+
+def train(mesh: Any, local: Callable[[np.ndarray], np.ndarray]) -> list[Any]:
+    """Losses and last weights of three steps over `mesh`; `local` takes this process's part of the batch."""
+    split = {"in": pl.P(None, "model"), "out": pl.P("model", None)}
+    weights = {
+        name: pl.device_put(value, pl.NamedSharding(mesh, split[name]))
+        for name, value in parameters().items()
+    }
+    by_example = pl.NamedSharding(mesh, pl.P("data"))
+    data = [pl.make_array_from_process_local_data(by_example, local(part)) for part in batch()]
+    losses = []
+    run = pl.jit(step, donate_argnums=0)
+    for _ in range(3):
+        loss, weights = run(weights, *data)
+        losses.append(float(loss))
+    whole = multihost_utils.process_allgather(weights, tiled=True)
+    return [losses, whole["in"].tolist(), whole["out"].tolist()]
+
+
+def collectives(mesh: Any) -> dict[str, Any]:
+    """Each collective over a mesh axis "x", on the same operand."""
+    n = mesh.size
+    operand = np.arange(n * n * 2, dtype=np.float32).reshape(n * n, 2) % 7
+    x = pl.device_put(operand, pl.NamedSharding(mesh, pl.P("x")))
+    ring = [(i, (i + 1) % n) for i in range(n)]
+    bodies = {
+        "psum": lambda x: lax.psum(x, "x"),
+        "pmean": lambda x: lax.pmean(x, "x"),
+        "pmax": lambda x: lax.pmax(x, "x"),
+        "pmin": lambda x: lax.pmin(x, "x"),
+        "psum_scatter": lambda x: lax.psum_scatter(x, "x", tiled=True),
+        "all_gather": lambda x: lax.all_gather(x, "x"),
+        "all_to_all": lambda x: lax.all_to_all(x, "x", 0, 0, tiled=True),
+        "ppermute": lambda x: lax.ppermute(x, "x", ring),
+        "axis_index": lambda x: x * 0 + lax.axis_index("x"),
+    }
+    found = {}
+    for name, body in bodies.items():
+
+        def each(x: Any, body: Any = body) -> Any:
+            return body(x)[None]
+
+        mapped = pl.shard_map(
+            each, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"), check_vma=False
+        )
+        found[name] = multihost_utils.process_allgather(pl.jit(mapped)(x), tiled=True).tolist()
+    return found
+
+
+def training(place: Place) -> Any:
+    """The training step over all devices of the job, whose rows of the mesh are the processes."""
+    join(place)
+    mesh = two_axes(pl.device_count())
+    share = 16 // place.count
+    first = place.process * share
+    return train(mesh, lambda part: part[first : first + share])
+
+
+def all_collectives(place: Place) -> Any:
+    join(place)
+    return collectives(pl.make_mesh((pl.device_count(),), ("x",), axis_types=(AUTO,)))
+
+
+# What is only there with several processes --------------------------------------------------------
+
+
+def facts(place: Place) -> dict[str, Any]:
+    """Devices, arrays that span processes, meshes by process, the store and barriers; all of it twice."""
+    first = _facts(place)
+    pl.distributed.shutdown()
+    return {"first": first, "joined": pl.distributed.is_initialized(), "second": _facts(place)}
+
+
+def _facts(place: Place) -> dict[str, Any]:
+    join(place)
+    mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    by_x = pl.NamedSharding(mesh, pl.P("x"))
+    x = pl.make_array_from_process_local_data(by_x, np.arange(4.0) + 10 * place.process)
+    granules = mesh_utils.create_hybrid_device_mesh(
+        (2, 1), (1, place.count), process_is_granule=True
+    )
+    pl.distributed.barrier("a name")
+    pl.distributed.barrier("a name")
+    store = pl.distributed.key_value_store()
+    store.set(f"said/{place.process}", f"hello from {place.process}")
+    store.set(f"bytes/{place.process}", bytes([place.process]))
+    return {
+        "devices": [pl.device_count(), pl.local_device_count(), len(pl.local_devices(0))],
+        "processes": [pl.process_index(), pl.process_count(), pl.process_indices()],
+        "addressable": [
+            x.is_fully_addressable,
+            x.shape,
+            len(x.addressable_shards),
+            len(x.global_shards),
+        ],
+        "text": repr(x),
+        "granules": [[d.process_index for d in row] for row in granules.tolist()],
+        "mesh": [d.process_index for d in pl.make_mesh((pl.device_count(),), ("x",)).devices.flat],
+        "said": [store.get(f"said/{process}") for process in range(place.count)],
+        "bytes": [list(store.get_bytes(f"bytes/{process}")) for process in range(place.count)],
+        "listed": sorted(store.items("said")),
+        "sum": float(x.sum()),
+    }
+
+
+def between_processes(place: Place) -> dict[str, Any]:
+    """`multihost_utils`, where it gives values and where it raises."""
+    join(place)
+    mine = place.process
+    utils = multihost_utils
+    mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    whole = utils.host_local_array_to_global_array(np.arange(4) + 10 * mine, mesh, pl.P("x"))
+    utils.sync_global_devices("here")
+    utils.assert_equal({"same": np.ones(3)})
+    source = {
+        "a": np.array([1.5, -0.0]) if mine else np.ones(2),
+        "b": np.bool_(mine == 1),
+        "i": np.int64(mine << 40),
+    }
+    sent = utils.broadcast_one_to_all(source, is_source=mine == 1)
+    return {
+        "stacked": utils.process_allgather({"row": np.arange(2) + mine, "scalar": mine})[
+            "row"
+        ].tolist(),
+        "scalars": utils.process_allgather(mine).tolist(),
+        "tiled": utils.process_allgather(np.arange(2) + mine, tiled=True).tolist(),
+        "whole": utils.process_allgather(whole, tiled=True).tolist(),
+        "sent": [sent["a"].tolist(), str(sent["a"][1]), bool(sent["b"]), int(sent["i"])],
+        "back": np.asarray(utils.global_array_to_host_local_array(whole, mesh, pl.P("x"))).tolist(),
+        "all back": np.asarray(
+            utils.global_array_to_host_local_array(whole, mesh, pl.P())
+        ).tolist(),
+        "preempted": utils.reached_preemption_sync_point(0),
+        "errors": {
+            "stack": error_of(lambda: utils.process_allgather(whole)),
+            "shapes": error_of(lambda: utils.process_allgather(np.arange(2 + mine))),
+            "sources": error_of(lambda: utils.broadcast_one_to_all(1, is_source=True)),
+            "names": error_of(lambda: utils.sync_global_devices(f"name {mine}")),
+            "values": error_of(lambda: utils.assert_equal({"x": mine}, "the seeds")),
+            "spec": error_of(
+                lambda: utils.host_local_array_to_global_array(np.ones(4), mesh, None)
+            ),
+            "put": error_of(
+                lambda: pl.device_put(np.arange(4) + mine, pl.NamedSharding(mesh, pl.P("x")))
+            ),
+            "numpy": error_of(lambda: np.asarray(whole)),
+            "local shape": error_of(
+                lambda: pl.make_array_from_process_local_data(
+                    pl.NamedSharding(mesh, pl.P("x")), np.arange(3.0)
+                )
+            ),
+            "global shape": error_of(
+                lambda: pl.make_array_from_process_local_data(
+                    pl.NamedSharding(mesh, pl.P("x")), np.arange(4.0), (12,)
+                )
+            ),
+            "programs": error_of(lambda: pl.jit([_total, _average][mine])(whole)),
+            "again": error_of(lambda: join(place)),
+            "barrier": error_of(lambda: pl.distributed.barrier(f"only {mine}", 0.5)),
+            "store": error_of(lambda: pl.distributed.key_value_store().get("nobody sets it", 0.2)),
+        },
+    }
+
+
+def _total(x: Any) -> Any:
+    return x.sum()
+
+
+def _average(x: Any) -> Any:
+    return x.mean()
+
+
+# When something goes wrong ------------------------------------------------------------------------
+
+
+def one_fails(place: Place, how: str, who: int, where: str, heartbeat: float = 20) -> Any:
+    """Process `who` is killed, stopped, or raises, while the others wait for it; what they see, and whether
+    they can go on alone."""
+    join(place, heartbeat=heartbeat)
+    mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    x = pl.make_array_from_process_local_data(
+        pl.NamedSharding(mesh, pl.P("x")), np.ones(2, np.float32)
+    )
+    run = pl.jit(_total)
+    assert float(run(x)) == 2 * place.count
+    if place.process == who:
+        time.sleep(0.5)  # the others wait by then
+        if how == "raise":
+            raise ZeroDivisionError("a mistake of the user")
+        os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[how])
+        os.kill(os.getpid(), signal.SIGKILL)  # woken up, it has nothing to say
+    waits = {
+        "collective": lambda: run(x).block_until_ready(),
+        "reading": lambda: np.asarray(run(x)),
+        "barrier": lambda: pl.distributed.barrier("never"),
+        "store": lambda: pl.distributed.key_value_store().get("never"),
+        "shutdown": pl.distributed.shutdown,
+        "another program": lambda: (time.sleep(1.5), pl.jit(_average)(x)),
+    }
+    seen = error_of(waits[where])
+    again = error_of(lambda: pl.distributed.barrier("afterwards"))
+    pl.distributed.shutdown()
+    return {"seen": seen, "again": again, "alone": float(jnp.arange(4.0).sum())}
+
+
+def start_anew(place: Place, folder: str) -> Any:
+    """Process 1 of two is killed; then process 0 and a third one, as process 1, form a job at the same address."""
+    mark = pathlib.Path(folder, "killed")
+    if place.process == 2:
+        while not mark.exists():
+            time.sleep(0.05)
+        return _sum_of_ones(Place(place.address, 1, 2))
+    place = place._replace(count=2)
+    join(place)
+    pl.devices()
+    if place.process == 1:
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    failure = error_of(lambda: pl.distributed.barrier("never"))
+    assert failure[0] == "PeerFailureError", failure
+    pl.distributed.shutdown()
+    return _sum_of_ones(place)
+
+
+def _sum_of_ones(place: Place, wait_before_running: float = 0) -> float:
+    """In a job: the sum over an array that has a one on each device."""
+    join(place)
+    mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    x = pl.make_array_from_process_local_data(
+        pl.NamedSharding(mesh, pl.P("x")), np.ones(2, np.float32)
+    )
+    time.sleep(wait_before_running)
+    return float(pl.jit(_total)(x))
+
+
+def comes_late(place: Place, seconds: float) -> Any:
+    """The last process joins late, and is late again for the first collective."""
+    late = seconds if place.process == place.count - 1 else 0
+    time.sleep(min(late, 10))
+    return _sum_of_ones(place, late)
+
+
+def only_joins(place: Place, initialization: float = 20) -> Any:
+    """What comes of joining."""
+    return error_of(lambda: join(place, initialization=initialization))
+
+
+def leaves_alone(place: Place) -> Any:
+    """Process 0 shuts down, and the others stay away from it."""
+    join(place, shutdown=1)
+    if place.process == 0:
+        return error_of(pl.distributed.shutdown)
+    return error_of(lambda: pl.distributed.barrier("never"))
+
+
+def dies_while_joining(place: Place) -> Any:
+    """Process 1 is killed when all have come, and before jaxlib's own service knows it."""
+    if place.process == 1:
+        xla_distributed.make_client = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(lambda: join(place))
+
+
+def joins_too_late(place: Place) -> Any:
+    """Devices are used before the process joins."""
+    pl.devices()
+    return error_of(lambda: join(place))
+
+
+def is_preempted(place: Place) -> Any:
+    """Process 1 gets SIGTERM; all stop after the same step."""
+    join(place)
+    stop = None
+    for n_step in range(200):
+        if multihost_utils.reached_preemption_sync_point(n_step):
+            stop = n_step
+            break
+        if place.process == 1 and n_step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        multihost_utils.sync_global_devices("step")
+        time.sleep(0.02)
+    return stop

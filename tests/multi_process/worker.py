@@ -1,0 +1,14 @@
+"""One process of a job: runs the program that its argument names, and writes what it returns."""
+
+import json
+import pathlib
+import sys
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    import programs
+
+    request = json.loads(sys.argv[1])
+    place = programs.Place(request["address"], request["process"], request["count"])
+    result = getattr(programs, request["program"])(place, **request["arguments"])
+    pathlib.Path(request["result"]).write_text(json.dumps(result))
