@@ -88,6 +88,22 @@ def test_an_equation_lights_up_its_line_in_the_cell(lab: Lab) -> None:
     expect(output.locator(".pl-linked").filter(has_text="sin")).to_have_count(0)
 
 
+def test_a_function_shows_where_its_intermediates_lie(lab: Lab) -> None:
+    dense = "def dense(x, w):\n    h = jnp.tanh(x @ w)\n    return jnp.sort(h, axis=1).sum()"
+    lab.open_notebook("sharded.ipynb", [START, dense, "pl.viz.sharding(dense)(weights, weights.T)"])
+    output = lab.output_of(2).first
+    expect(output).to_contain_text("of the compiled program")
+    exchange = output.locator(".pl-line").filter(has_text="all-gather over data").first
+    exchange.hover()
+    expect(output.locator(".pl-sharded-left > .pl-array-status")).to_contain_text("all-gather")
+    expect(output.locator(".pl-line-amber").first).to_be_visible()
+    lab.screenshots("sharded_function")
+    output.locator(".pl-line").filter(has_text="tanh").first.click()
+    pointed = lab.page.locator(".pellucid-pointed-line")
+    expect(pointed.filter(has_text="h = jnp.tanh(x @ w)")).to_have_count(1)
+    expect(output.locator(".pl-why")).to_contain_text("argument `x`")
+
+
 def test_an_error_is_drawn_with_the_lines_of_the_user_only(lab: Lab) -> None:
     lab.open_notebook(
         "error.ipynb", [START, "def f(a, b):\n    return a @ b\n\nf(weights, jnp.ones((3, 2)))"]

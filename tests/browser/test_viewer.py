@@ -21,6 +21,7 @@ VIEWS = [
     "nothing",
     "sharding_4d",
     "sharded_function",
+    "sharded_function_4096",
 ]
 STAGES = ["lens", "ladder", "diff"]
 
@@ -166,10 +167,11 @@ def test_the_wheel_scrolls_the_page_until_the_graph_is_entered(show: Show) -> No
     assert canvas(page).screenshot() != before
 
 
-def test_4096_devices_are_drawn_within_a_second(show: Show) -> None:
+@pytest.mark.parametrize("sample", ["sharding_4096", "sharded_function_4096"])
+def test_4096_devices_are_drawn_within_a_second(show: Show, sample: str) -> None:
     page = show("sharding_simple")
     # The viewer's own time, from the start of the page to the first picture of the mesh.
-    page = show("sharding_4096")
+    page = show(sample)
     expect(page.locator(".pl-mesh canvas")).to_be_visible()
     milliseconds = page.evaluate(
         "() => new Promise(resolve => requestAnimationFrame(() => resolve(performance.now())))"
@@ -187,6 +189,23 @@ def test_a_tile_tells_what_it_holds(show: Show) -> None:
     page.locator(".pl-mesh canvas").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".pl-array-status")).to_contain_text("process 0) holds [0:512,")
+
+
+def test_a_function_says_why_its_values_lie_so_and_what_is_moved(show: Show) -> None:
+    page = show("sharded_function")
+    expect(page.locator("header").first).to_contain_text("2 of them resharding")
+    expect(page.locator(".pl-line-amber")).to_have_count(2)
+    status = page.locator(".pl-sharded-left > .pl-array-status")
+    page.locator(".pl-line").filter(has_text="tanh").hover()
+    expect(status).to_contain_text("1 MiB on each device; data: argument `x`; model: argument `w1`")
+    page.locator(".pl-line").filter(has_text="transpose").click()
+    expect_selected(page, "transpose")
+    why = page.locator(".pl-why")
+    expect(why).to_contain_text("follows dimension 0 of y₁ through transpose")
+    expect(why).to_contain_text("with_sharding_constraint you wrote this")
+    why.get_by_role("button").last.click()
+    expect_selected(page, "sharding_constraint")
+    expect(page.get_by_text("Peak memory of each device")).to_be_visible()
 
 
 def test_a_lens_lights_up_all_stages(show: Show) -> None:

@@ -6,7 +6,12 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from tests.introspect.program_builder import ITEM_BYTES, ProgramBuilder, schema
+import numpy as np
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import introspect
+from tests.introspect.program_builder import ITEM_BYTES, schema
 
 Axes = dict[str, int]
 
@@ -130,111 +135,50 @@ def large():
     )
 
 
+def layer(x, w1, w2):
+    h = jnp.tanh(x @ w1)
+    y = h @ w2
+    y = pl.lax.with_sharding_constraint(y, pl.NamedSharding(PAIR, pl.P("data")))
+    z = y.T
+    s = jnp.sort(z, axis=1)
+    return z / jnp.sqrt((s * s).sum())
+
+
+PAIR = pl.sharding.AbstractMesh((2, 4), ("data", "model"))
+
+
+def placed(mesh, shape: Sequence[int], *entries):
+    return pl.ShapeDtypeStruct(shape, np.float32, sharding=pl.NamedSharding(mesh, pl.P(*entries)))
+
+
 def function():
-    """Two matrix products of a sharded layer: a contraction that sums, and a reshard."""
-    b = ProgramBuilder("sharded_layer", "layer")
-    cell = b.source(
-        "In[9]",
-        "def layer(x, w1, w2):\n"
-        "    h = jax.nn.relu(x @ w1)\n"
-        "    y = h @ w2\n"
-        "    y = lax.with_sharding_constraint(y, P('data', None))\n"
-        "    z = y.T\n"
-        "    return z / jnp.linalg.norm(z)\n",
-        cell_id="s9",
+    """A layer of two products: one that sums, one resharding, a sort that needs what is divided."""
+    return introspect.sharding(
+        layer,
+        placed(PAIR, (512, 1024), "data"),
+        placed(PAIR, (1024, 4096), None, "model"),
+        placed(PAIR, (4096, 1024), "model"),
     )
-    specs = [
-        spec([["data"], []]),
-        spec([[], ["model"]]),
-        spec([["model"], []]),
-        spec([["data"], ["model"]]),
-        spec([["data"], []], ["model"]),
-        spec([[], ["data"]]),
-        spec([]),
+
+
+def layers(mesh, count: int):
+    """The gradient of a network of `count` layers, cut along both axes of `mesh`."""
+
+    def loss(weights, x):
+        for up, down in weights:
+            x = x + jnp.tanh(x @ up) @ down
+        return (x * x).mean()
+
+    weights = [
+        (placed(mesh, (1024, 4096), None, "model"), placed(mesh, (4096, 1024), "model"))
+        for _ in range(count)
     ]
-    values: dict[int, int] = {}
-    why: dict[int, list] = {}
+    return introspect.sharding(pl.grad(loss), weights, placed(mesh, (8192, 1024), "data"))
 
-    def known(value: int, index: int, *hops) -> int:
-        values[value] = index
-        why[value] = list(hops)
-        return value
 
-    def hop(rule: str, value: int = -1, equation: int = -1, span: int = -1, *, user: bool = False):
-        return schema.WhyRecord(
-            value=value, equation=equation, rule=rule, span=span, is_user_written=user
-        )
+def function_4096():
+    return layers(pl.sharding.AbstractMesh((64, 64), ("data", "model")), 12)
 
-    run = b.source("In[10]", "pl.viz.sharding(layer)(x, w1, w2)\n", cell_id="s10")
-    written = b.span(run, "pl.viz.sharding(layer)(x, w1, w2)", "<module>")
-    x = known(b.input("f32", (512, 1024), "x"), 0, hop("in_shardings", span=written, user=True))
-    w1 = known(b.input("f32", (1024, 4096), "w1"), 1, hop("in_shardings", span=written, user=True))
-    w2 = known(b.input("f32", (4096, 1024), "w2"), 2, hop("in_shardings", span=written, user=True))
-    at = b.span(cell, "x @ w1", "layer")
-    h = b.equation(
-        "dot_general",
-        [x, w1],
-        shape=(512, 4096),
-        span=at,
-        params={"dimension_numbers": "(([1], [0]), ([], []))"},
-        flops=4.3e9,
-    )
-    known(h, 3, hop("dimension 0 follows x, dimension 1 follows w1", x, 0, at), *why[x])
-    at = b.span(cell, "jax.nn.relu(x @ w1)", "layer")
-    h2 = b.equation("max", [h, b.literal("0.0")], shape=(512, 4096), user="h", span=at, flops=2e6)
-    known(h2, 3, hop("elementwise: as its operand", h, 1, at), *why[h])
-    at = b.span(cell, "h @ w2", "layer")
-    y = b.equation(
-        "dot_general",
-        [h2, w2],
-        shape=(512, 1024),
-        user="y",
-        span=at,
-        params={"dimension_numbers": "(([1], [0]), ([], []))"},
-        flops=4.3e9,
-    )
-    known(y, 4, hop("contracts a dimension divided by model: sums stay open", h2, 2, at), *why[h2])
-    constraint = b.span(cell, "lax.with_sharding_constraint(y, P('data', None))", "layer")
-    y2 = b.equation("sharding_constraint", [y], shape=(512, 1024), user="y", span=constraint)
-    known(y2, 0, hop("with_sharding_constraint", y, 3, constraint, user=True))
-    at = b.span(cell, "y.T", "layer")
-    z = b.equation(
-        "transpose", [y2], shape=(1024, 512), user="z", span=at, params={"permutation": "(1, 0)"}
-    )
-    known(z, 5, hop("transposed with its operand", y2, 4, at), *why[y2])
-    norm = b.span(cell, "jnp.linalg.norm(z)", "layer")
-    s = b.equation("mul", [z, z], shape=(1024, 512), span=norm, flops=5e5)
-    known(s, 5, hop("elementwise: as its operands", z, 5, norm), *why[z])
-    r = b.equation("reduce_sum", [s], span=norm, params={"axes": "(0, 1)"}, flops=5e5)
-    known(r, 6, hop("a scalar is replicated", s, 6, norm))
-    q = b.equation("sqrt", [r], span=norm, flops=1)
-    known(q, 6, hop("elementwise: as its operand", r, 7, norm))
-    at = b.span(cell, "z / jnp.linalg.norm(z)", "layer")
-    out = b.equation("div", [z, q], shape=(1024, 512), span=at, flops=5e5)
-    known(out, 5, hop("elementwise: as its operands", z, 8, at), *why[z])
-    b.main.outputs.append(out)
-    program = b.record()
-    count = len(b.value_names)
-    return schema.FunctionShardingRecord(
-        name="layer",
-        program=program,
-        mesh=mesh({"data": 2, "model": 4}),
-        shardings=specs,
-        value_shardings=[values.get(value, -1) for value in range(count)],
-        why_counts=[len(why.get(value, [])) for value in range(count)],
-        why=[each for value in range(count) for each in why.get(value, [])],
-        collectives=[
-            schema.CollectiveRecord(
-                operation="all-reduce", axes=["model"], group_count=2, group_size=4,
-                bytes_per_device=2 * 256 * 1024 * 4, runs=1, equation=3, span=constraint,
-                reason="reshard",
-                note="P('data', 'model') here would make it a reduce-scatter of a quarter of the bytes.",
-            ),
-            schema.CollectiveRecord(
-                operation="all-reduce", axes=["data"], group_count=4, group_size=2,
-                bytes_per_device=4, runs=1, equation=6, span=norm, reason="contraction", note="",
-            ),
-        ],
-        device_peak_bytes=[14_680_064 + 4096 * (i % 3) for i in range(8)],
-        basis="estimate",
-    )  # fmt: skip
+
+def function_10k():
+    return layers(PAIR, 670)

@@ -10,7 +10,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import introspect
-from pellucid.introspect.errors import ArgumentTypeError, UnsupportedError
+from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz import formatters
 from pellucid_viz.figure import Figure, mime_type
 from pellucid_viz.render.picture import tiles_picture
@@ -48,6 +48,7 @@ FIGURES = {
     "memory": (lambda: pl.viz.memory(), "cpu 0"),
     "misses": (lambda: (jitted(X), pl.viz.misses())[1], "was traced"),
     "sharding": (lambda: pl.viz.sharding(sharded()), "devices 5: [2:4, 2:4]"),
+    "function_sharding": (lambda: pl.viz.sharding(jitted)(sharded()), "all-reduce over model"),
     "error": (failure, "argument 1: f32[4,5]"),
 }
 
@@ -105,8 +106,6 @@ def test_memory_of_a_function_is_that_of_its_executable():
 def test_what_is_no_function_is_refused():
     with pytest.raises(ArgumentTypeError, match=r"Write pl.viz.lens\(f\)\(x\)"):
         pl.viz.lens(3)
-    with pytest.raises(UnsupportedError, match="arrays, shardings and meshes"):
-        pl.viz.sharding(jitted)
 
 
 def test_an_array_on_one_device_stays_text():

@@ -6,13 +6,12 @@ the arguments `(x,)`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid import introspect
 from pellucid.introspect import schema
-from pellucid.introspect.errors import ArgumentTypeError, UnsupportedError
+from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz.figure import Figure
 
 
@@ -99,8 +98,11 @@ def compiled(x: Any) -> Any:
     return lambda *args: Figure(introspect.compiled(x, *args))
 
 
-def sharding(x: Any, shape: Sequence[int] | None = None) -> Figure:
+def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
     """Which device holds which part of an array, or of what a sharding of `shape` or a mesh would hold.
+
+    `sharding(f)(*args)` shows of a function where every intermediate lies, why, and what is moved between devices,
+    without running it; arguments may be ShapeDtypeStructs over an abstract mesh.
 
     >>> mesh = pl.sharding.AbstractMesh((4,), ("data",))
     >>> sharding(pl.NamedSharding(mesh, pl.P("data")), (8, 2))
@@ -109,12 +111,13 @@ def sharding(x: Any, shape: Sequence[int] | None = None) -> Figure:
       devices 1: [2:4, 0:2]
       devices 2: [4:6, 0:2]
       devices 3: [6:8, 0:2]
+    >>> rows = pl.ShapeDtypeStruct((8, 2), "float32", sharding=pl.NamedSharding(mesh, pl.P("data")))
+    >>> figure = sharding(lambda x: x.sum())(rows)
+    >>> [(each.operation, each.axes, each.reason) for each in figure.record.collectives]
+    [('all-reduce', ['data'], 'contraction')]
     """
-    if inspect.isroutine(x) or hasattr(x, "jitted"):
-        raise UnsupportedError(
-            "sharding shows arrays, shardings and meshes; it can't show a function's intermediates yet.",
-            do="Pass an array, for example the function's result.",
-        )
+    if is_function(x):
+        return lambda *args: Figure(introspect.sharding(x, *args))
     return Figure(introspect.sharding(x, shape=shape))
 
 
@@ -146,7 +149,7 @@ def misses(n: int = 20) -> Figure:
 
 def is_function(x: Any) -> bool:
     """Whether `x` is shown for arguments rather than at once."""
-    return callable(x) and type(x).__name__ != "Compiled"
+    return callable(x) and type(x).__name__ not in ("Compiled", "Mesh")
 
 
 def check_function(x: Any, caller: str) -> None:

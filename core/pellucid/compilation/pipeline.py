@@ -31,7 +31,9 @@ from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.xla.arrays import ArrayImpl
-from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_options
+from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_only, compile_options
+from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
+from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 
 
 class UnusedDonationWarning(UserWarning):
@@ -81,7 +83,7 @@ class LoweredProgram(NamedTuple):
     kept: list[bool]
     module: LoweredModule
     in_avals: tuple[Any, ...]
-    aliases: tuple[int | None, ...]
+    options: ModuleOptions
     const_shardings: tuple[Any, ...] = ()
 
 
@@ -115,16 +117,18 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
     jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr)
     const_shardings = tuple(_const_sharding(c, request) for c in consts)
     options = _module_options(jaxpr, const_shardings, kept, request)
+    module = run_pass(
+        "lower to StableHLO", lower_module, jaxpr, options, shardy_attributes(request)
+    )
+    return LoweredProgram(request, jaxpr, consts, kept, module, in_avals, options, const_shardings)
+
+
+def shardy_attributes(request: Request) -> ShardyAttributes | None:
+    """What writes a program's shardings into its module; None for programs of one device."""
+    if not request.is_partitioned:
+        return None
     placement = request.placement
-    shardy = (
-        ShardyAttributes(placement.device_list, placement.size, request.mesh)
-        if request.is_partitioned
-        else None
-    )
-    module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
-    return LoweredProgram(
-        request, jaxpr, consts, kept, module, in_avals, options.aliases, const_shardings
-    )
+    return ShardyAttributes(placement.device_list, placement.size, request.mesh)
 
 
 def compile_lowered(lowered: LoweredProgram) -> Executable:
@@ -174,6 +178,35 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             on.compilation_finished, CompilationFinished(request.name, seconds, cache, executable)
         )
     return executable
+
+
+def compile_without_devices(lowered: LoweredProgram) -> Any:
+    """What the compiler makes of a program over an abstract mesh of GPUs of a known kind; it can't run.
+
+    Raises: AbstractPlacementError for another mesh, or where no plugin can compile for it.
+    """
+    request, module = lowered.request, lowered.module
+    mesh = request.placement.abstract_mesh
+    device = None if mesh is None else mesh.abstract_device
+    if mesh is None or device is None:
+        raise AbstractPlacementError("the mesh doesn't say of which kind its devices are.")
+    target = gpu_target(device.device_kind)
+    if target is None:
+        raise AbstractPlacementError(
+            f"devices of the kind {device.device_kind!r} can't be compiled for without having them.",
+            do=f"Known kinds are {', '.join(GPU_TARGETS)}.",
+        )
+    try:
+        devices = compile_only_gpus(target, mesh.size)
+    except PluginMissingError as error:
+        raise AbstractPlacementError(
+            f"{error}, which would compile for {target.description}."
+        ) from None
+    overrides = xla_options.overrides(
+        request.compiler_options, "gpu", module.calls, module.largest_contraction
+    )
+    options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
+    return run_pass("compile with XLA", compile_only, module.module, devices, options)
 
 
 def compile_program(program: ClosedJaxpr, request: Request) -> Executable:

@@ -270,11 +270,16 @@ def _argument_sharding(
                 do="Put it there first, `device_put(x, sharding)`, or leave its in_shardings out (None).",
             )  # fmt: skip
         return canonical(asked)
-    if own is not None and own._internal_device_list == devices:
+    if own is not None and _same(own._internal_device_list, devices):
         return canonical(own)
     if placement.size == 1 and placement.devices:
         return make_single_device_sharding(placement.devices[0])
     return None
+
+
+def _same(one: DeviceList | None, other: DeviceList | None) -> bool:
+    """Whether two lists of devices, None where they are not known, are equal."""
+    return (one is None) == (other is None) and one == other
 
 
 def _argument_text(names: Sequence[str], i: int) -> str:

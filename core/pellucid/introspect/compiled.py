@@ -24,7 +24,7 @@ from pellucid.introspect.op_costs import is_free
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 
-_COLLECTIVES = frozenset({
+COLLECTIVES = frozenset({
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
     "ragged-all-to-all",
 })  # fmt: skip
@@ -169,7 +169,7 @@ def category_of(instruction: Instruction) -> Category:
     opcode = instruction.opcode.removesuffix("-start").removesuffix("-done")
     if opcode == "fusion":
         return "fusion"
-    if opcode in _COLLECTIVES:
+    if opcode in COLLECTIVES:
         return "collective"
     if opcode == "custom-call":
         target = dict(instruction.attributes).get("custom_call_target", "").strip('"')

@@ -136,7 +136,7 @@ class _HloWriter:
         columns = self.columns
         ids = equation_ids(instruction.path)
         equation = self.equations.get(ids[-1]) if ids else None
-        trips = _trips(instruction)
+        trips = trips_of(instruction)
         self.rows[instruction.name] = columns.equation_count
         columns.equation(
             columns.equation_count + 1,
@@ -180,7 +180,7 @@ class _HloWriter:
         return schema.ListingRecord(text=text, line_equations=lines)
 
 
-def _trips(instruction: Instruction) -> int | None:
+def trips_of(instruction: Instruction) -> int | None:
     """How often a run of the instruction runs its bodies."""
     if instruction.opcode in ("fusion", "call", "async-start"):
         return 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
@@ -71,9 +71,33 @@ def jaxpr_record(
     made: Made | None = None,
 ) -> schema.ProgramRecord:
     """The record of a jaxpr; `made` says how it was made from another one."""
+    return read_jaxpr(
+        jaxpr, name=name, key=key, listing=listing, source_lines=source_lines, made=made
+    ).record
+
+
+class JaxprReading(NamedTuple):
+    """A jaxpr with its record."""
+
+    record: schema.ProgramRecord
+    values: dict[Var, int]
+    """For each variable, which value of the record it is."""
+
+
+def read_jaxpr(
+    jaxpr: Jaxpr,
+    *,
+    name: str | None = None,
+    key: str | None = None,
+    listing: bool = True,
+    source_lines: bool = True,
+    made: Made | None = None,
+) -> JaxprReading:
+    """A jaxpr as a record, with the place of each variable in it."""
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), made or Made())
-    return writer.write(jaxpr, listing=listing, source_lines=source_lines)
+    record = writer.write(jaxpr, listing=listing, source_lines=source_lines)
+    return JaxprReading(record, writer.values)
 
 
 def name_of(jaxpr: Jaxpr) -> str:

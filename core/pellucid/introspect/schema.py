@@ -608,39 +608,54 @@ class ShardingRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyRecord(Record):
-    """One step from a value's sharding back to what the user wrote."""
+class OriginRecord(Record):
+    """Where a program says how something is laid out."""
 
+    text: str
+    """`argument x`, `in_shardings of x`, `with_sharding_constraint`, `out_shardings of result 0`, …"""
     value: int
-    """Index of the value in the program; -1 for a specification outside it."""
+    """Index of the value that it lays out; -1 where it is no value of the program."""
     equation: int
-    """Index of the equation that carried the sharding; -1 for none."""
-    rule: str
-    """One clause: `follows dimension 1 of w`, `in_shardings`, `with_sharding_constraint`, …"""
-    span: int
-    """Index into the program's spans; -1 where the source is not known."""
-    is_user_written: bool
+    """Index of the equation that says it; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyColumns(Record):
+    """How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin."""
+
+    counts: list[int]
+    """For each value of the program how many of the entries are its: one for each axis."""
+    axis: list[int]
+    """Index into `FunctionShardingRecord.axes`."""
+    value: list[int]
+    """Index of the value that it came from; -1 where the chain ends."""
+    dimension: list[int]
+    """The dimension of that value which it divides; -1 for none."""
+    equation: list[int]
+    """Index of the equation that carried it; -1 for none."""
+    origin: list[int]
+    """Index into `FunctionShardingRecord.origins`: where the chain ends; -1 where it isn't known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveRecord(Record):
-    """One exchange between devices in the compiled program."""
+    """One exchange between devices."""
 
     operation: str
-    """`all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`."""
+    """`all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, …"""
     axes: list[str]
+    """Mesh axes along which devices exchange; `x:(2)4` is a part of the axis `x`. Empty where they are not known."""
     group_count: int
     group_size: int
     bytes_per_device: int
-    """Bytes that one device sends in one run of the equation."""
+    """Bytes that one device sends in one run of the equation, with algorithms on a ring."""
     runs: int | None
     """How often the program runs it; None where nobody can know."""
     equation: int
     """Index of the equation that caused it; -1 where it is not known."""
-    span: int
     reason: Literal["written", "contraction", "reshard", "full_replication", "unknown"]
     note: str
-    """One sentence on what would avoid it; empty where there is none."""
+    """One clause on what it is for; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -654,11 +669,25 @@ class FunctionShardingRecord(Record):
     """`mesh` of each is 0: the mesh beside it."""
     value_shardings: list[int]
     """For each value of the program an index into `shardings`; -1 where it is not known."""
-    why_counts: list[int]
-    why: list[WhyRecord]
+    value_device_bytes: list[int | None]
+    """For each value the bytes of it that one device holds; None where that is not known."""
+    value_layout_counts: list[int]
+    """For each value how many layouts it has: more than 1 where calls of one program lay it out differently."""
+    axes: list[str]
+    """Axes of the mesh, and parts of them, that divide some value."""
+    why: WhyColumns
+    origins: list[OriginRecord]
+    planned: list[CollectiveRecord]
+    """What Shardy would insert, which says why."""
     collectives: list[CollectiveRecord]
+    """What runs: the exchanges of the optimized program; those that are planned where it can't be compiled."""
+    differences: list[str]
+    """In which kinds of exchange the two differ."""
     device_peak_bytes: list[int]
     """For each device in mesh order; empty where it is not known."""
     basis: Literal["estimate", "compiler", "measured"]
+    """What `collectives` and `device_peak_bytes` are known from: the compiled program, or an estimate."""
+    not_compiled: str
+    """Why there is only an estimate; empty where the program was compiled."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["function_sharding"] = "function_sharding"

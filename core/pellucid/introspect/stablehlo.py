@@ -116,7 +116,7 @@ class _ModuleWriter:
         found = self.types.get(mlir_type)
         if found is None:
             text = str(mlir_type)
-            dims, dtype, bits = _parsed_type(text)
+            dims, dtype, bits = parsed_type(text)
             index = self.columns.array_type(text, dtype, dims, bits)
             found = self.types[mlir_type] = index, Shape(tuple(dims or ()), bits or 0)
         return found
@@ -188,7 +188,7 @@ class _ModuleWriter:
 _TENSOR = re.compile(r"^tensor<((?:[\d?]+x)*)(.+?)(?:, .*)?>$")
 
 
-def _parsed_type(text: str) -> tuple[list[int] | None, str, int | None]:
+def parsed_type(text: str) -> tuple[list[int] | None, str, int | None]:
     """Dimensions, dtype and bits of an element of an MLIR type; no dimensions for what is no static array."""
     match = _TENSOR.match(text)
     if match is None or "?" in match.group(1):

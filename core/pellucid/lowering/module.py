@@ -19,7 +19,6 @@ from pellucid.xla.mlir import ir, location_cache, new_context
 _FRAME_LIMIT = 12
 LOWERED = Lineage("lower", ())
 """Of equations that a lowering rule makes: they are where the equation is that is lowered."""
-"""Of equations that a lowering rule makes because it is written in Python: they are nobody's."""
 
 
 class ModuleOptions(NamedTuple):
@@ -59,15 +58,22 @@ class LoweredModule(NamedTuple):
     """Most products that one matrix multiplication takes; it guides which library does them."""
 
 
-def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) -> LoweredModule:
+Noted = Callable[[Sequence[Any], Sequence[ir.Value]], None]
+"""Is told the variables of a program with the values that they became."""
+
+
+def lower_module(
+    jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, note: Noted | None = None
+) -> LoweredModule:
     """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
 
     `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
-    attributes; None for programs of one device.
+    attributes; None for programs of one device. With `note`, which hears what each variable became, calls are
+    lowered in place, so that a program that is called twice is noted twice.
     """
     context = new_context()
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
-        lowering = ModuleLowering(context, options.platform)
+        lowering = ModuleLowering(context, options.platform, note)
         lowering.ctx.sharding_attributes = shardings
         lowering.ctx.manual = options.manual
         module = lowering.lower_main(jaxpr, options)
@@ -81,8 +87,9 @@ def lower_module(jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None) ->
 class ModuleLowering:
     """Builds one module."""
 
-    def __init__(self, context: ir.Context, platform: str) -> None:
+    def __init__(self, context: ir.Context, platform: str, note: Noted | None = None) -> None:
         self.ctx = LoweringContext(context, platform)
+        self.note = note
         self.ctx.module_lowering = self
         self.context = context
         self.module = ir.Module.create()
@@ -185,6 +192,8 @@ class ModuleLowering:
         self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None
     ) -> list[ir.Value]:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
+        if self.note is not None:
+            return self.lower_equations(jaxpr, (), operands)
         ctx = self.ctx
         effects = ordered(jaxpr.effects)
         symbol = self.symbol(jaxpr, name, key)
@@ -243,6 +252,8 @@ class ModuleLowering:
         ctx = self.ctx
         values: dict[Any, ir.Value] = dict(zip(jaxpr.constvars, consts, strict=True))
         values.update(zip(jaxpr.invars, operands, strict=True))
+        if self.note is not None:
+            self.note((*jaxpr.constvars, *jaxpr.invars), (*consts, *operands))
         outer = (ctx.location, ctx.avals_in, ctx.avals_out)
         for equation in jaxpr.equations:
             ctx.location = self.location(equation)
@@ -253,8 +264,10 @@ class ModuleLowering:
             ctx.avals_out = tuple([v.aval for v in equation.results])
             results = equation.primitive.lower(ctx, inputs, equation.params)
             if ctx.sharding_attributes is not None:
-                results = map(ctx.as_typed, results, ctx.avals_out)
+                results = list(map(ctx.as_typed, results, ctx.avals_out))
             values.update(zip(equation.results, results, strict=True))
+            if self.note is not None:
+                self.note(equation.results, results)
         ctx.location, ctx.avals_in, ctx.avals_out = outer
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 

@@ -14,7 +14,7 @@ from pellucid.ir.effects import Effect
 from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
-from pellucid.runtime.transfer import ordered_as, shard_argument
+from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
 from pellucid.xla import arrays
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
@@ -189,7 +189,12 @@ class Executable:
 
     @functools.cached_property
     def kept_layouts(self) -> Sequence[Any]:
-        """The layout in memory of each argument that the compiled program takes, constants left out."""
+        """The layout in memory of each argument that the compiled program takes, constants left out.
+
+        None for a device's own: XLA doesn't tell layouts where there are tokens, and no other is asked for there.
+        """
+        if self.effects:
+            return [None] * len(self._kept_shardings)
         layouts = self.loaded.get_parameter_layouts()
         return layouts[len(layouts) - len(self._kept_shardings) :]
 
@@ -208,7 +213,7 @@ def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
     """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return True
-    if argument._pjrt_layout != layout:
+    if not same_order(argument._pjrt_layout, layout):
         return False
     own = argument._sharding
     n_devices = len(own._internal_device_list)

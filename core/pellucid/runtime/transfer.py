@@ -150,10 +150,24 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
 
 
 def ordered_as(x: Any, pjrt_layout: Any) -> Any:
-    """Array `x` with its elements in memory in the order that an executable takes."""
-    if x._pjrt_layout == pjrt_layout:
+    """Array `x` with its elements in memory in the order that an executable takes; None for the device's own."""
+    if pjrt_layout is None:
+        return x if _is_row_major(x._pjrt_layout) else late.relaid(x, x._sharding)
+    if same_order(x._pjrt_layout, pjrt_layout):
         return x
     return late.relaid(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
+
+
+def same_order(a: Any, b: Any) -> bool:
+    """Whether two layouts of jaxlib put elements in the same order."""
+    return a == b or _equal_layouts(a, b)
+
+
+@functools.lru_cache(maxsize=1024)
+def _equal_layouts(a: Any, b: Any) -> bool:
+    # Arrays and programs differ in what they say of the size of elements of less than a byte.
+    a, b = Layout.from_pjrt_layout(a), Layout.from_pjrt_layout(b)
+    return (a.major_to_minor, a.tiling) == (b.major_to_minor, b.tiling)
 
 
 def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> Any:

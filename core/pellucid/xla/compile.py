@@ -62,6 +62,11 @@ def compile_module(
     )
 
 
+def compile_only(module: Any, devices: Sequence[Any], options: CompileOptions) -> Any:
+    """Compile a StableHLO module for devices that nothing runs on; the executable isn't loaded."""
+    return devices[0].client.compile(module, _jax.DeviceList(tuple(devices)), options)
+
+
 _A_FLAG = b"xla_cpu_enable_fast_math"
 _FLAGS_AROUND = 1 << 17
 """Bytes to both sides of one flag's name in which the names of all flags lie (they are about 30 kB)."""

@@ -63,6 +63,17 @@ def lasting_copy(module: ir.Module) -> ir.Module:
     return copy
 
 
+def run_passes(module: ir.Module, passes: str) -> None:
+    """Run passes, as MLIR's own command line writes them, over `module`, which they change.
+
+    Between passes the module isn't verified: what Shardy notes for debugging wouldn't pass.
+    """
+    with module.context:
+        manager = PassManager.parse(f"builtin.module({passes})")
+        manager.enable_verifier(False)
+        manager.run(module.operation)
+
+
 def bytecode(module: ir.Module) -> bytes:
     """The module as MLIR bytecode."""
     buffer = io.BytesIO()

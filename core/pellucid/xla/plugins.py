@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from jaxlib import _jax
 
 from pellucid.xla.client import Client
+from pellucid.xla.gpu_targets import GpuTarget
 
 _CUDA_VERSIONS = ("13", "12")
 # In the order in which they depend on each other.
@@ -78,6 +79,23 @@ def make_cuda_client(
     client = _jax.get_c_api_client("cuda", chosen, distributed_client)
     _register_cuda_targets(plugin.cuda_version, interface)
     return client
+
+
+_GPUS_OF_A_HOST = 8
+
+
+def compile_only_gpus(target: GpuTarget, count: int) -> list[Any]:
+    """Devices that stand for `count` GPUs of one kind: one can compile for them, nothing runs.
+
+    Raises: PluginMissingError if no plugin is installed.
+    """
+    plugin = cuda_plugin()
+    if plugin is None:
+        raise PluginMissingError("no CUDA plugin is installed (pip install jax-cuda13-pjrt)")
+    interface = load_plugin("cuda", plugin.library)
+    hosts = count // _GPUS_OF_A_HOST if count % _GPUS_OF_A_HOST == 0 else 1
+    options = {"target_config": target.text, "topology": f"1x{hosts}x{count // hosts}"}
+    return _jax.get_c_api_topology(interface, "", options)._make_compile_only_devices()
 
 
 def make_tpu_client(options: dict[str, Any] | None = None) -> Client:

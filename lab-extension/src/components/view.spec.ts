@@ -6,7 +6,16 @@ import { PROGRAMS, SHARDINGS, sample, sampleText } from '../testing/samples';
 import type { ProgramExplorer } from './explorer/program_explorer';
 import { mount, type Mounted } from './view';
 
-const OTHERS = ['sharded_function', 'lens', 'ladder', 'diff', 'diff_large', 'diff_nested'];
+const OTHERS = [
+  'sharded_function',
+  'sharded_function_4096',
+  'sharded_function_10k',
+  'lens',
+  'ladder',
+  'diff',
+  'diff_large',
+  'diff_nested',
+];
 
 let mounted: Mounted | null = null;
 

@@ -132,7 +132,10 @@ function viewOf(
     case 'sharding':
       return new ArrayView(root, placedArrayOf(record));
     case 'function_sharding':
-      return new FunctionShardingView(root, record, layouts);
+      return new FunctionShardingView(root, record, layouts, {
+        onHover: equations => options.onHover?.(record.program, equations),
+        onSelect: equations => options.onSelect?.(record.program, equations),
+      });
     case 'lens':
       return new LensView(root, record);
     case 'ladder':

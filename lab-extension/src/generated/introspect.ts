@@ -464,35 +464,54 @@ export interface ShardingRecord {
   readonly kind: "sharding";
 }
 
-/** One step from a value's sharding back to what the user wrote. */
-export interface WhyRecord {
-  /** Index of the value in the program; -1 for a specification outside it. */
+/** Where a program says how something is laid out. */
+export interface OriginRecord {
+  /**
+   * `argument x`, `in_shardings of x`, `with_sharding_constraint`, `out_shardings of result 0`, …
+   */
+  readonly text: string;
+  /** Index of the value that it lays out; -1 where it is no value of the program. */
   readonly value: number;
-  /** Index of the equation that carried the sharding; -1 for none. */
+  /** Index of the equation that says it; -1 for none. */
   readonly equation: number;
-  /** One clause: `follows dimension 1 of w`, `in_shardings`, `with_sharding_constraint`, … */
-  readonly rule: string;
-  /** Index into the program's spans; -1 where the source is not known. */
-  readonly span: number;
-  readonly is_user_written: boolean;
 }
 
-/** One exchange between devices in the compiled program. */
+/**
+ * How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin.
+ */
+export interface WhyColumns {
+  /** For each value of the program how many of the entries are its: one for each axis. */
+  readonly counts: readonly number[];
+  /** Index into `FunctionShardingRecord.axes`. */
+  readonly axis: readonly number[];
+  /** Index of the value that it came from; -1 where the chain ends. */
+  readonly value: readonly number[];
+  /** The dimension of that value which it divides; -1 for none. */
+  readonly dimension: readonly number[];
+  /** Index of the equation that carried it; -1 for none. */
+  readonly equation: readonly number[];
+  /** Index into `FunctionShardingRecord.origins`: where the chain ends; -1 where it isn't known. */
+  readonly origin: readonly number[];
+}
+
+/** One exchange between devices. */
 export interface CollectiveRecord {
-  /** `all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`. */
+  /** `all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, … */
   readonly operation: string;
+  /**
+   * Mesh axes along which devices exchange; `x:(2)4` is a part of the axis `x`. Empty where they are not known.
+   */
   readonly axes: readonly string[];
   readonly group_count: number;
   readonly group_size: number;
-  /** Bytes that one device sends in one run of the equation. */
+  /** Bytes that one device sends in one run of the equation, with algorithms on a ring. */
   readonly bytes_per_device: number;
   /** How often the program runs it; None where nobody can know. */
   readonly runs: number | null;
   /** Index of the equation that caused it; -1 where it is not known. */
   readonly equation: number;
-  readonly span: number;
   readonly reason: "written" | "contraction" | "reshard" | "full_replication" | "unknown";
-  /** One sentence on what would avoid it; empty where there is none. */
+  /** One clause on what it is for; empty where that is not known. */
   readonly note: string;
 }
 
@@ -505,12 +524,32 @@ export interface FunctionShardingRecord {
   readonly shardings: readonly SpecRecord[];
   /** For each value of the program an index into `shardings`; -1 where it is not known. */
   readonly value_shardings: readonly number[];
-  readonly why_counts: readonly number[];
-  readonly why: readonly WhyRecord[];
+  /** For each value the bytes of it that one device holds; None where that is not known. */
+  readonly value_device_bytes: readonly (number | null)[];
+  /**
+   * For each value how many layouts it has: more than 1 where calls of one program lay it out differently.
+   */
+  readonly value_layout_counts: readonly number[];
+  /** Axes of the mesh, and parts of them, that divide some value. */
+  readonly axes: readonly string[];
+  readonly why: WhyColumns;
+  readonly origins: readonly OriginRecord[];
+  /** What Shardy would insert, which says why. */
+  readonly planned: readonly CollectiveRecord[];
+  /**
+   * What runs: the exchanges of the optimized program; those that are planned where it can't be compiled.
+   */
   readonly collectives: readonly CollectiveRecord[];
+  /** In which kinds of exchange the two differ. */
+  readonly differences: readonly string[];
   /** For each device in mesh order; empty where it is not known. */
   readonly device_peak_bytes: readonly number[];
+  /**
+   * What `collectives` and `device_peak_bytes` are known from: the compiled program, or an estimate.
+   */
   readonly basis: "estimate" | "compiler" | "measured";
+  /** Why there is only an estimate; empty where the program was compiled. */
+  readonly not_compiled: string;
   readonly schema_version: number;
   readonly kind: "function_sharding";
 }

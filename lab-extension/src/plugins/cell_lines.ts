@@ -91,6 +91,9 @@ export const cellLines: JupyterFrontEndPlugin<void> = {
               cell,
               own.map(line => [line.line, line.endLine] as const),
             );
+            if (args['isShown'] === true && own.some(line => line === lines[0])) {
+              cell.node.scrollIntoView({ block: 'nearest' });
+            }
           }
         });
       },

@@ -2,7 +2,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime';
 import type { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
-import { mount, ProgramExplorer, type Mounted } from '../components';
+import { FunctionShardingView, mount, ProgramExplorer, type Mounted } from '../components';
 import type { ProgramRecord } from '../generated/introspect';
 import { makeLayoutWorker } from './layout_worker';
 import { programText } from './program_text';
@@ -80,14 +80,17 @@ export function mountRecord(
   text: string,
   commands: CommandRegistry,
 ): Mounted {
+  const point = (program: ProgramRecord, equations: ArrayLike<number>, isShown: boolean): void => {
+    if (commands.hasCommand(POINT_COMMAND)) {
+      const lines = linesOf(program, equations) as never;
+      void commands.execute(POINT_COMMAND, { lines, isShown });
+    }
+  };
   const mounted = mount(place, record, {
     makeWorker: makeLayoutWorker,
     text,
-    onHover: (program, equations) => {
-      if (commands.hasCommand(POINT_COMMAND)) {
-        void commands.execute(POINT_COMMAND, { lines: linesOf(program, equations) as never });
-      }
-    },
+    onHover: (program, equations) => point(program, equations, false),
+    onSelect: (program, equations) => point(program, equations, true),
   });
   const shown = { show: mounted.show, view: mounted.view, dispose: end };
   function end(): void {
@@ -104,7 +107,7 @@ const shownRecords = new Set<Mounted>();
 export function pointAtEquations(place: CellLine | null): void {
   for (const each of shownRecords) {
     const view = each.view();
-    if (view instanceof ProgramExplorer) {
+    if (view instanceof ProgramExplorer || view instanceof FunctionShardingView) {
       view.highlight(place === null ? [] : equationsAt(view.program.record, place));
     }
   }

@@ -3,13 +3,24 @@
 import type {
   CollectiveRecord,
   FunctionShardingRecord,
+  OriginRecord,
   SpecRecord,
-  WhyRecord,
 } from '../generated/introspect';
 import { integers, starts } from './columns';
 import type { LineSource, Token } from './lines';
 import { Program } from './program';
 import { Mesh } from './tiles';
+
+const LONGEST_CHAIN = 100;
+
+/** How one mesh axis came to a value: from another value, or, at the end of the chain, from what the user wrote. */
+export interface Hop {
+  readonly axis: string;
+  readonly value: number;
+  readonly dimension: number;
+  readonly equation: number;
+  readonly origin: OriginRecord | null;
+}
 
 export class ShardedFunction {
   readonly program: Program;
@@ -31,7 +42,8 @@ export class ShardedFunction {
       record.shardings.length,
       count,
     );
-    this.whyStarts = starts('why_counts', record.why_counts, count, record.why.length);
+    const { counts, axis } = record.why;
+    this.whyStarts = starts('why.counts', counts, count, axis.length);
     for (const collective of record.collectives) {
       const known = this.byEquation.get(collective.equation);
       if (known === undefined) {
@@ -46,8 +58,53 @@ export class ShardedFunction {
     return this.record.shardings[this.specs[value]!] ?? null;
   }
 
-  whyOf(value: number): readonly WhyRecord[] {
-    return this.record.why.slice(this.whyStarts[value], this.whyStarts[value + 1]);
+  /** For each mesh axis of a value, how it came there. */
+  whyOf(value: number): readonly Hop[] {
+    const hops: Hop[] = [];
+    for (let i = this.whyStarts[value]!; i < this.whyStarts[value + 1]!; i++) {
+      const { axis, value: from, dimension, equation, origin } = this.record.why;
+      hops.push({
+        axis: String(this.record.axes[axis[i]!]),
+        value: from[i] ?? -1,
+        dimension: dimension[i] ?? -1,
+        equation: equation[i] ?? -1,
+        origin: this.record.origins[origin[i] ?? -1] ?? null,
+      });
+    }
+    return hops;
+  }
+
+  /** The way back by which an axis came to a value, nearest first. */
+  chainOf(value: number, axis: string): readonly Hop[] {
+    const chain: Hop[] = [];
+    for (let at = value; at >= 0 && chain.length < LONGEST_CHAIN;) {
+      const hop = this.whyOf(at).find(each => each.axis === axis);
+      if (hop === undefined) {
+        break;
+      }
+      chain.push(hop);
+      at = hop.value;
+    }
+    return chain;
+  }
+
+  /** Who gave a value its axes, in one line; empty for one that is whole everywhere. */
+  whyText(value: number): string {
+    return this.whyOf(value)
+      .map(hop => `${hop.axis}: ${hop.origin?.text ?? 'the partitioner'}`)
+      .join('; ');
+  }
+
+  /** Positions among the mesh axes of those that divide a value, the major one first. */
+  axesOf(value: number): number[] {
+    const names = this.specOf(value)?.dim_axes.flat() ?? [];
+    const axes = names.map(name => this.mesh.axisPart(name).axis).filter(axis => axis >= 0);
+    return [...new Set(axes)];
+  }
+
+  /** Bytes of a value that one device holds; null where that is not known. */
+  deviceBytes(value: number): number | null {
+    return this.record.value_device_bytes[value] ?? null;
   }
 
   collectivesOf(equation: number): readonly CollectiveRecord[] {
@@ -56,11 +113,13 @@ export class ShardedFunction {
 
   /** Bytes that one device sends in one run of the program, as far as that is known. */
   get bytesSent(): number {
-    return this.collectives.reduce(
-      (sum, each) => sum + each.bytes_per_device * (each.runs ?? 1),
-      0,
-    );
+    return this.collectives.reduce((sum, each) => sum + sentBytes(each), 0);
   }
+}
+
+/** Bytes that one device sends in all runs; a number of runs that nobody knows counts as one. */
+export function sentBytes(collective: CollectiveRecord): number {
+  return collective.bytes_per_device * (collective.runs ?? 1);
 }
 
 /** Whether an exchange is one that the user did not ask for and may want to avoid. */
@@ -81,10 +140,12 @@ export class ShardingLines implements LineSource {
     private readonly describe: (collective: CollectiveRecord) => string,
   ) {
     const { program } = sharded;
-    program.bodies[0]!.inputs.forEach(value => this.add(value, null, -1));
-    for (let equation = 0; equation < program.equationCount; equation++) {
-      program.resultsOf(equation).forEach(value => this.add(value, null, equation));
-      sharded.collectivesOf(equation).forEach(each => this.add(-1, each, equation));
+    for (const { inputs, first, end } of program.bodies) {
+      inputs.forEach(value => this.add(value, null, -1));
+      for (let equation = first; equation < end; equation++) {
+        program.resultsOf(equation).forEach(value => this.add(value, null, equation));
+        sharded.collectivesOf(equation).forEach(each => this.add(-1, each, equation));
+      }
     }
     sharded.collectivesOf(-1).forEach(each => this.add(-1, each, -1));
   }
@@ -132,7 +193,7 @@ export class ShardingLines implements LineSource {
     const value = this.values[line]!;
     const maker = this.makers[line]!;
     const spec = this.sharded.specOf(value);
-    const [why] = this.sharded.whyOf(value);
+    const why = this.sharded.whyText(value);
     return [
       { text: program.valueName(value), kind: 'name', value },
       { text: ':', kind: 'plain' },
@@ -142,7 +203,7 @@ export class ShardingLines implements LineSource {
         ? { text: 'not known', kind: 'note' }
         : { text: spec.text, kind: spec.unreduced_axes.length > 0 ? 'literal' : 'keyword' },
       { text: maker < 0 ? '' : `  ${program.primitive(maker)}`, kind: 'param' },
-      { text: why === undefined ? '' : `  ${why.rule}`, kind: 'note' },
+      { text: why === '' ? '' : `  ${why}`, kind: 'note' },
     ];
   };
 

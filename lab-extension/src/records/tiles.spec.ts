@@ -62,21 +62,49 @@ describe('tiles', () => {
 });
 
 describe('a sharded function', () => {
+  const record = (): FunctionShardingRecord => sample('sharded_function');
+  const sharded = (): ShardedFunction => new ShardedFunction(record());
+
   test('has a line for each value and for each exchange', () => {
-    const sharded = new ShardedFunction(sample<FunctionShardingRecord>('sharded_function'));
-    const lines = new ShardingLines(sharded, each => each.operation);
-    expect(lines.count).toBe(sharded.program.valueCount + 2);
+    const shown = sharded();
+    const lines = new ShardingLines(shown, each => each.operation);
+    expect(lines.count).toBe(shown.program.valueCount + shown.collectives.length);
     const text = Array.from({ length: lines.count }, (_, line) => lineText(lines, line));
-    expect(text[0]).toBe("x:f32[512,1024]  P('data', None)  in_shardings");
+    expect(text[0]).toBe("x:f32[512,1024]  P('data',)  data: argument `x`");
     expect(text.filter(each => each === 'all-reduce')).toHaveLength(2);
-    expect(sharded.collectives.filter(isCostly)).toHaveLength(1);
-    expect(sharded.bytesSent).toBe(2 * 256 * 1024 * 4 + 4);
+    expect(shown.collectives.filter(isCostly).map(each => each.operation)).toEqual([
+      'all-to-all',
+      'all-to-all',
+    ]);
+    const sent = record().collectives.map(each => each.bytes_per_device);
+    expect(shown.bytesSent).toBe(sent.reduce((sum, bytes) => sum + bytes, 0));
   });
 
   test('leads each value back to what the user wrote', () => {
-    const sharded = new ShardedFunction(sample<FunctionShardingRecord>('sharded_function'));
-    const [output] = sharded.program.bodies[0]!.outputs;
-    const why = sharded.whyOf(output!);
-    expect(why.at(-1)).toMatchObject({ is_user_written: true, rule: 'with_sharding_constraint' });
+    const shown = sharded();
+    const [output] = shown.program.bodies[0]!.outputs;
+    const chain = shown.chainOf(output!, 'data');
+    expect(chain.map(hop => (hop.value < 0 ? '' : shown.program.valueName(hop.value)))).toEqual([
+      'z',
+      'y₁',
+      '',
+    ]);
+    expect(chain.at(-1)!.origin!.text).toBe('with_sharding_constraint');
+    expect(shown.axesOf(output!)).toEqual([0]);
+  });
+
+  test('cuts along parts of axes', () => {
+    const mesh = new Mesh(record().mesh);
+    const spec = { ...record().shardings[0]!, dim_axes: [['model:(2)2', 'data']] };
+    const tiles = tilesOfSpec([8], mesh, spec);
+    expect(tiles.count).toBe(4);
+    expect(Array.from(tiles.tileOfDevice)).toEqual([0, 2, 0, 2, 1, 3, 1, 3]);
+  });
+
+  test('with a chain that has no end still ends', () => {
+    const plain = record();
+    const [output] = new ShardedFunction(plain).program.bodies[0]!.outputs;
+    const looped = { ...plain, why: { ...plain.why, value: plain.why.value.map(() => output!) } };
+    expect(new ShardedFunction(looped).chainOf(output!, 'data').length).toBeLessThanOrEqual(100);
   });
 });

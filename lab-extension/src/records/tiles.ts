@@ -53,9 +53,24 @@ export class Mesh {
     return this.axisNames.indexOf(name);
   }
 
-  /** Product of the sizes of axes; unknown names count as 1. */
+  /** Product of the sizes of axes and parts of axes; unknown names count as 1. */
   sizeOf(names: readonly string[]): number {
-    return names.reduce((product, name) => product * (this.axisSizes[this.axis(name)] ?? 1), 1);
+    return names.reduce((product, name) => product * this.axisPart(name).size, 1);
+  }
+
+  /** The axis that `x`, or its part `x:(2)4`, is of; how many positions it has, how far apart they are. */
+  axisPart(name: string): { axis: number; size: number; stride: number } {
+    const axis = this.axis(name);
+    if (axis >= 0) {
+      return { axis, size: this.axisSizes[axis]!, stride: 1 };
+    }
+    const [, whole, outer, size] = /^(.*):\((\d+)\)(\d+)$/s.exec(name) ?? [];
+    const found = this.axis(whole ?? '');
+    if (found < 0) {
+      return { axis: -1, size: 1, stride: 1 };
+    }
+    const stride = this.axisSizes[found]! / (Number(outer) * Number(size));
+    return { axis: found, size: Number(size), stride };
   }
 }
 
@@ -105,9 +120,9 @@ export function tilesOfSpec(shape: readonly number[], mesh: Mesh, spec: SpecReco
     shape.forEach((_, dim) => {
       let part = 0;
       for (const name of spec.dim_axes[dim] ?? []) {
-        const axis = mesh.axis(name);
+        const { axis, size, stride } = mesh.axisPart(name);
         if (axis >= 0) {
-          part = part * mesh.axisSizes[axis]! + mesh.coordinate(device, axis);
+          part = part * size + (Math.floor(mesh.coordinate(device, axis) / stride) % size);
         }
       }
       tile = tile * parts[dim]! + part;

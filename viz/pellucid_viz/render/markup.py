@@ -12,6 +12,7 @@ from typing import Any
 from pellucid.introspect.schema import (
     CompiledRecord,
     ErrorRecord,
+    FunctionShardingRecord,
     LensRecord,
     MemoryRecord,
     MissesRecord,
@@ -21,6 +22,14 @@ from pellucid.introspect.schema import (
 from pellucid.introspect.values import bytes_text
 from pellucid_viz.render.picture import tiles_picture
 from pellucid_viz.render.quantities import count_text, seconds_text
+from pellucid_viz.render.sharded import (
+    by_cost,
+    collective_row,
+    is_costly,
+    mesh_text,
+    summary,
+    value_rows,
+)
 from pellucid_viz.render.text import (
     STAGES,
     cause_text,
@@ -47,17 +56,27 @@ def preformatted(text: str) -> str:
     return f"<pre>{html.escape(text)}</pre>"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts; rows after the first 40 are counted."""
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], marked: Sequence[bool] | None = None
+) -> str:
+    """A table of texts; rows after the first 40 are counted. `marked` says which rows are in amber."""
     shown = list(rows)
     more = len(shown) - _MOST_ROWS
-    body = "".join(_row("td", row) for row in shown[:_MOST_ROWS])
+    marks = marked or [False] * len(shown)
+    body = "".join(
+        _row("td", row, _AMBER if mark else "")
+        for row, mark in zip(shown[:_MOST_ROWS], marks, strict=False)
+    )
     rest = f"<p>and {more} more</p>" if more > 0 else ""
     return f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>{rest}"
 
 
-def _row(tag: str, cells: Sequence[str]) -> str:
-    texts = (f'<{tag} style="text-align: left">{html.escape(cell)}</{tag}>' for cell in cells)
+_AMBER = "background: rgba(230, 150, 0, 0.3)"
+
+
+def _row(tag: str, cells: Sequence[str], style: str = "") -> str:
+    style = f"text-align: left; {style}".rstrip("; ")
+    texts = (f'<{tag} style="{style}">{html.escape(cell)}</{tag}>' for cell in cells)
     return f"<tr>{''.join(texts)}</tr>"
 
 
@@ -152,6 +171,24 @@ def _sharding(record: ShardingRecord) -> str:
     return f"<p>{title}</p>{tiles_picture(record)}{listed}"
 
 
+def _function_sharding(record: FunctionShardingRecord) -> str:
+    rows, exchanges = list(value_rows(record)), by_cost(record)
+    values = table(
+        ["value", "type", "layout", "on each device", "made by", "laid out by"],
+        [row[:-1] for row in rows],
+        [row.is_moved for row in rows],
+    )
+    moved = table(
+        ["exchange", "groups", "each device sends", "why", "where"],
+        [collective_row(record, each) for each in exchanges],
+        list(map(is_costly, exchanges)),
+    )
+    title = f"<b>{html.escape(record.name)}</b> on mesh {html.escape(mesh_text(record.mesh))}"
+    differs = "".join(f"<li>{html.escape(each)}</li>" for each in record.differences)
+    noted = f"<p>Differs from Shardy's plan:</p><ul>{differs}</ul>" if differs else ""
+    return f"<p>{title}: {html.escape(summary(record))}</p>{values}{moved}{noted}"
+
+
 def _error(record: ErrorRecord) -> str:
     """The message, each frame of the user, and the whole traceback behind a click."""
     got = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in record.got)
@@ -180,5 +217,6 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "miss": lambda record: _misses([record]),
     "misses": _all_misses,
     "sharding": _sharding,
+    "function_sharding": _function_sharding,
     "error": _error,
 }

@@ -12,6 +12,7 @@ from pellucid.introspect.schema import (
     DiffRecord,
     ErrorFrameRecord,
     ErrorRecord,
+    FunctionShardingRecord,
     LadderRecord,
     LensRecord,
     MemoryRecord,
@@ -22,6 +23,14 @@ from pellucid.introspect.schema import (
 )
 from pellucid.introspect.values import bytes_text
 from pellucid_viz.render.quantities import count_text, seconds_text
+from pellucid_viz.render.sharded import (
+    by_cost,
+    collective_row,
+    is_costly,
+    mesh_text,
+    summary,
+    value_rows,
+)
 
 _MOST_ROWS = 40
 _MOST_LINES = 4000
@@ -176,9 +185,8 @@ def frame_lines(frame: ErrorFrameRecord) -> Iterator[tuple[int, str, bool]]:
 def sharding_text(record: ShardingRecord) -> str:
     """The parts of an array with the devices that hold them."""
     mesh = record.mesh
-    sizes = [f"{n}={size}" for n, size in zip(mesh.axis_names, mesh.axis_sizes, strict=True)]
     name = ": ".join(part for part in (record.name, record.type) if part)
-    head = f"{name or 'array'} as {record.spec.text} on mesh {', '.join(sizes) or 'of one device'}"
+    head = f"{name or 'array'} as {record.spec.text} on mesh {mesh_text(mesh)}"
     lines = []
     for tile, devices in enumerate(holders_of(record)):
         if tile == _MOST_ROWS:
@@ -201,6 +209,44 @@ def spans_processes(record: ShardingRecord) -> bool:
 def processes_of(record: ShardingRecord, devices: list[int]) -> list[int]:
     """The processes to which devices belong, which are given by their place in the mesh."""
     return sorted({record.mesh.process_indices[d] for d in devices})
+
+
+def function_sharding_text(record: FunctionShardingRecord) -> str:
+    """The values of a function with their layouts, then the exchanges between devices; `!` marks resharding."""
+    rows = list(value_rows(record))
+    lines = [f"{record.name} on mesh {mesh_text(record.mesh)}", f"  {summary(record)}"]
+    shown = [
+        [
+            "!" if row.is_moved else " ",
+            row.name,
+            row.type,
+            row.spec,
+            row.bytes,
+            row.made_by,
+            row.origins,
+        ]
+        for row in rows[:_MOST_ROWS]
+    ]
+    lines += [*_aligned(shown), *more_rows(len(rows), "value")]
+    exchanges = [
+        ["!" if is_costly(each) else " ", *collective_row(record, each)]
+        for each in by_cost(record)[:_MOST_ROWS]
+    ]
+    if exchanges:
+        lines += ["exchanges between devices:", *_aligned(exchanges)]
+        lines += more_rows(len(record.collectives), "exchange")
+    if record.differences:
+        lines += ["differs from Shardy's plan:", *(f"    {each}" for each in record.differences)]
+    return "\n".join(lines)
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Rows of texts in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def tile_count(record: ShardingRecord) -> int:
@@ -234,5 +280,6 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "miss": miss_text,
     "misses": misses_text,
     "sharding": sharding_text,
+    "function_sharding": function_sharding_text,
     "error": error_text,
 }

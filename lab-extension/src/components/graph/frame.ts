@@ -18,6 +18,16 @@ export interface Emphasis {
   readonly isOnPath: ((edge: SceneEdge) => boolean) | null;
   readonly path: ReadonlySet<Box>;
   readonly heat: ReadonlyMap<Box, Heat> | null;
+  /** Small labels on closed boxes. */
+  readonly badges: ReadonlyMap<Box, Badge>;
+  /** Colours of an edge, one within the other; none for the usual one. */
+  readonly edgeColors: ((edge: SceneEdge) => readonly string[]) | null;
+}
+
+/** What is noted on a box besides what it is. */
+export interface Badge {
+  readonly text: string;
+  readonly isWarning: boolean;
 }
 
 export interface Heat {

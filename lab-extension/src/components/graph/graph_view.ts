@@ -9,7 +9,7 @@ import { Minimap } from './minimap';
 import { Mirror } from './mirror';
 import { boundsOf, type GraphModel } from './model';
 import { firstBox, nextBox, type Move } from './moves';
-import type { Motion } from './frame';
+import type { Badge, Motion } from './frame';
 import { paint } from './painter';
 import { Spotlight } from './spotlight';
 import { Tooltip, tooltipStyle } from './tooltip';
@@ -33,6 +33,12 @@ export interface GraphOptions {
   readonly onKey: (event: KeyboardEvent) => boolean;
   /** What stands on an edge; the type of its value if this is absent. */
   readonly edgeLabel?: (value: number) => string;
+  /** Colours of the edges that carry a value, one within the other. */
+  readonly edgeColors?: (value: number, isDark: boolean) => readonly string[];
+  /** What is noted on a closed box. */
+  readonly badgeOf?: (box: Box) => Badge | null;
+  /** What a tooltip says besides: of a box, or of the values of an edge. */
+  readonly about?: (box: Box | null, values: readonly number[]) => readonly string[];
 }
 
 export class GraphView {
@@ -88,7 +94,16 @@ export class GraphView {
     );
     this.theme = readTheme(root);
     this.scene = this.makeScene();
-    this.spotlight = new Spotlight(model, this.scene);
+    const { badgeOf, edgeColors } = options;
+    this.spotlight = new Spotlight(
+      model,
+      this.scene,
+      badgeOf,
+      edgeColors === undefined
+        ? null
+        : ({ edge }) =>
+            edge.values.length === 1 ? edgeColors(edge.values[0]!, this.theme.isDark) : [],
+    );
     this.disposables.add(model.onChange(event => this.modelChanged(event)));
     this.listen();
     const observer = new ResizeObserver(() => this.resize());
@@ -448,7 +463,10 @@ export class GraphView {
     this.hovered = shown;
     this.hoveredEdge = edge;
     this.options.onHover(shown?.equations ?? []);
-    this.tooltip.show(shown, edge, shown === null ? '' : this.spotlight.figure(shown));
+    const values = edge?.edge.values ?? shown?.operands ?? [];
+    const about = this.options.about?.(edge === null ? shown : null, values) ?? [];
+    const figure = shown === null ? '' : this.spotlight.figure(shown);
+    this.tooltip.show(shown, edge, [figure, ...about].filter(Boolean));
     this.draw();
   }
 

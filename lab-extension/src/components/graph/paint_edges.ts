@@ -5,10 +5,12 @@ import { isFaint, type Frame } from './frame';
 import { WEIGHTS, type Scene, type SceneEdge } from './scene';
 
 const LEAST_PIXELS = 1.5;
+const DASH = 6;
 
 export function paintEdges(frame: Frame, scene: Scene): void {
   const { context, theme, emphasis, camera } = frame;
   const plain: SceneEdge[][] = Array.from({ length: WEIGHTS }, () => []);
+  const colored = new Map<string, SceneEdge[]>();
   const path: SceneEdge[] = [];
   const faint: SceneEdge[] = [];
   const upstream: SceneEdge[] = [];
@@ -36,7 +38,19 @@ export function paintEdges(frame: Frame, scene: Scene): void {
     } else if (emphasis.isOnPath?.(edge) === true) {
       path.push(edge);
     } else {
-      plain[edge.weight]!.push(edge);
+      const colors = emphasis.edgeColors?.(edge) ?? [];
+      colors.forEach((color, index) => {
+        const kind = `${index} ${colors.length} ${color}`;
+        const known = colored.get(kind);
+        if (known === undefined) {
+          colored.set(kind, [edge]);
+        } else {
+          known.push(edge);
+        }
+      });
+      if (colors.length === 0) {
+        plain[edge.weight]!.push(edge);
+      }
     }
   }
   const thin = Math.max(1, 0.7 / camera.scale);
@@ -47,11 +61,26 @@ export function paintEdges(frame: Frame, scene: Scene): void {
   plain.forEach((edges, weight) =>
     strokeEdges(frame, scene, edges, theme.color('edge'), thin * (1 + 0.45 * weight)),
   );
+  // Several colours take turns along an edge: the later ones are dashes on the first.
+  for (const [kind, edges] of [...colored].sort(([a], [b]) => parseInt(a) - parseInt(b))) {
+    const [index, count, ...color] = kind.split(' ');
+    const dash = DASH / camera.scale;
+    context.setLineDash(index === '0' ? [] : [dash, dash * (Number(count) - 1)]);
+    context.lineDashOffset = -dash * Number(index);
+    strokeEdges(frame, scene, edges, color.join(' '), thin * 1.9);
+  }
+  context.setLineDash([]);
   strokeEdges(frame, scene, path, theme.color('amber'), thin * 2.4);
   strokeEdges(frame, scene, upstream, theme.color('upstream'), thin * 2, true);
   strokeEdges(frame, scene, downstream, theme.color('downstream'), thin * 2, true);
   if (frame.isReadable) {
-    paintLabels(frame, scene, [...upstream, ...downstream, ...plain.flat(), ...path]);
+    paintLabels(frame, scene, [
+      ...upstream,
+      ...downstream,
+      ...plain.flat(),
+      ...new Set([...colored.values()].flat()),
+      ...path,
+    ]);
   }
 }
 

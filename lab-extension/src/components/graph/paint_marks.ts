@@ -1,7 +1,7 @@
 /** Marks that open and closed boxes share. */
 
 import { SUBTITLE_SIZE, textWidth, type Box } from './box';
-import type { Frame } from './frame';
+import type { Badge, Frame } from './frame';
 
 export const RADIUS = 6;
 
@@ -69,4 +69,23 @@ export function paintChevron(
     context.lineTo(x - 2, y + 3.5);
   }
   context.stroke();
+}
+
+/** A label that stands on the upper right corner of a box. */
+export function paintBadge({ context, theme }: Frame, box: Box, badge: Badge): void {
+  const width = textWidth(badge.text, SUBTITLE_SIZE) + 12;
+  const left = box.left + Math.max(box.width - width + 10, box.width / 2);
+  const color = theme.color(badge.isWarning ? 'amber' : 'collective');
+  context.beginPath();
+  context.roundRect(left, box.top - 15, width, 17, 8);
+  context.fillStyle = theme.color(badge.isWarning ? 'amber-soft' : 'bg');
+  context.fill();
+  context.strokeStyle = color;
+  context.lineWidth = 1.4;
+  context.stroke();
+  context.font = `600 ${SUBTITLE_SIZE}px ${theme.code}`;
+  context.textBaseline = 'middle';
+  context.textAlign = 'left';
+  context.fillStyle = color;
+  context.fillText(badge.text, left + 6, box.top - 6, width - 10);
 }

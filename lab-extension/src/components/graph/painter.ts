@@ -6,7 +6,7 @@ import type { Camera } from './camera';
 import { isVisible, type Emphasis, type Frame, type Motion, type View } from './frame';
 import { paintClosed } from './paint_closed';
 import { paintEdges } from './paint_edges';
-import { RADIUS, isPill } from './paint_marks';
+import { RADIUS, isPill, paintBadge } from './paint_marks';
 import { paintOpen, paintTitles } from './paint_open';
 import type { Scene } from './scene';
 
@@ -60,6 +60,7 @@ export function paint(
     const closed = scene.closed.filter(box => isVisible(frame, box));
     paintClosed(frame, closed);
     paintRings(frame, scene);
+    paintBadges(frame, closed);
     paintTitles(frame, open, view);
   });
 }
@@ -100,6 +101,22 @@ function paintGrid({ context, theme, left, top, right, bottom, camera }: Frame):
   }
   context.fill();
   context.globalAlpha = 1;
+}
+
+/** Labels on boxes; where they couldn't be read, dots. */
+function paintBadges(frame: Frame, closed: readonly Box[]): void {
+  const { context, theme, emphasis, isReadable } = frame;
+  for (const box of emphasis.badges.size === 0 ? [] : closed) {
+    const badge = emphasis.badges.get(box);
+    if (badge !== undefined && isReadable) {
+      paintBadge(frame, box, badge);
+    } else if (badge !== undefined) {
+      context.beginPath();
+      context.arc(box.left + box.width, box.top, 7, 0, 2 * Math.PI);
+      context.fillStyle = theme.color(badge.isWarning ? 'amber' : 'collective');
+      context.fill();
+    }
+  }
 }
 
 /** Rings around what stands out. */

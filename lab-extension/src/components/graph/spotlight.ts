@@ -2,7 +2,7 @@
 
 import type { CriticalPath, Overlay } from '../../records/costs';
 import { isPort, type Box } from './box';
-import type { Emphasis, Heat } from './frame';
+import type { Badge, Emphasis, Heat } from './frame';
 import { heatOf } from './heat';
 import { includes, type GraphModel } from './model';
 import type { Scene, SceneEdge } from './scene';
@@ -19,10 +19,16 @@ export class Spotlight {
   private overlay: Overlay | null = null;
   private heat: ReadonlyMap<Box, Heat> | null = null;
 
+  private badges: ReadonlyMap<Box, Badge> = new Map();
+
   constructor(
     private readonly model: GraphModel,
     private scene: Scene,
-  ) {}
+    private readonly badgeOf: (box: Box) => Badge | null = () => null,
+    private readonly edgeColors: Emphasis['edgeColors'] = null,
+  ) {
+    this.updateBadges();
+  }
 
   /** Works everything out anew for another layout. */
   update(scene: Scene): void {
@@ -32,6 +38,12 @@ export class Spotlight {
     this.setFocus(this.focusEquations);
     this.setPath(this.path);
     this.setOverlay(this.overlay);
+    this.updateBadges();
+  }
+
+  private updateBadges(): void {
+    const found = this.scene.closed.map(box => [box, this.badgeOf(box)] as const);
+    this.badges = new Map(found.filter((each): each is [Box, Badge] => each[1] !== null));
   }
 
   /** Equations that another view points at; gives their boxes. */
@@ -78,6 +90,8 @@ export class Spotlight {
       isOnPath: this.path === null ? null : edge => this.isOnPath(edge),
       path: this.pathBoxes,
       heat: this.heat,
+      badges: this.badges,
+      edgeColors: this.edgeColors,
     };
   }
 

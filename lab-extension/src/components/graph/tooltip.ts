@@ -13,13 +13,13 @@ export class Tooltip {
 
   constructor(private readonly program: Program) {}
 
-  /** Shows what is known of a box or an edge; `figure` is what the overlay says of the box. */
-  show(box: Box | null, edge: SceneEdge | null, figure: string): void {
+  /** Shows what is known of a box or an edge; `figures` are what overlays say of it. */
+  show(box: Box | null, edge: SceneEdge | null, figures: readonly string[]): void {
     const lines =
       edge !== null
-        ? this.values(edge.edge.values)
+        ? [...this.values(edge.edge.values), ...figures]
         : box !== null
-          ? [...this.about(box), figure].filter(Boolean)
+          ? [...this.about(box).filter(Boolean), ...figures]
           : [];
     this.element.hidden = lines.length === 0;
     this.element.replaceChildren(...lines.map(line => el('div', {}, line)));

@@ -26,6 +26,11 @@ export function stepColor(step: number, count: number, isDark: boolean): string 
   return hsl(hue, isDark ? 48 : 58, isDark ? 44 : 72);
 }
 
+/** The colour of an axis of a mesh, clear enough for lines and letters. */
+export function axisColor(axis: number, isDark: boolean): string {
+  return hsl(HUES[axis % HUES.length]!, isDark ? 62 : 68, isDark ? 64 : 42);
+}
+
 /** Few devices have a hue each; in a large mesh hue follows the first axis, lightness the others. */
 function meshColor(mesh: Mesh, place: number, isDark: boolean): string {
   if (mesh.deviceCount <= HUES.length) {

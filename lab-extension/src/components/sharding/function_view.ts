@@ -1,43 +1,58 @@
 /** The layout of every intermediate of a function, why it is so, and what has to be moved. */
 
-import type {
-  CollectiveRecord,
-  FunctionShardingRecord,
-  WhyRecord,
-} from '../../generated/introspect';
+import type { CollectiveRecord, FunctionShardingRecord } from '../../generated/introspect';
 import type { LayoutClient } from '../../layout/client';
-import { ShardedFunction, ShardingLines, isCostly } from '../../records/sharded_function';
+import type { Program } from '../../records/program';
+import {
+  ShardedFunction,
+  ShardingLines,
+  isCostly,
+  sentBytes,
+  type Hop,
+} from '../../records/sharded_function';
 import { tilesOfSpec } from '../../records/tiles';
 import { CanvasPane } from '../canvas_pane';
-import { Disposables, el, type Content } from '../dom';
+import { el, type Content } from '../dom';
 import { counted, oneLine, quantity } from '../format';
-import { equationText } from '../graph/describe';
+import type { Box } from '../graph/box';
+import { equationText, operandText, placeText } from '../graph/describe';
+import type { Badge } from '../graph/frame';
 import { GraphView } from '../graph/graph_view';
 import { GraphModel } from '../graph/model';
 import { LinesView } from '../text/lines_view';
 import { readTheme } from '../theme';
-import { ArrayView, meshText, paintBars } from './array_view';
-import { deviceColors } from './colors';
+import { ArrayView, paintBars } from './array_view';
+import { axisColor, deviceColors } from './colors';
 
 const REASONS: Readonly<Record<CollectiveRecord['reason'], string>> = {
   written: 'as written',
-  contraction: 'a sum over a divided dimension',
+  contraction: 'combines along a divided dimension',
   reshard: 'resharding',
   full_replication: 'full replication',
   unknown: 'reason not known',
 };
 
+/** What a view of a function tells the page around it. */
+export interface FunctionShardingEvents {
+  readonly onHover?: (equations: ArrayLike<number>) => void;
+  readonly onSelect?: (equations: ArrayLike<number>) => void;
+}
+
+const MOST_LISTED = 200;
+const MOST_HOPS = 12;
+
 export class FunctionShardingView {
   readonly element: HTMLElement;
   readonly ready: Promise<void>;
-  private readonly disposables = new Disposables();
   private readonly sharded: ShardedFunction;
   private readonly lines: ShardingLines;
   private readonly table: LinesView;
   private readonly graph: GraphView;
   private readonly model: GraphModel;
   private readonly detail = el('div', { class: 'pl-value-detail' });
-  private readonly whyList = el('ol', { class: 'pl-why' });
+  private readonly whyList = el('div', { class: 'pl-why' });
+  private readonly legend = el('span', { class: 'pl-axes' });
+  private readonly status = el('div', { class: 'pl-array-status pl-muted', 'aria-live': 'polite' });
   private readonly peakPane: CanvasPane | null;
   private arrayView: ArrayView | null = null;
   private value = -1;
@@ -46,25 +61,24 @@ export class FunctionShardingView {
     private readonly root: HTMLElement,
     record: FunctionShardingRecord,
     layouts: LayoutClient,
+    private readonly events: FunctionShardingEvents = {},
   ) {
     const sharded = new ShardedFunction(record);
     this.sharded = sharded;
     this.lines = new ShardingLines(sharded, collectiveText);
     this.table = new LinesView('Sharding of every value', this.lines, {
-      onHover: equations => this.graph.setLinked(Array.from(equations)),
+      onHover: (equations, line) => this.hoverLine(equations, line),
       onClick: (_, line) => this.pickLine(line),
     });
-    this.table.setMarks(line => {
-      const exchange = this.lines.exchangeAt(line);
-      if (exchange === null) {
-        return null;
-      }
-      return { className: isCostly(exchange) ? 'pl-line-amber' : 'pl-line-exchange', note: '⇄' };
-    });
+    this.table.element.classList.add('pl-has-hulls');
     this.model = new GraphModel(sharded.program, layouts);
     this.graph = new GraphView(root, this.model, {
-      onHover: equations => this.table.setLinked(equations),
+      onHover: equations => {
+        this.table.setLinked(equations);
+        this.events.onHover?.(equations);
+      },
       onSelect: box => {
+        this.events.onSelect?.(box?.equations ?? []);
         const [value] =
           box === null
             ? []
@@ -79,6 +93,9 @@ export class FunctionShardingView {
       },
       onKey: () => false,
       edgeLabel: value => oneLine(sharded.specOf(value)?.text ?? '?', 40),
+      edgeColors: (value, isDark) => sharded.axesOf(value).map(axis => axisColor(axis, isDark)),
+      badgeOf: box => this.badgeOf(box),
+      about: (box, values) => this.about(box, values),
     });
     this.peakPane =
       record.device_peak_bytes.length === 0
@@ -89,10 +106,8 @@ export class FunctionShardingView {
             paintBars(context, width, height, record.device_peak_bytes, colors, new Set(), theme);
           });
     this.element = this.build();
-    this.ready = this.model.openComfortably().then(() => {
-      const costly = sharded.collectives.filter(isCostly).map(each => each.equation);
-      this.graph.setMatches(costly.filter(equation => equation >= 0));
-    });
+    this.showColors();
+    this.ready = this.model.openComfortably();
     const results = sharded.program.bodies[0]!.outputs.filter(operand => operand >= 0);
     this.select(results[0] ?? sharded.program.bodies[0]!.inputs[0] ?? -1);
   }
@@ -102,13 +117,105 @@ export class FunctionShardingView {
     this.graph.dispose();
     this.peakPane?.dispose();
     this.arrayView?.dispose();
-    this.disposables.dispose();
   }
 
   themeChanged(): void {
+    this.showColors();
     this.graph.themeChanged();
     this.arrayView?.themeChanged();
     this.peakPane?.draw();
+  }
+
+  /** Colours of the axes: in the legend, beside lines; on edges the graph asks for them. */
+  private showColors(): void {
+    const { isDark } = readTheme(this.root);
+    const { mesh } = this.sharded;
+    const chips = mesh.axisNames.map((name, axis) => {
+      const swatch = el('i', { 'aria-hidden': 'true' });
+      swatch.style.background = axisColor(axis, isDark);
+      return el('span', {}, swatch, `${oneLine(name, 24)} ${mesh.axisSizes[axis]}`);
+    });
+    this.legend.replaceChildren(...chips);
+    this.table.setMarks(line => {
+      const exchange = this.lines.exchangeAt(line);
+      if (exchange !== null) {
+        return { className: isCostly(exchange) ? 'pl-line-amber' : 'pl-line-exchange', note: '⇄' };
+      }
+      const axes = this.sharded.axesOf(this.lines.valueAt(line));
+      return { hulls: axes.map(axis => axisColor(axis, isDark)) };
+    });
+  }
+
+  private hoverLine(equations: ArrayLike<number>, line: number): void {
+    this.graph.setLinked(Array.from(equations));
+    this.events.onHover?.(equations);
+    const exchange = line < 0 ? null : this.lines.exchangeAt(line);
+    this.status.textContent =
+      line < 0
+        ? HINT
+        : exchange === null
+          ? this.valueSentence(this.lines.valueAt(line))
+          : [collectiveText(exchange), exchange.note].filter(Boolean).join(': ');
+  }
+
+  private exchangesOf(box: Box): CollectiveRecord[] {
+    return Array.from(box.equations, each => this.sharded.collectivesOf(each)).flat();
+  }
+
+  /** What is moved on behalf of the equations of a box. */
+  private badgeOf(box: Box): Badge | null {
+    const exchanges = this.exchangesOf(box);
+    const [first] = exchanges;
+    if (first === undefined) {
+      return null;
+    }
+    const bytes = quantity(
+      exchanges.reduce((sum, each) => sum + sentBytes(each), 0),
+      'B',
+    );
+    const text =
+      exchanges.length === 1
+        ? `${oneLine(first.operation, 24)} ${first.axes.map(axis => oneLine(axis, 16)).join('·')} ${bytes}`
+        : `${exchanges.length} × ${bytes}`;
+    return { text: `⇄ ${text}`, isWarning: exchanges.some(isCostly) };
+  }
+
+  /** What a tooltip says of layouts and exchanges. */
+  private about(box: Box | null, values: readonly number[]): string[] {
+    const { sharded } = this;
+    const results =
+      box !== null && box.equation >= 0 ? Array.from(sharded.program.resultsOf(box.equation)) : [];
+    const shown = [...values, ...results].filter(value => value >= 0).slice(0, 6);
+    const exchanges = box === null ? [] : this.exchangesOf(box).slice(0, 4);
+    return [
+      ...shown.map(value => this.valueSentence(value)),
+      ...exchanges.map(each => `⇄ ${collectiveText(each)}`),
+    ];
+  }
+
+  /** `h:f32[512,4096] lies as P('data'), 2 MiB on each device; data: argument x`. */
+  private valueSentence(value: number): string {
+    const { program } = this.sharded;
+    const spec = this.sharded.specOf(value);
+    const bytes = this.sharded.deviceBytes(value);
+    const parts = [
+      `${operandText(program, value)} lies as ${oneLine(spec?.text ?? 'nobody knows', 80)}`,
+      bytes === null ? '' : `${quantity(bytes, 'B')} on each device`,
+    ];
+    const others = (this.sharded.record.value_layout_counts[value] ?? 1) - 1;
+    parts.push(others > 0 ? `and otherwise in ${others} other places` : '');
+    const why = this.sharded.whyText(value);
+    return [parts.filter(Boolean).join(', '), oneLine(why, 200)].filter(Boolean).join('; ');
+  }
+
+  get program(): Program {
+    return this.sharded.program;
+  }
+
+  /** Lights up equations that somebody points at elsewhere. */
+  highlight(equations: readonly number[]): void {
+    this.graph.setLinked(equations);
+    this.table.setLinked(equations, true);
   }
 
   private pickLine(line: number): void {
@@ -153,53 +260,66 @@ export class FunctionShardingView {
         el('p', { class: 'pl-muted pl-pad' }, `${oneLine(program.valueName(value), 80)}: ${why}.`),
       );
     }
-    this.whyList.replaceChildren(...this.sharded.whyOf(value).map(hop => this.whyItem(hop)));
-    if (this.whyList.childElementCount === 0) {
-      this.whyList.append(el('li', { class: 'pl-muted' }, 'No reason was recorded.'));
-    }
+    const axes = this.sharded.whyOf(value).map(hop => this.whyOfAxis(value, hop.axis));
+    this.whyList.replaceChildren(
+      ...(axes.length > 0
+        ? axes
+        : [el('p', { class: 'pl-muted' }, 'No axis divides it: every device holds it whole.')]),
+    );
   }
 
-  private whyItem(hop: WhyRecord): HTMLElement {
+  /** The way by which an axis came to a value, back to what the user wrote. */
+  private whyOfAxis(value: number, axis: string): HTMLElement {
+    const chain = this.sharded.chainOf(value, axis);
+    const items = chain.slice(0, MOST_HOPS).map(hop => this.whyItem(hop));
+    const last = chain[chain.length - 1];
+    if (chain.length > MOST_HOPS && last !== undefined) {
+      const between = counted(chain.length - MOST_HOPS - 1, 'more step');
+      items.push(el('li', { class: 'pl-muted' }, `${between}, then`), this.whyItem(last));
+    }
+    return el('section', {}, el('code', {}, oneLine(axis, 40)), el('ol', {}, items));
+  }
+
+  private whyItem(hop: Hop): HTMLElement {
     const { program } = this.sharded;
-    const parts: Content[] = [oneLine(hop.rule, 200)];
-    if (hop.is_user_written) {
+    const isEnd = hop.value < 0;
+    const equation = isEnd ? (hop.origin?.equation ?? -1) : hop.equation;
+    const parts: Content[] = [
+      oneLine(isEnd ? (hop.origin?.text ?? 'the partitioner chose it') : this.ruleText(hop), 200),
+    ];
+    if (isEnd && hop.origin !== null) {
       parts.push(' ', el('span', { class: 'pl-chip pl-tone-info' }, 'you wrote this'));
     }
-    if (program.ids[hop.equation] !== undefined) {
+    if (program.ids[equation] !== undefined) {
       const link = el(
         'button',
         { type: 'button', class: 'pl-link' },
-        oneLine(program.primitive(hop.equation), 40),
+        placeText(program, equation) || oneLine(program.primitive(equation), 40),
       );
-      link.title = equationText(program, hop.equation);
-      link.addEventListener('click', () => void this.graph.goTo(hop.equation));
-      link.addEventListener('pointerenter', () => this.table.setLinked([hop.equation], true));
+      link.title = equationText(program, equation);
+      link.addEventListener('click', () => void this.graph.goTo(equation));
+      link.addEventListener('pointerenter', () => this.table.setLinked([equation], true));
       parts.push(' ', link);
-    }
-    const place = this.place(hop.span);
-    if (place !== '') {
-      parts.push(el('span', { class: 'pl-muted' }, ` ${place}`));
     }
     return el('li', {}, parts);
   }
 
-  private place(span: number): string {
+  /** `follows dimension 1 of w through dot_general`. */
+  private ruleText({ value, dimension, equation }: Hop): string {
     const { program } = this.sharded;
-    if (!(span >= 0 && span < program.spanCount)) {
-      return '';
-    }
-    const { source, line } = program.span(span);
-    return `${oneLine(program.sources[source]?.name ?? '', 60)}, line ${line}`;
+    const part = dimension < 0 ? '' : `dimension ${dimension} of `;
+    const carrier = program.ids[equation] === undefined ? '' : program.primitive(equation);
+    return `follows ${part}${program.valueName(value)}${carrier === '' ? '' : ` through ${carrier}`}`;
   }
 
   private build(): HTMLElement {
-    const { record, mesh, collectives } = this.sharded;
+    const { record, collectives } = this.sharded;
     const costly = collectives.filter(isCostly);
     const header = el(
       'header',
       { class: 'pl-array-header' },
       el('strong', {}, oneLine(record.name, 80)),
-      el('code', {}, `mesh ${meshText(mesh)}`),
+      this.legend,
       el('span', { class: 'pl-chip' }, counted(collectives.length, 'collective')),
       el(
         'span',
@@ -209,30 +329,51 @@ export class FunctionShardingView {
       costly.length > 0
         ? el('span', { class: 'pl-chip pl-tone-amber' }, `${costly.length} of them resharding`)
         : null,
-      el('span', { class: 'pl-chip' }, record.basis),
+      this.peakPane === null
+        ? null
+        : el('span', { class: 'pl-chip' }, `peak ${this.peakText()} on each device`),
+      el(
+        'span',
+        { class: 'pl-chip', title: record.not_compiled },
+        record.basis === 'compiler' ? 'of the compiled program' : 'estimate, not compiled',
+      ),
     );
-    const tables = el('div', { class: 'pl-sharded-left' }, this.table.element, this.graph.element);
+    this.status.textContent = HINT;
+    const tables = el(
+      'div',
+      { class: 'pl-sharded-left' },
+      this.table.element,
+      this.graph.element,
+      this.status,
+    );
     const right = el(
       'div',
       { class: 'pl-sharded-right' },
       this.detail,
       el('section', { class: 'pl-pad' }, el('h4', {}, 'Why it is so'), this.whyList),
       el('section', { class: 'pl-pad' }, el('h4', {}, 'Collectives'), this.collectiveList()),
+      this.differences(),
       this.peakPane === null
         ? null
         : el('section', { class: 'pl-pad' }, el('h4', {}, this.peakTitle()), this.peakPane.element),
     );
     return el(
       'div',
-      { class: 'pl-array' },
+      { class: 'pl-array pl-sharded' },
       header,
       el('div', { class: 'pl-sharded-main' }, tables, right),
     );
   }
 
   private peakTitle(): string {
-    const most = this.sharded.record.device_peak_bytes.reduce((a, b) => Math.max(a, b), 0);
-    return `Peak memory of each device, at most ${quantity(most, 'B')}`;
+    return `Peak memory of each device, at most ${this.peakText()}`;
+  }
+
+  private peakText(): string {
+    return quantity(
+      this.sharded.record.device_peak_bytes.reduce((a, b) => Math.max(a, b), 0),
+      'B',
+    );
   }
 
   private collectiveList(): HTMLElement {
@@ -240,19 +381,19 @@ export class FunctionShardingView {
     if (collectives.length === 0) {
       return el('p', { class: 'pl-muted' }, 'Devices exchange nothing.');
     }
-    const cost = (each: CollectiveRecord): number => each.bytes_per_device * (each.runs ?? 1);
     const items = [...collectives]
-      .sort((a, b) => cost(b) - cost(a))
-      .slice(0, 200)
+      .sort((a, b) => sentBytes(b) - sentBytes(a))
+      .slice(0, MOST_LISTED)
       .map(each => {
         const item = el(
           'li',
           { class: isCostly(each) ? 'pl-amber-text' : '' },
           collectiveText(each),
-          el('span', { class: 'pl-muted' }, ` ${this.place(each.span)}`),
+          el('span', { class: 'pl-muted' }, ` ${this.place(each.equation)}`),
           each.note === '' ? null : el('div', { class: 'pl-note' }, oneLine(each.note, 300)),
         );
         if (this.sharded.program.ids[each.equation] !== undefined) {
+          item.addEventListener('click', () => void this.graph.goTo(each.equation));
           item.addEventListener('pointerenter', () => {
             this.table.setLinked([each.equation], true);
             this.graph.setLinked([each.equation]);
@@ -260,28 +401,60 @@ export class FunctionShardingView {
         }
         return item;
       });
+    const more = collectives.length - items.length;
+    if (more > 0) {
+      items.push(el('li', { class: 'pl-muted' }, `and ${more} more, which move less`));
+    }
     return el('ul', { class: 'pl-collectives' }, items);
   }
+
+  /** The line of an equation; empty where that is not known. */
+  private place(equation: number): string {
+    const { program } = this.sharded;
+    return program.ids[equation] === undefined ? '' : placeText(program, equation);
+  }
+
+  /** Where what runs isn't what Shardy planned. */
+  private differences(): HTMLElement | null {
+    const { differences } = this.sharded.record;
+    if (differences.length === 0) {
+      return null;
+    }
+    const items = differences.map(each => el('li', {}, oneLine(each, 200)));
+    const title = "What runs differs from Shardy's plan";
+    return el('section', { class: 'pl-pad' }, el('h4', {}, title), el('ul', {}, items));
+  }
 }
+
+const HINT = 'Point at a value to see where it lies, and who said so.';
 
 function collectiveText(each: CollectiveRecord): string {
   const axes = each.axes.map(axis => oneLine(axis, 30)).join(', ');
   const runs =
     each.runs === null ? ', unknown number of runs' : each.runs === 1 ? '' : ` × ${each.runs}`;
   const groups = `${each.group_count} × ${each.group_size} devices`;
-  return `${oneLine(each.operation, 40)} over ${axes} (${groups}): ${quantity(each.bytes_per_device, 'B')}${runs}, ${REASONS[each.reason] ?? 'reason not known'}`;
+  return `${oneLine(each.operation, 40)} over ${axes || 'unknown axes'} (${groups}): ${quantity(each.bytes_per_device, 'B')}${runs}, ${REASONS[each.reason] ?? 'reason not known'}`;
 }
 
 export const functionShardingStyle = `
-.pl-sharded-main { display: flex; flex: 1; min-height: 0; min-width: 0; flex-wrap: wrap; }
+.pl-sharded { container-type: inline-size; }
+.pl-sharded-main { display: flex; flex: 1; min-height: 0; min-width: 0; }
 .pl-sharded-left { flex: 3 1 420px; display: flex; flex-direction: column; min-width: 0; min-height: 320px; border-right: 1px solid var(--pl-line); }
-.pl-sharded-left > * { flex: 1 1 50%; height: auto; }
+.pl-sharded-left > * { flex: 1 1 50%; height: auto; min-height: 0; }
+.pl-sharded-left > .pl-array-status { flex: none; max-height: 4.6em; overflow: auto; }
 .pl-sharded-left > .pl-graph { border-top: 1px solid var(--pl-line); }
 .pl-sharded-right { flex: 2 1 360px; min-width: 0; overflow: auto; height: 100%; }
-.pl-value-detail { height: 340px; border-bottom: 1px solid var(--pl-line); }
+.pl-value-detail { border-bottom: 1px solid var(--pl-line); }
+.pl-value-detail > .pl-array { height: auto; }
+.pl-value-detail .pl-array-left, .pl-value-detail .pl-array-right { min-height: 230px; }
 .pl-pad { padding: 8px 14px; margin: 0; }
 .pl-pad h4 { margin: 0 0 4px; font-size: 12px; color: var(--pl-muted); font-weight: 600; }
-.pl-why, .pl-collectives { margin: 0; padding-left: 20px; }
+.pl-why ol, .pl-collectives { margin: 0; padding-left: 20px; }
+.pl-why code { font: 600 12px var(--pl-code); }
+.pl-why p { margin: 0; }
+.pl-axes { display: inline-flex; flex-wrap: wrap; gap: 4px 10px; font-size: 12px; }
+.pl-axes > span { display: inline-flex; align-items: center; gap: 5px; }
+.pl-axes i { width: 11px; height: 11px; border-radius: 3px; }
 .pl-why li, .pl-collectives li { padding: 1px 0; overflow-wrap: anywhere; }
 .pl-collectives { list-style: none; padding-left: 0; }
 .pl-collectives li { padding: 3px 0 3px 10px; border-left: 3px solid var(--pl-line); margin-bottom: 4px; }
@@ -291,4 +464,9 @@ export const functionShardingStyle = `
 .pl-line-amber { background: var(--pl-amber-soft); color: var(--pl-amber); }
 .pl-line-amber .pl-gutter { background: var(--pl-amber-soft) !important; color: var(--pl-amber); }
 .pl-line-exchange { color: var(--pl-collective); }
+@container (max-width: 800px) {
+  .pl-sharded-main { display: block; overflow: auto; }
+  .pl-sharded-left { height: 560px; border-right: 0; border-bottom: 1px solid var(--pl-line); }
+  .pl-sharded-right { height: auto; overflow: visible; }
+}
 `;

@@ -1,0 +1,73 @@
+"""GPUs that one can compile for without having one: what XLA must know of them.
+
+The figures are those of NVIDIA's data sheets and of its tables of compute capabilities 8.0 and 9.0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class GpuTarget(NamedTuple):
+    """What tells kinds of GPUs apart, for the compiler."""
+
+    description: str
+    compute_capability: int
+    cores: int
+    fpus_per_core: int
+    shared_memory_per_core: int
+    clock_ghz: float
+    l2_cache_size: int
+    memory_bandwidth: int
+    memory_size: int
+
+    @property
+    def text(self) -> str:
+        """XLA's target configuration, as text."""
+        # A block may use all of a core's shared memory but 1 KiB, which the system keeps.
+        return f"""gpu_device_info {{
+  cuda_compute_capability {{ major: {self.compute_capability} }}
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  threads_per_core_limit: 2048
+  shared_memory_per_block: 49152
+  shared_memory_per_block_optin: {self.shared_memory_per_core - 1024}
+  shared_memory_per_core: {self.shared_memory_per_core}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  core_count: {self.cores}
+  fpus_per_core: {self.fpus_per_core}
+  clock_rate_ghz: {self.clock_ghz}
+  l2_cache_size: {self.l2_cache_size}
+  memory_bandwidth: {self.memory_bandwidth}
+  device_memory_size: {self.memory_size}
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 8 }}
+device_description_str: "{self.description}"
+"""
+
+
+_MIB, _GB = 1 << 20, 10**9
+GPU_TARGETS = {
+    "A100": GpuTarget(
+        "NVIDIA A100-SXM4-80GB", 8, 108, 64, 167936, 1.41, 40 * _MIB, 2039 * _GB, 80 * _GB
+    ),
+    "H100": GpuTarget(
+        "NVIDIA H100 80GB HBM3", 9, 132, 128, 233472, 1.98, 50 * _MIB, 3352 * _GB, 80 * _GB
+    ),
+    "H200": GpuTarget("NVIDIA H200", 9, 132, 128, 233472, 1.98, 50 * _MIB, 4800 * _GB, 141 * _GB),
+}
+"""By the word in a device kind that names them."""
+
+
+def gpu_target(device_kind: str) -> GpuTarget | None:
+    """The GPU that a device kind names; None for one that isn't in the table.
+
+    >>> gpu_target("NVIDIA H100 80GB HBM3").cores
+    132
+    """
+    return next((t for name, t in GPU_TARGETS.items() if name in device_kind), None)

@@ -1,0 +1,155 @@
+"""What is said, in text and in static HTML, of where a function's intermediates lie and what is moved."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pellucid.introspect.schema import (
+    CollectiveRecord,
+    FunctionShardingRecord,
+    MeshRecord,
+    ProgramRecord,
+)
+from pellucid.introspect.values import bytes_text
+
+REASONS = {
+    "written": "as written",
+    "contraction": "combines along a divided dimension",
+    "reshard": "resharding",
+    "full_replication": "full replication",
+    "unknown": "reason not known",
+}
+
+
+class ValueRow(NamedTuple):
+    """One value: what it is, where it lies, and who said so."""
+
+    name: str
+    type: str
+    spec: str
+    bytes: str
+    made_by: str
+    origins: str
+    is_moved: bool
+    """Whether the equation that gives it reshards something."""
+
+
+def mesh_text(mesh: MeshRecord) -> str:
+    """Axes with their sizes.
+
+    >>> from pellucid.introspect import sharding
+    >>> mesh_text(sharding(pl.sharding.AbstractMesh((2, 4), ("x", "y"))).mesh)
+    'x=2, y=4'
+    """
+    sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
+    return ", ".join(f"{name}={size}" for name, size in sizes) or "of one device"
+
+
+def is_costly(each: CollectiveRecord) -> bool:
+    """Whether an exchange is one that the user did not ask for and may want to avoid."""
+    return each.reason in ("reshard", "full_replication")
+
+
+def by_cost(record: FunctionShardingRecord) -> list[CollectiveRecord]:
+    """The exchanges, those that move most first."""
+    return sorted(record.collectives, key=total_bytes, reverse=True)
+
+
+def total_bytes(each: CollectiveRecord) -> int:
+    """Bytes that one device sends in all runs of an exchange; a number of runs that nobody knows counts as one."""
+    return each.bytes_per_device * (1 if each.runs is None else each.runs)
+
+
+def summary(record: FunctionShardingRecord) -> str:
+    """What one wants to know first."""
+    count = len(record.collectives)
+    sent = bytes_text(sum(map(total_bytes, record.collectives)))
+    costly = sum(map(is_costly, record.collectives))
+    parts = [
+        f"{count} {'collective' if count == 1 else 'collectives'}, {sent} sent by each device",
+        *([f"{costly} of them resharding"] if costly else []),
+        *(
+            [f"peak {bytes_text(max(record.device_peak_bytes))} on each device"]
+            if record.device_peak_bytes
+            else []
+        ),
+    ]
+    basis = "of the compiled program"
+    if record.basis == "estimate":
+        basis = f"estimate: {record.not_compiled.rstrip('.')}"
+    return f"{'; '.join(parts)} ({basis})"
+
+
+def place_text(program: ProgramRecord, equation: int) -> str:
+    """The line that an equation comes from; empty where that is not known."""
+    span = program.equations.span[equation] if equation >= 0 else -1
+    if span < 0:
+        return ""
+    source = program.sources[program.spans.source[span]]
+    return f"{source.name}, line {program.spans.line[span]}"
+
+
+def collective_row(record: FunctionShardingRecord, each: CollectiveRecord) -> list[str]:
+    """Operation, groups, bytes, reason, place of one exchange."""
+    runs = "" if each.runs == 1 else " × ?" if each.runs is None else f" × {each.runs}"
+    along = ", ".join(each.axes) or "unknown axes"
+    program = record.program
+    cause = (
+        program.strings[program.equations.primitive[each.equation]] if each.equation >= 0 else ""
+    )
+    return [
+        f"{each.operation} over {along}",
+        f"{each.group_count} × {each.group_size} devices",
+        bytes_text(each.bytes_per_device) + runs,
+        f"{REASONS[each.reason]}: {each.note}" if each.note else REASONS[each.reason],
+        " in ".join(part for part in (cause, place_text(program, each.equation)) if part),
+    ]
+
+
+def value_rows(record: FunctionShardingRecord) -> Iterator[ValueRow]:
+    """The values of a program: of each of its bodies the inputs, then the results of its equations."""
+    program = record.program
+    equations, origins = program.equations, _origins(record)
+    moved = {each.equation for each in record.collectives if is_costly(each)}
+    starts = _starts(equations.result_counts)
+    for body in program.bodies:
+        yield from (_value_row(record, value, "", origins, False) for value in body.inputs)
+        for row in range(body.first_equation, body.first_equation + body.equation_count):
+            made_by = program.strings[equations.primitive[row]]
+            made_by = f"{made_by} in {place_text(program, row)}".removesuffix(" in ")
+            for value in equations.results[starts[row] : starts[row + 1]]:
+                yield _value_row(record, value, made_by, origins, row in moved)
+
+
+def _value_row(
+    record: FunctionShardingRecord, value: int, made_by: str, origins: list[str], is_moved: bool
+) -> ValueRow:
+    values, strings = record.program.values, record.program.strings
+    sharding, n_bytes = record.value_shardings[value], record.value_device_bytes[value]
+    spec = "not known" if sharding < 0 else record.shardings[sharding].text
+    others = record.value_layout_counts[value] - 1
+    return ValueRow(
+        strings[values.user_name[value]] or strings[values.name[value]],
+        record.program.types[values.type[value]].text,
+        spec + (f" and {others} more" if others > 0 else ""),
+        "" if n_bytes is None else bytes_text(n_bytes),
+        made_by,
+        origins[value],
+        is_moved,
+    )
+
+
+def _origins(record: FunctionShardingRecord) -> list[str]:
+    """For each value who gave it its axes."""
+    why, starts = record.why, _starts(record.why.counts)
+    known = [
+        f"{record.axes[axis]}: {record.origins[origin].text if origin >= 0 else 'the partitioner'}"
+        for axis, origin in zip(why.axis, why.origin, strict=True)
+    ]
+    return ["; ".join(known[start:stop]) for start, stop in itertools.pairwise(starts)]
+
+
+def _starts(counts: list[int]) -> list[int]:
+    return list(itertools.accumulate(counts, initial=0))
