@@ -400,7 +400,8 @@ def aligned_for_batch(
 ) -> tuple[list[Any], int]:
     """Operands of an elementwise rule brought to fit, and where the batch axis then is.
 
-    That is where all have it, or else in front. An operand without a batch axis gets one of size 1, unless it is a scalar: those fit as they are.
+    That is where all have it, or else in front. An operand without a batch axis gets one of size 1, unless it is
+    a scalar: those fit as they are.
     """
     ndims = [type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True)]
     ndim = max(ndims)
