@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Page, Route, sync_playwright
+from playwright.sync_api import BrowserContext, Page, Route, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 VIEWER = ROOT / "viz" / "pellucid_viz" / "static" / "viewer.js"
@@ -147,7 +147,7 @@ HOVER = """async () => {
   const count = view.program.equationCount;
   for (let i = 0; i < 20; i++) {
     const start = performance.now();
-    view.highlight([Math.floor((i + 0.5) * count / 20)]);
+    view.highlight([[Math.floor((i + 0.5) * count / 20)]]);
     await window.frame();
     times.push(performance.now() - start);
   }
@@ -177,6 +177,9 @@ def measure(page: Page, samples: Path) -> dict[str, object]:
     }
     record["hover_10k_ms"] = round(statistics.median(page.evaluate(HOVER)), 1)
     record["open_10k_unscoped_ms"] = round(open_time(page, "equations_10k_unscoped"), 1)
+    record["sharded_function_4096_ms"] = round(
+        min(open_time(page, "sharded_function_4096") for _ in range(3)), 1
+    )
     record["open_100k_ms"] = round(min(open_time(page, "equations_100k") for _ in range(2)), 1)
     record["hover_100k_ms"] = round(statistics.median(page.evaluate(HOVER)), 1)
     flat = open_flat(page, "wide")
@@ -186,30 +189,35 @@ def measure(page: Page, samples: Path) -> dict[str, object]:
     record["flat_zoom"] = frames(page, zoom=True)
     page.evaluate("window.mounted.view().graph.zoomBy(40)")
     record["flat_near_pan"] = frames(page, zoom=False)
+    record["sharding_4096_ms"] = round(min(open_time(page, "sharding_4096") for _ in range(3)), 1)
     return record
+
+
+def measure_samples(browser: BrowserContext, folder: Path) -> dict[str, object]:
+    """All measurements, on samples that are written into `folder`."""
+    module = "tests.introspect.sample_records"
+    names = ["mlp", "equations_10k", "equations_10k_unscoped", "equations_100k", "wide"]
+    names += ["sharding_4096", "sharded_function_4096"]
+    subprocess.run([sys.executable, "-m", module, str(folder), *names], check=True, cwd=ROOT)
+    page = browser.new_page()
+    page.route(f"{ORIGIN}**", serve(folder))
+    return measure(page, folder)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--browser", default="/usr/bin/chromium")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        samples = Path(folder) / "samples"
-        module = "tests.introspect.sample_records"
-        names = ["mlp", "equations_10k", "equations_10k_unscoped", "equations_100k", "wide"]
-        subprocess.run([sys.executable, "-m", module, str(samples), *names], check=True, cwd=ROOT)
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch_persistent_context(
-                str(Path(folder) / "profile"),
-                executable_path=arguments.browser,
-                headless=True,
-                args=QUIET,
-                viewport={"width": 1400, "height": 900},
-            )
-            page = browser.new_page()
-            page.route(f"{ORIGIN}**", serve(samples))
-            print(json.dumps(measure(page, samples), indent=2))
-            browser.close()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch_persistent_context(
+            str(Path(folder) / "profile"),
+            executable_path=arguments.browser,
+            headless=True,
+            args=QUIET,
+            viewport={"width": 1400, "height": 900},
+        )
+        print(json.dumps(measure_samples(browser, Path(folder) / "samples"), indent=2))
+        browser.close()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import comm as comms
+
 TARGET = "pellucid.session"
+LOADED_TARGET = "pellucid.loaded"
+"""Opened by the kernel once it knows `TARGET`: front ends that asked too early ask again."""
 logger = logging.getLogger("pellucid")
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
@@ -35,6 +39,12 @@ class Channel:
         """Let front ends open comms with `manager`, the kernel's."""
         self._manager = manager
         manager.register_target(TARGET, self._opened)
+
+    def announce(self) -> None:
+        """Tell front ends that panels may ask; those that know no panels ignore it."""
+        if self._manager is not None:
+            # Looked up late: ipykernel puts its own in its place.
+            comms.create_comm(target_name=LOADED_TARGET).close()
 
     def answer_with(self, answer: Answer | None) -> None:
         """Answer requests with what `answer` makes of them; until then a request is answered by nothing."""

@@ -10,6 +10,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from pellucid import introspect
 from pellucid_viz import Figure
 
+STANDS_FOR_ERROR = {"pellucid": {"stands_for_error": True}}
+"""Says that the error message that comes next is drawn by this output, so it need not be shown a second time."""
 _RED, _DIM, _END = "\x1b[1;31m", "\x1b[2m", "\x1b[0m"
 
 
@@ -20,11 +22,13 @@ class FailureDisplay:
         self._shell: Any = shell
         self._traceback: Any = shell.InteractiveTB.structured_traceback
         self._shell.InteractiveTB.structured_traceback = self.structured_traceback
+        self._send: Any = shell._showtraceback
+        self._shell._showtraceback = self.send
         self._is_whole = False
 
     def stop(self) -> None:
         """Give the shell back its own tracebacks."""
-        del self._shell.InteractiveTB.structured_traceback
+        del self._shell.InteractiveTB.structured_traceback, self._shell._showtraceback
 
     def show_whole_traceback(self) -> None:
         """Show the last error as IPython does."""
@@ -41,14 +45,27 @@ class FailureDisplay:
         held: TracebackType | None = None,
         **options: Any,
     ) -> list[str]:
-        """The lines that a front end shows for an error; drawn in front of them where front ends draw."""
-        record = None if value is None or self._is_whole else introspect.error(value)
+        """The lines of an error message: all that there is to say where nobody draws. Also asked for the history."""
+        record = self._record(value)
         if record is None:
             return self._traceback(etype, value, held, **options)
-        if getattr(self._shell, "kernel", None) is None:
+        if not self._is_drawn:
             return [colored(record)]
-        self._shell.display_pub.publish(data=Figure(record).bundle())
         return [f"{_RED}{record.name}{_END}: {record.what}", *where(record)]
+
+    def send(self, etype: type[BaseException], value: BaseException, lines: list[str]) -> None:
+        """Show an error: its drawing, then the message."""
+        record = self._record(value)
+        if record is not None and self._is_drawn:
+            self._shell.display_pub.publish(data=Figure(record).bundle(), metadata=STANDS_FOR_ERROR)
+        self._send(etype, value, lines)
+
+    @property
+    def _is_drawn(self) -> bool:
+        return getattr(self._shell, "kernel", None) is not None
+
+    def _record(self, value: BaseException | None) -> introspect.schema.ErrorRecord | None:
+        return None if value is None or self._is_whole else introspect.error(value)
 
 
 def colored(record: introspect.schema.ErrorRecord) -> str:

@@ -5,8 +5,6 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 
-from pellucid_kernel.shell import load_ipython_extension
-
 
 class PellucidKernel(IPythonKernel):
     """Runs Python cells; differs from ipykernel only in its name and in how its shell is prepared."""
@@ -16,8 +14,8 @@ class PellucidKernel(IPythonKernel):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        assert self.shell is not None
-        load_ipython_extension(self.shell)
+        shell: Any = self.shell
+        shell.extension_manager.load_extension("pellucid_kernel")
 
     @property
     def banner(self) -> str:

@@ -18,7 +18,9 @@ _USAGE = """%pellucid devices [N]   number of virtual CPU devices; with N, set i
 %pellucid memory        devices and live arrays, with who holds them
 %pellucid processes     processes of one job; with N [DEVICES], start them for %%px; `stop` ends them
 %pellucid misses [N]    why functions were traced and compiled, the newest first
-%pellucid traceback     the whole traceback of the last error"""
+%pellucid traceback     the whole traceback of the last error
+%pellucid figures interactive|static|auto
+                        whether the HTML of figures holds the viewer, for front ends without the extension"""
 
 
 @magics_class
@@ -32,7 +34,7 @@ class PellucidMagics(Magics):
 
     @line_magic
     def pellucid(self, line: str) -> Any:
-        """Devices, memory, misses and tracebacks; without an argument, what there is."""
+        """Devices, memory, misses, tracebacks and figures; without an argument, what there is."""
         word, *rest = line.split() or [""]
         commands = {
             "devices": self._devices,
@@ -40,6 +42,7 @@ class PellucidMagics(Magics):
             "processes": self._processes,
             "misses": self._misses,
             "traceback": self._traceback,
+            "figures": self._figures,
         }
         if word not in commands:
             if word:
@@ -79,6 +82,12 @@ class PellucidMagics(Magics):
 
     def _traceback(self, *_: str) -> None:
         self._extension.show_whole_traceback()
+
+    def _figures(self, form: str = "") -> None:
+        forms = {"interactive": True, "static": False, "auto": None}
+        if form not in forms:
+            raise UsageError(f"%pellucid figures takes one of {', '.join(forms)}, not {form!r}.")
+        _viz().Figure.has_scripts = forms[form]
 
 
 def _viz() -> Any:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pellucid.introspect.schema import FunctionsRecord, MemoryRecord, ProgramRecord, Record
+from pellucid.introspect.schema import (
+    FunctionsRecord,
+    MemoryRecord,
+    ProgramRecord,
+    Record,
+    ShardingRecord,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +60,12 @@ class StateRecord(Record):
     memory: MemoryRecord
     """Without the smallest arrays where there are very many."""
     array_count: int
+    meshes: list[ShardingRecord]
+    """The user's meshes, each by the name of its variable."""
     device_note: str
     """How to get another number of devices; empty where that has no sense."""
+    compiling: str | None
+    """Name of the function that XLA compiles now."""
     kind: Literal["state"] = "state"
 
 
@@ -70,5 +80,14 @@ class AnswerRecord(Record):
     kind: Literal["answer"] = "answer"
 
 
-Message = StateRecord | AnswerRecord
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilationRecord(Record):
+    """What XLA compiles now: sent when it starts, and when it has ended."""
+
+    function: str | None
+    """As `StateRecord.compiling`."""
+    kind: Literal["compilation"] = "compilation"
+
+
+Message = StateRecord | AnswerRecord | CompilationRecord
 """What a kernel sends."""

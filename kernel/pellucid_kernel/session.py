@@ -9,15 +9,18 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from pellucid import introspect
+from pellucid.base import events
 from pellucid.introspect.errors import PellucidError
+from pellucid.sharding import Mesh
 from pellucid_kernel.cells import Cells
 from pellucid_kernel.channel import Channel
 from pellucid_kernel.completion import Hints
 from pellucid_kernel.failures import FailureDisplay
-from pellucid_kernel.schema import AnswerRecord, StateRecord
+from pellucid_kernel.schema import AnswerRecord, CompilationRecord, StateRecord
 
 _MOST_ARRAYS = 300
 """Rows that a panel gets: the largest arrays come first."""
+_MOST_MESHES = 6
 
 
 class Session:
@@ -28,12 +31,15 @@ class Session:
         self._channel = channel
         self._hints = Hints(shell)
         self._failures = FailureDisplay(shell)
+        self._compilations = CompilationObserver(channel)
         introspect.find_cells_with(lambda file: _core_cell(cells, file))
+        events.add_observer(self._compilations)
         channel.answer_with(self.answer)
         self.publish_state()
 
     def stop(self) -> None:
         """Leave the shell as it was."""
+        events.remove_observer(self._compilations)
         introspect.find_cells_with(None)
         self._channel.answer_with(None)
         self._failures.stop()
@@ -47,6 +53,11 @@ class Session:
         """Show the last error with all its frames."""
         self._failures.show_whole_traceback()
 
+    def cell_ended(self) -> None:
+        """Tell all panels what there is now."""
+        self._compilations.function = None  # one that was interrupted never finished
+        self.publish_state()
+
     def publish_state(self) -> None:
         """Tell all panels what there is now; costs nothing while none is open."""
         if self._channel.is_open:
@@ -59,7 +70,9 @@ class Session:
             functions=introspect.functions(),
             memory=dataclasses.replace(memory, arrays=memory.arrays[:_MOST_ARRAYS]),
             array_count=len(memory.arrays),
+            meshes=meshes_of(self._shell.user_ns),
             device_note=device_note(memory),
+            compiling=self._compilations.function,
         )
 
     def answer(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -84,6 +97,36 @@ class Session:
         if kind in ("free_array", "let_go"):
             self.publish_state()
         return answer.to_dict()
+
+
+class CompilationObserver(events.Observer):
+    """Tells panels what XLA compiles, while it does."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.function: str | None = None
+
+    def compilation_started(self, event: events.CompilationStarted, /) -> None:
+        self._send(event.name)
+
+    def compilation_finished(self, event: events.CompilationFinished, /) -> None:
+        self._send(None)
+
+    def _send(self, function: str | None) -> None:
+        self.function = function
+        if self._channel.is_open:
+            self._channel.send(CompilationRecord(function=function).to_dict())
+
+
+def meshes_of(namespace: Mapping[str, Any]) -> list[introspect.schema.ShardingRecord]:
+    """The meshes among variables, the first name of each."""
+    named: dict[Mesh, str] = {}
+    for name, value in list(namespace.items()):
+        if isinstance(value, Mesh) and not name.startswith("_"):
+            named.setdefault(value, name)
+    return [
+        introspect.sharding(mesh, name=name) for mesh, name in list(named.items())[:_MOST_MESHES]
+    ]
 
 
 def device_note(memory: introspect.schema.MemoryRecord) -> str:

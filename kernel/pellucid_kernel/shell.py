@@ -37,6 +37,7 @@ class ShellExtension:
         self.channel = Channel()
         self.session: Session | None = None
         self._failed = False
+        self._is_announced = False
 
     def before_cell(self, info: ExecutionInfo) -> None:
         """Note the cell; load the core if the cell needs it; let go of what the cell before failed with."""
@@ -55,8 +56,11 @@ class ShellExtension:
         ):  # a module of the user imported it
             self.start_session()
         self._failed = self._failed or result.error_in_exec is not None
+        if not self._is_announced:
+            self._is_announced = True
+            self.channel.announce()
         if self.session is not None:
-            self.session.publish_state()
+            self.session.cell_ended()
 
     def start_session(self) -> None:
         """Load the core and all that shows it; where it can't be loaded, the user's import will say why."""

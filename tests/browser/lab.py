@@ -1,14 +1,15 @@
 """JupyterLab as a browser test drives it: notebooks, cells, outputs, themes."""
 
+import contextlib
 import json
 import time
-import urllib.request
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from playwright.sync_api import Locator, Page
+
+from tests.browser.server import Server
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 MILLISECONDS = 60_000
@@ -20,42 +21,35 @@ KERNEL_IS_READY = """() => {
 }"""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A running Jupyter server."""
-
-    url: str
-    token: str
-    root: Path
-    """Folder that holds its notebooks."""
-
-    def request(self, method: str, path: str) -> Any:
-        """Answer of the server's REST interface, decoded; None if it is empty."""
-        request = urllib.request.Request(
-            f"{self.url}/api/{path}",
-            method=method,
-            headers={"Authorization": f"token {self.token}"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as response:
-            text = response.read()
-        return json.loads(text) if text else None
-
-
 class Lab:
     """One page with JupyterLab."""
 
-    def __init__(self, page: Page, server: Server, output: Path) -> None:
+    def __init__(self, page: Page, server: Server, output: Path, *, path: str = "lab/tree") -> None:
         self.page = page
         self.server = server
         self.output = output
+        self.path = path
+        self.complaints: list[str] = []
+        """What scripts of the page raised and nobody caught."""
         page.set_default_timeout(MILLISECONDS)
+        page.on("pageerror", lambda error: self.complaints.append(error.stack or str(error)))
 
     def open_notebook(
-        self, name: str, cells: list[str], *, kernel: str = "pellucid", run: bool = True
+        self,
+        name: str,
+        cells: list[str],
+        *,
+        kernel: str = "pellucid",
+        run: bool = True,
+        may_fail: bool = False,
     ) -> None:
-        """Open a new notebook with `cells`; with `run`, wait for its kernel and run them all."""
+        """Open a new notebook with `cells`; with `run`, wait for its kernel and run them all.
+
+        The first cell that fails is the last one that runs, unless they `may_fail`.
+        """
+        metadata = {"tags": ["raises-exception"]} if may_fail else {}
         notebook = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(source) for source in cells],
+            cells=[nbformat.v4.new_code_cell(source, metadata=metadata) for source in cells],
             metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
         )
         self.open_stored_notebook(name, notebook)
@@ -67,7 +61,7 @@ class Lab:
         """Write `notebook` into the server's folder and open it, without waiting for a kernel."""
         nbformat.write(notebook, self.server.root / name)
         # `reset` forgets the layout that an earlier test left behind.
-        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset&token={self.server.token}")
+        self.page.goto(f"{self.server.url}/{self.path}/{name}?reset&token={self.server.token}")
         self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
 
     def wait_for_kernel(self) -> None:
@@ -83,9 +77,43 @@ class Lab:
         )
         self.wait_for_kernel()
 
+    def evaluate_in_kernel(self, code: str) -> None:
+        """Let the kernel of the notebook in front run `code`, which belongs to no cell."""
+        self.page.evaluate(
+            """code => {
+                const { session } = window.jupyterapp.shell.currentWidget.sessionContext;
+                session.kernel.requestExecute({ code });
+            }""",
+            code,
+        )
+
+    def evaluate_in_cell(self, code: str) -> None:
+        """Write `code` into the active cell and run it."""
+        self.page.evaluate(
+            """code => {
+                const { content } = window.jupyterapp.shell.currentWidget;
+                content.activeCell.model.sharedModel.setSource(code);
+            }""",
+            code,
+        )
+        self.command("notebook:run-cell")
+
+    @contextlib.contextmanager
+    def settings(self, **values: object) -> Iterator[None]:
+        """Set settings of the extension for pages that are opened inside."""
+        path = self.server.root.parent / "settings/@pellucid/lab/views.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+        yield
+        path.unlink()
+
     def output_of(self, cell: int) -> Locator:
         """The output area of a cell, counted from 0."""
         return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output")
+
+    def start(self, command: str) -> None:
+        """Execute one of JupyterLab's commands, without waiting for its end."""
+        self.page.evaluate("id => void window.jupyterapp.commands.execute(id)", command)
 
     def command(self, command: str, **arguments: object) -> None:
         """Execute one of JupyterLab's commands."""

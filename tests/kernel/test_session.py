@@ -54,10 +54,23 @@ def test_an_error_shows_the_users_lines_only(client):
     assert text.startswith("ShapeError: jnp.matmul needs contracted dimensions of one size")
     assert "-->    2     return a @ jnp.ones((4, 5))" in text
     assert "products.py" not in text
+    assert outputs["display_data"]["metadata"] == {"pellucid": {"stands_for_error": True}}
     assert outputs["error"]["ename"] == "ShapeError"
     assert len(outputs["error"]["traceback"]) == 2
     whole = "".join(run(client, "%pellucid traceback")["error"]["traceback"])
     assert "products.py" in whole
+
+
+def test_an_error_is_drawn_once(client):
+    drawn = []
+    client.execute_interactive(
+        "jnp.ones(3) @ jnp.ones(4)", output_hook=lambda message: drawn.append(message["msg_type"]),
+        timeout=SECONDS,
+    )  # fmt: skip
+    assert [each for each in drawn if each in ("display_data", "error")] == [
+        "display_data",
+        "error",
+    ]
 
 
 def test_a_failed_cell_keeps_no_arrays(client):
@@ -85,6 +98,24 @@ def test_completion_and_tooltip_say_type_and_placement(client):
     assert "on device 0" in data["text/plain"]
 
 
+def test_completion_and_tooltip_say_how_an_array_is_divided(client):
+    run(
+        client,
+        "import numpy as np\nmesh = pl.sharding.Mesh(np.array(pl.devices()), ('data',))\n"
+        "divided = pl.device_put(jnp.ones((8, 128)), pl.NamedSharding(mesh, pl.P('data')))",
+    )
+    reply = client.complete("divid", reply=True, timeout=SECONDS)["content"]
+    [hint] = [
+        each["type"]
+        for each in reply["metadata"]["_jupyter_types_experimental"]
+        if each["text"] == "divided"
+    ]
+    assert "f32[8,128]" in hint
+    assert "P('data',) on 8 devices" in hint
+    data = client.inspect("divided", 3, reply=True, timeout=SECONDS)["content"]["data"]
+    assert "[1, 128] on each" in data["text/plain"]
+
+
 def test_the_number_of_devices_is_fixed_once_they_are_used(client):
     run(client, "pl.devices()")
     outputs = run(client, "%pellucid devices 3")
@@ -97,15 +128,50 @@ def test_wrong_magics_are_refused(client):
     assert "knows no 'nonsense'" in str(run(client, "%pellucid nonsense"))
 
 
-@pytest.mark.parametrize(
-    "busy",
-    ["while True: (jnp.ones((64, 64)) @ jnp.ones((64, 64))).block_until_ready()",
-     "def endless(x):\n    while True: x = x + 1\n\npl.make_jaxpr(endless)(1.0)"],
-    ids=["running", "tracing"],
-)  # fmt: skip
-def test_work_is_interrupted(started, busy):
-    manager, client = started
-    identity = client.execute(busy)
+BUSY = {
+    "running": "while True: (jnp.ones((64, 64)) @ jnp.ones((64, 64))).block_until_ready()",
+    "tracing": "def endless(x):\n    while True: x = x + 1\n\npl.make_jaxpr(endless)(1.0)",
+    # Each body is another constant, so that XLA has a long program to work on.
+    "compiling": """
+def long(x):
+    for i in range(200):
+        x = pl.lax.cond(x.sum() > i, lambda y: jnp.sort(y) @ y * i, lambda y: jnp.sort(-y) @ y, x) + x
+    return x
+lowered = pl.jit(long).lower(jnp.ones((8, 8)))
+print("begun", flush=True)
+lowered.compile()""",
+    "waiting": """
+endless = pl.jit(lambda x: pl.lax.while_loop(lambda y: True, lambda y: jnp.sin(y @ y), x))
+y = endless(jnp.ones((200, 200)))
+print("begun", flush=True)
+print(y)""",
+}
+
+
+@pytest.mark.parametrize("work", ["running", "tracing", "compiling"])
+def test_work_is_interrupted(started, work):
+    expect_interrupted(*started, busy=BUSY[work])
+
+
+def test_waiting_for_a_program_that_never_ends_is_interrupted():
+    # XLA goes on with it, so the kernel is one of its own.
+    manager, client = start_new_kernel(kernel_name="pellucid", startup_timeout=SECONDS)
+    try:
+        run(client, IMPORT)
+        expect_interrupted(manager, client, busy=BUSY["waiting"])
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def expect_interrupted(manager: KernelManager, client: BlockingKernelClient, *, busy: str) -> None:
+    """Run `busy`, interrupt it a second after it said that it has begun, or was sent; the kernel goes on."""
+    # Without this the kernel drops what is sent right after a failure.
+    identity = client.execute(busy, stop_on_error=False)
+    while "begun" in busy:
+        message = client.get_iopub_msg(timeout=SECONDS)
+        if message["msg_type"] == "stream" and "begun" in message["content"]["text"]:
+            break
     time.sleep(1.0)
     manager.interrupt_kernel()
     reply = client.get_shell_msg(timeout=30)
@@ -140,6 +206,37 @@ class Panel:
             ):  # fmt: skip
                 return content["data"]
         raise AssertionError(kind)
+
+
+def test_a_panel_is_told_what_is_compiled_now(client):
+    panel = Panel(client)
+    panel.next("state")
+    client.execute("@pl.jit\ndef told(x):\n    return jnp.cos(x) - 4\n\nheld = told(jnp.ones(7))")
+    while panel.next("compilation")["function"] != "told":
+        pass
+    assert panel.next("compilation")["function"] is None
+
+
+def test_a_panel_is_told_the_meshes_of_the_user(client):
+    run(
+        client,
+        "import numpy as np\nplane = pl.sharding.Mesh(np.array(pl.devices()).reshape(2, 4), ('a', 'b'))",
+    )
+    meshes = {each["name"]: each["mesh"] for each in Panel(client).next("state")["meshes"]}
+    assert meshes["plane"]["axis_sizes"] == [2, 4]
+
+
+def test_figures_hold_the_viewer_where_no_extension_can_be(client):
+    show = "pl.viz.program(lambda x: x + 1)(1.0)"
+    run(client, "%pellucid figures interactive")
+    data = run(client, show)["execute_result"]["data"]
+    assert set(data) == {"text/html", "text/plain"}
+    assert "<script" in data["text/html"]
+    run(client, "%pellucid figures auto")
+    data = run(client, show)["execute_result"]["data"]
+    assert "application/vnd.pellucid.program.v1+json" in data
+    assert "<script" not in data["text/html"]
+    assert "takes one of" in str(run(client, "%pellucid figures never"))
 
 
 def test_a_panel_gets_the_state_and_programs(client):

@@ -212,19 +212,19 @@ def precise(operand: Operand) -> Operand:
 @functools.cache
 def lax() -> SimpleNamespace:
     """All public functions of the layers of primitives, as the reference's `lax` has them."""
-    names: dict[str, Any] = {}
+    exported: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    imported: dict[str, Any] = {}
     for package in (pellucid.primitives, pellucid.higher_order):
         for module_info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{module_info.name}")
-            exported = getattr(module, "__all__", None) or [
-                n for n in vars(module) if not n.startswith("_")
-            ]
-            for name in exported:
+            listed = getattr(module, "__all__", None)
+            for name in listed or [n for n in vars(module) if not n.startswith("_")]:
                 value = getattr(module, name)
                 is_own = getattr(value, "__module__", module.__name__) == module.__name__
-                if is_own or name not in names:
-                    names[name] = value
-    return SimpleNamespace(**names)
+                kind = exported if listed else own if is_own else imported
+                kind[name] = value
+    return SimpleNamespace(**(imported | own | exported))
 
 
 # Tables of rows -----------------------------------------------------------------------------------

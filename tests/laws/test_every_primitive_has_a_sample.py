@@ -9,6 +9,10 @@ from tests.laws.sample import all_samples, lax
 lax()  # loads every module of primitives
 
 WITHOUT: dict[str, str] = {
+    "after_all": "its operands and results are tokens; tests/core/primitives/test_staging.py uses it",
+    "create_token": "it has no operands, and a token as result; as above",
+    "dce_sink": "it has no results, which rows compare; as above",
+    "layout_constraint": "the identity, of the reference's experimental module; tests/core/primitives/test_layout_constraint.py",
     "pvary": "made inside shard_map only; tests/core/parallel and test_collectives.py use it",
     "closed_call": "made by checkify and by remat_opt; tests/core/checks and the file of custom rules use it",
     "custom_lin": "made only by reverse mode of custom_vjp; tests/core/higher_order/test_own_rules.py uses it",
@@ -18,6 +22,7 @@ WITHOUT: dict[str, str] = {
     "select_and_gather_add": "made only by differentiation of windowed extrema, whose laws use it",
     "select_and_scatter_add": "made only by differentiation of windowed extrema, whose laws use it",
     "sharding_constraint": "rows name no devices; the law of sharding puts it on all operands of all rows",
+    "xla_metadata_value": "the identity, of the reference's experimental module; tests/core/primitives/test_metadata.py",
 }
 """Primitives that need no row, with the reason."""
 

@@ -135,6 +135,30 @@ def collectives(mesh: Any) -> dict[str, Any]:
     return found
 
 
+def operands(mesh: Any, x: Any) -> dict[str, Any]:
+    """Programs and single operations on `x`, which lies over `mesh`, and on values of this process or the host."""
+    over_x = pl.NamedSharding(mesh, pl.P("x"))
+    ones = jnp.ones(x.shape)
+    found = {
+        "scalar": pl.jit(jnp.multiply)(x, 2.0),
+        "numpy": pl.jit(jnp.multiply)(x, np.arange(float(x.size))),
+        "local": pl.jit(jnp.multiply)(x, ones),
+        "constant": pl.jit(lambda x: x * ones + np.arange(float(x.size)))(x),
+        "one operation": x + 1,
+        "two operations": (x + ones)[2:4],
+        "placed by jit": pl.jit(lambda x: x * 2, in_shardings=over_x)(np.arange(float(x.size))),
+        "made by jit": pl.jit(lambda: jnp.zeros(x.shape), out_shardings=over_x)(),
+        "put": pl.device_put(ones, over_x),
+        "donated": pl.jit(lambda x: x * 2, donate_argnums=0)(x + 0),
+        "gradient": pl.grad(lambda x: (x**2).sum())(x),
+        "batched": pl.vmap(lambda x: x * 2)(x),
+    }
+    return {
+        name: multihost_utils.process_allgather(value, tiled=True).tolist()
+        for name, value in found.items()
+    }
+
+
 def training(place: Place) -> Any:
     """The training step over all devices of the job, whose rows of the mesh are the processes."""
     join(place)
@@ -145,8 +169,13 @@ def training(place: Place) -> Any:
 
 
 def all_collectives(place: Place) -> Any:
+    """Collectives and operands over all devices of the job."""
     join(place)
-    return collectives(pl.make_mesh((pl.device_count(),), ("x",), axis_types=(AUTO,)))
+    mesh = pl.make_mesh((pl.device_count(),), ("x",), axis_types=(AUTO,))
+    x = pl.make_array_from_process_local_data(
+        pl.NamedSharding(mesh, pl.P("x")), np.arange(2.0) + 2 * place.process
+    )
+    return [collectives(mesh), operands(mesh, x)]
 
 
 # What is only there with several processes --------------------------------------------------------
@@ -171,6 +200,12 @@ def _facts(place: Place) -> dict[str, Any]:
     pl.distributed.barrier("a name")
     store = pl.distributed.key_value_store()
     store.set(f"said/{place.process}", f"hello from {place.process}")
+    counted = store.increment(f"count/{place.process}") + store.increment(
+        f"count/{place.process}", 4
+    )
+    store.set("scratch/of all", "first", overwrite=True)
+    store.set(f"scratch/{place.process}", "mine")
+    store.delete(f"scratch/{place.process}")
     store.set(f"bytes/{place.process}", bytes([place.process]))
     return {
         "devices": [pl.device_count(), pl.local_device_count(), len(pl.local_devices(0))],
@@ -187,6 +222,8 @@ def _facts(place: Place) -> dict[str, Any]:
         "said": [store.get(f"said/{process}") for process in range(place.count)],
         "bytes": [list(store.get_bytes(f"bytes/{process}")) for process in range(place.count)],
         "listed": sorted(store.items("said")),
+        "counted": counted,
+        "left": store.items("scratch").get(f"scratch/{place.process}"),
         "sum": float(x.sum()),
     }
 
@@ -243,8 +280,12 @@ def between_processes(place: Place) -> dict[str, Any]:
                 )
             ),
             "programs": error_of(lambda: pl.jit([_total, _average][mine])(whole)),
+            "arguments": error_of(lambda: pl.jit(_scaled)(whole, 1.0 + mine)),
             "again": error_of(lambda: join(place)),
             "barrier": error_of(lambda: pl.distributed.barrier(f"only {mine}", 0.5)),
+            "set twice": error_of(
+                lambda: [pl.distributed.key_value_store().set(f"a{mine}", "b") for _ in "ab"]
+            ),
             "store": error_of(lambda: pl.distributed.key_value_store().get("nobody sets it", 0.2)),
         },
     }
@@ -252,6 +293,10 @@ def between_processes(place: Place) -> dict[str, Any]:
 
 def _total(x: Any) -> Any:
     return x.sum()
+
+
+def _scaled(x: Any, by: Any) -> Any:
+    return (x * by).sum()
 
 
 def _average(x: Any) -> Any:
@@ -328,9 +373,12 @@ def comes_late(place: Place, seconds: float) -> Any:
     return _sum_of_ones(place, late)
 
 
-def only_joins(place: Place, initialization: float = 20) -> Any:
-    """What comes of joining."""
-    return error_of(lambda: join(place, initialization=initialization))
+def only_joins(place: Place, initialization: float = 20, attempts: int = 1) -> Any:
+    """What comes of joining, the last time."""
+    found = None
+    for _ in range(attempts):
+        found = error_of(lambda: join(place, initialization=initialization))
+    return found
 
 
 def leaves_alone(place: Place) -> Any:

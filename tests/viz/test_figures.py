@@ -3,6 +3,7 @@
 import dataclasses
 import html.parser
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -119,6 +120,48 @@ def test_an_array_on_one_device_stays_text():
 def test_unknown_names_of_the_package_are_refused():
     with pytest.raises(AttributeError, match="no_such_figure"):
         pl.viz.no_such_figure  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("environment", "module"), [({"VSCODE_PID": "7"}, None), ({}, "google.colab")]
+)
+def test_the_html_holds_the_viewer_where_no_extension_can_be(monkeypatch, environment, module):
+    monkeypatch.delenv("VSCODE_PID", raising=False)
+    figure = pl.viz.program(f)(X)
+    assert mime_type("program") in figure.bundle()
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    if module is not None:
+        monkeypatch.setitem(sys.modules, module, None)
+    assert set(figure.bundle()) == {"text/html", "text/plain"}
+    monkeypatch.setattr(Figure, "has_scripts", False)
+    assert mime_type("program") in figure.bundle()
+
+
+def test_a_widget_has_the_record_and_takes_another():
+    widget = pl.viz.program(f)(X).widget(height=300)
+    assert (widget.height, widget.record["kind"], widget.selected) == (300, "program", [])
+    widget.record = pl.viz.program(jnp.sin)(X).record.to_dict()
+    assert "tanh" in widget.text
+
+
+@pytest.mark.parametrize(
+    ("fails", "expected"),
+    [
+        (lambda: pl.tree.map(max, {"w": 1, "b": (2, 3)}, {"w": 1, "b": (2, 3, 4)}),
+         ('rest[0]["b"]', "got", "tuple of 3", "expected", "tuple of 2")),
+        (lambda: pl.lax.cond(True, lambda: {"a": X[:2]}, lambda: {"a": X[:3]}),
+         ("result['a']", "false_fun gives", "f32[3,8]", "true_fun gives", "f32[2,8]")),
+        (lambda: pl.lax.scan(lambda c, x: (c.astype(int), x), jnp.ones(2), X),
+         ("carry", "taken", "f32[2]", "returned", "i32[2]")),
+    ],
+    ids=["structures", "branches", "carries"],
+)  # fmt: skip
+def test_an_error_tells_apart_what_stands_on_either_side(fails, expected):
+    with pytest.raises(pl.introspect.errors.PellucidError) as raised:
+        fails()
+    [difference] = pl.introspect.error(raised.value).differences
+    assert dataclasses.astuple(difference) == expected
 
 
 def placed_over_processes(spec, processes):

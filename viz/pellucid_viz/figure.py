@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
-from pellucid_viz.render.html import view_page
+from pellucid_viz.render.html import DEFAULT_HEIGHT, view_html, view_page
 from pellucid_viz.render.markup import markup_of
 from pellucid_viz.render.text import text_of
 
@@ -19,10 +22,16 @@ def mime_type(kind: str) -> str:
     return f"application/vnd.pellucid.{kind.replace('_', '-')}.v1+json"
 
 
+def is_alone() -> bool:
+    """Whether this kernel's front end is one that our extension can't be in: Visual Studio Code or Colab."""
+    return "VSCODE_PID" in os.environ or "google.colab" in sys.modules
+
+
 class Figure:
     """What a notebook shows of a record: the interactive view, static HTML without it, text in a terminal.
 
-    `record` is the data itself, for programs. The text and the HTML are made when somebody asks.
+    `record` is the data itself, for programs. The text and the HTML are made when somebody asks. Where no extension
+    can draw the record, the HTML holds the interactive view itself; `Figure.has_scripts` says otherwise if it is set.
 
     >>> figure = Figure(pl.introspect.program(lambda x: x * 2.0, 1.0))
     >>> figure
@@ -30,6 +39,9 @@ class Figure:
     >>> sorted(figure.bundle())
     ['application/vnd.pellucid.program.v1+json', 'text/html', 'text/plain']
     """
+
+    has_scripts: bool | None = None
+    """Whether the HTML of figures holds the viewer; None leaves it to `is_alone`."""
 
     def __init__(self, record: Any, text: str | None = None) -> None:
         self.record = record
@@ -42,6 +54,9 @@ class Figure:
 
     def bundle(self) -> dict[str, Any]:
         """The figure in all forms, by MIME type."""
+        if is_alone() if self.has_scripts is None else self.has_scripts:
+            page = view_html(self.record.to_dict(), repr(self))
+            return {"text/html": page, "text/plain": repr(self)}
         return {
             mime_type(self.record.kind): self.record.to_dict(),
             "text/html": markup_of(self.record, repr(self)),
@@ -50,6 +65,15 @@ class Figure:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return self.bundle()
+
+    def widget(self, height: int = DEFAULT_HEIGHT) -> Any:
+        """The interactive view as a live widget: its `record` can be replaced, its `selected` equations be followed.
+
+        Raises: UnsupportedError where anywidget is not installed.
+        """
+        return importlib.import_module("pellucid_viz.widget").RecordWidget(
+            record=self.record.to_dict(), text=repr(self), height=height
+        )
 
     def page(self, title: str = "pellucid") -> str:
         """The interactive view as a whole HTML document that needs nothing else: no kernel, no network."""

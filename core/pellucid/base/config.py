@@ -289,12 +289,6 @@ cuda_visible_devices = _declare(
     _device_numbers,
     "Numbers of the CUDA devices that this process uses, '0,2' for example, or 'all'.",
 )
-check_proxy_envs = _declare(
-    "check_proxy_envs",
-    True,
-    _boolean,
-    "Whether `distributed.initialize` warns of variables in the environment that name a proxy.",
-)
 default_device = _declare(
     "default_device",
     None,

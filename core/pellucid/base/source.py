@@ -148,15 +148,27 @@ class NameStack(NamedTuple):
 
     parent: NameStack | None
     name: str
+    """Empty for an entry that has metadata only."""
+    metadata: tuple[tuple[str, str | None], ...] = ()
+    """What XLA is told of the operations, by key; None takes back what is further out."""
 
     def path(self) -> tuple[str, ...]:
         """The names, outermost first."""
-        names: list[str] = []
+        return tuple([entry.name for entry in self.entries() if entry.name])
+
+    def all_metadata(self) -> dict[str, str]:
+        """The metadata in force."""
+        found = {k: v for entry in self.entries() for k, v in entry.metadata}
+        return {k: v for k, v in found.items() if v is not None}
+
+    def entries(self) -> list[NameStack]:
+        """The entries, outermost first."""
+        found: list[NameStack] = []
         stack: NameStack | None = self
         while stack is not None:
-            names.append(stack.name)
+            found.append(stack)
             stack = stack.parent
-        return tuple(reversed(names))
+        return found[::-1]
 
     def __str__(self) -> str:
         return "/".join(self.path())

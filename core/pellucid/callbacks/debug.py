@@ -124,6 +124,7 @@ class DebugPrint(DebugCall):
     """Formatted output."""
 
     name = "debug_print"
+    calls_python = False
 
     def callback_of(self, params: DebugPrintParams) -> FlatCallback:
         show = _Show(

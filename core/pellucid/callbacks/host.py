@@ -73,20 +73,10 @@ class FlatCallback:
         try:
             result = self.function(*args, **kwargs)
         except Exception as error:
-            raise self._failed(error) from error
+            raise callback_failed(self.caller, self.function, error) from error
         if self.out_tree is None:
             return ()
         return self._checked(result, avals)
-
-    def _failed(self, error: Exception) -> CallbackError:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if is_user_file(f.filename)] or frames[1:]
-        lines = [line for entry in traceback.format_list(own) for line in entry.splitlines()]
-        lines += traceback.format_exception_only(error)[-1].splitlines()
-        return CallbackError(
-            f"{self.caller}: `{name_of(self.function)}` raised {type(error).__name__}.",
-            got=lines[-_TRACEBACK_LINES:],
-        )
 
     def _checked(self, result: Any, avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
         what = f"{self.caller}: `{name_of(self.function)}` returned"
@@ -119,6 +109,18 @@ class FlatCallback:
     def for_program(self, ctx: Any, avals: Sequence[ShapedArray]) -> HostFunction:
         """The function that the program being lowered with `ctx` calls, whose results have types `avals`."""
         return HostFunction(self, avals, goes_on=ctx.sharding_attributes is not None)
+
+
+def callback_failed(caller: str, function: Callable[..., Any], error: Exception) -> CallbackError:
+    """The error for a function of the user that raised `error`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if is_user_file(f.filename)] or frames[1:]
+    lines = [line for entry in traceback.format_list(own) for line in entry.splitlines()]
+    lines += traceback.format_exception_only(error)[-1].splitlines()
+    return CallbackError(
+        f"{caller}: `{name_of(function)}` raised {type(error).__name__}.",
+        got=lines[-_TRACEBACK_LINES:],
+    )
 
 
 class HostFunction:

@@ -49,6 +49,7 @@ class HostCall(Primitive[Any]):
     """What primitives that call a Python function share; their params have `callback` and `result_avals`."""
 
     remember_types = False
+    calls_python = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return params.result_avals

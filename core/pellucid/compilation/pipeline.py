@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
-from pellucid.base.events import CompilationFinished, PassFinished, logger, on, publish
+from pellucid.base.events import (
+    CompilationFinished,
+    CompilationStarted,
+    PassFinished,
+    logger,
+    on,
+    publish,
+)
 from pellucid.base.interruption import interruptible
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
@@ -25,6 +32,7 @@ from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equa
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
+from pellucid.runtime.failures import callback_failure
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AbstractMesh, Mesh
@@ -95,7 +103,8 @@ def run_pass(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except PellucidError:
         raise
     except (JaxRuntimeError, ValueError, RuntimeError) as error:
-        raise _failed(name, error) from error
+        failure = _failed(name, error)
+        raise failure from (failure.__cause__ or error)
     if on.pass_finished:
         seconds = time.perf_counter() - start
         publish(on.pass_finished, PassFinished(name, arguments[0], result, seconds))
@@ -152,6 +161,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         cached = disk_cache.load(key, lowered, options) if key is not None else None
         if cached is not None:
             return cached.loaded, "disk", cached.equation_ids
+        if on.compilation_started:
+            publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
         try:
             loaded = interruptible(
@@ -361,6 +372,7 @@ def _module_options(
         argument_shardings=(*const_shardings, *arguments),
         result_shardings=request.result_shardings or (),
         result_names=request.result_names,
+        replicated=request.replicated,
         argument_layouts=_layout_modes(
             request.argument_layouts
             and (*[None] * n_consts, *(request.argument_layouts[i] for i in keep)),
@@ -421,6 +433,6 @@ def _memory_key(aval: Any) -> Any:
 
 
 def _failed(name: str, error: Exception) -> PellucidError:
-    return xla_options.error_for(str(error)) or CompilationError(
-        f"the pass “{name}” failed.", got=str(error).splitlines()[:30]
-    )
+    text = str(error)
+    known = callback_failure(text) or xla_options.error_for(text)
+    return known or CompilationError(f"the pass “{name}” failed.", got=text.splitlines()[:30])

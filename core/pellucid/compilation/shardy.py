@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.compilation.placement import canonical
 from pellucid.ir.avals import element_shape
 from pellucid.sharding.mesh import AbstractMesh, Mesh
-from pellucid.sharding.named_sharding import sharding_of_tiles
+from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.shardy import (
     DimensionDescription,
     MeshDescription,
@@ -163,6 +163,16 @@ def chosen_shardings(
         _chosen(HloSharding.from_proto(message), kind, aval, devices, mesh)
         for message, kind, aval in zip(messages, memory_kinds, avals, strict=True)
     ]
+
+
+def chosen_inside(tiles: HloSharding, aval: Any, replicated: Any) -> Any:
+    """The placement that the partitioner chose for a value of type `aval` within a program.
+
+    `replicated` is where the program has values that each device holds in full.
+    """
+    devices: Any = replicated._internal_device_list
+    mesh: Any = replicated.mesh if isinstance(replicated, NamedSharding) else None
+    return _chosen(tiles, None, aval, devices, mesh)
 
 
 def _chosen(

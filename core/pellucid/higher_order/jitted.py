@@ -35,7 +35,7 @@ from pellucid.higher_order.jit_shardings import (
     with_constraints,
 )
 from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
-from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
@@ -206,10 +206,23 @@ def _shared_program(content: Any) -> Program | None:
 def _share(content: Any, program: Program) -> None:
     if content is None or sum(type_of(c).nbytes for c in program.consts) > _SHARED_BYTES:
         return
+    if _calls_python(program.params.jaxpr.jaxpr):
+        return  # a function of equal content may speak to other objects
     with _lock:
         _shared[content] = program
         while len(_shared) > _SHARED_PROGRAMS:
             _shared.popitem(last=False)
+
+
+def _calls_python(jaxpr: Jaxpr) -> bool:
+    """Whether the program, or one within it, calls a function of the user; remembered."""
+    found = jaxpr.memo.get("calls Python")
+    if found is None:
+        found = jaxpr.memo["calls Python"] = any(
+            e.primitive.calls_python or any(map(_calls_python, subjaxprs(e.params)))
+            for e in jaxpr.equations
+        )
+    return found
 
 
 def _nothing() -> None:

@@ -27,6 +27,7 @@ from pellucid.introspect.propagation import (
     axes_in,
     equation_of,
     layout_of,
+    mesh_of,
     per_value,
     size_of,
     whole_axis,
@@ -180,13 +181,16 @@ _ASKING = frozenset({"sharding_constraint", "reshard", "device_put", "shard_map"
 
 
 def planned(
-    propagation: Propagation, equations: Mapping[int, Equation], stated_results: Sequence[bool]
+    propagation: Propagation,
+    sizes: Sizes,
+    equations: Mapping[int, Equation],
+    stated_results: Sequence[bool],
 ) -> list[Exchange]:
     """The exchanges that Shardy inserted.
 
-    `equations` are those of the program by id; `stated_results` says which results have a placement that was asked for.
+    `sizes` are those of the axes of the program's mesh, `equations` its equations by id; `stated_results` says which results have a placement that was asked for.
     """
-    plan = _Plan(propagation, equations, stated_results)
+    plan = _Plan(propagation, sizes, equations, stated_results)
     for op in propagation.module.body.operations:
         if op.operation.name == "func.func":
             plan.block(op.operation.regions[0].blocks[0], 1)
@@ -195,10 +199,11 @@ def planned(
 
 class _Plan:
     def __init__(
-        self, propagation: Propagation, equations: Mapping[int, Equation], stated: Sequence[bool]
-    ) -> None:
+        self, propagation: Propagation, sizes: Sizes, equations: Mapping[int, Equation],
+        stated: Sequence[bool],
+    ) -> None:  # fmt: skip
         self.propagation = propagation
-        self.sizes = propagation.sizes
+        self.sizes = sizes
         self.equations = equations
         self.stated_results = stated
         self.exchanges: list[Exchange] = []
@@ -245,20 +250,12 @@ class _Plan:
         """An exchange that Shardy inserted."""
         operation = _PLANNED[op.name]
         target, source = _layout(op.attributes["out_sharding"]), _layout_of(op.operands[0])
-        axes = self.axes_moved(op, source, target)
-        group_size = math.prod(size_of(axis, self.sizes) for axis in axes)
-        operand_bytes = _bytes(op.operands[0]) / source.parts(self.sizes)
+        sizes = self.propagation.meshes[mesh_of(op.attributes["out_sharding"])]
+        axes = _axes_moved(op, source, target, sizes)
+        group_size = math.prod(size_of(axis, sizes) for axis in axes)
+        operand_bytes = _bytes(op.operands[0]) / source.parts(sizes)
         sent = operation, axes, group_size, operand_bytes, runs
         self.add(*sent, *self.cause(op, operation, source, target))
-
-    def axes_moved(self, op: Any, source: Layout, target: Layout) -> tuple[str, ...]:
-        """The axes along which an exchange moves data."""
-        named = _AXES_OF.get(op.name)
-        if named is not None:
-            return tuple(axes_in(str(op.attributes[named])))
-        before, after = ({(i, axes) for i, axes in enumerate(x.dims)} for x in (source, target))
-        moved = {whole_axis(axis, self.sizes) for _, axes in before ^ after for axis in axes}
-        return tuple(axis for axis in self.sizes if axis in moved)
 
     def cause(
         self, op: Any, operation: str, source: Layout, target: Layout
@@ -317,6 +314,16 @@ class _Plan:
             self.exchanges.append(
                 Exchange(operation, tuple(axes), group_size, sent, runs, equation, reason, note)
             )
+
+
+def _axes_moved(op: Any, source: Layout, target: Layout, sizes: Sizes) -> tuple[str, ...]:
+    """The axes along which an exchange moves data."""
+    named = _AXES_OF.get(op.name)
+    if named is not None:
+        return tuple(axes_in(str(op.attributes[named])))
+    before, after = ({(i, axes) for i, axes in enumerate(x.dims)} for x in (source, target))
+    moved = {whole_axis(axis, sizes) for _, axes in before ^ after for axis in axes}
+    return tuple(axis for axis in sizes if axis in moved)
 
 
 def _bytes(value: Any) -> float:
@@ -440,7 +447,10 @@ def _running(
 
 
 def explained(
-    running: Sequence[Exchange], plan: Sequence[Exchange], equations: Mapping[int, Equation]
+    running: Sequence[Exchange],
+    plan: Sequence[Exchange],
+    equations: Mapping[int, Equation],
+    device_count: int,
 ) -> list[Exchange]:
     """The exchanges that run, each with the reason that the plan has for one of the same equation or kind."""
     by_equation = {(each.equation, each.operation): each for each in reversed(plan)}
@@ -452,15 +462,21 @@ def explained(
             known = by_kind.get((each.operation, each.axes))
         equation = each.equation if each.equation in equations else None
         if known is None:
-            reason = (
-                "contraction" if each.operation in ("all-reduce", "reduce-scatter") else "reshard"
-            )
             note = "the partitioner's own: Shardy's plan has no such exchange"
+            reason = _likely_reason(each, device_count)
             found.append(each._replace(equation=equation, reason=reason, note=note))
         else:
             equation = known.equation if equation is None else equation
             found.append(each._replace(equation=equation, reason=known.reason, note=known.note))
     return found
+
+
+def _likely_reason(each: Exchange, device_count: int) -> Reason:
+    """What an exchange is for that nobody planned."""
+    if each.operation in ("all-reduce", "reduce-scatter"):
+        return "contraction"
+    gathers_all = each.operation == "all-gather" and each.group_size == device_count
+    return "full_replication" if gathers_all else "reshard"
 
 
 def differences(plan: Sequence[Exchange], running: Sequence[Exchange]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
@@ -13,6 +14,11 @@ from pellucid.introspect.spans import source_record
 from pellucid.xla.traceback import JaxRuntimeError
 
 _LINES_AROUND = 3
+_SIDE = r"got|expected|returned|taken|\S+ gives"
+_DIFFERENCE = re.compile(
+    rf"(?P<path>[^:]+): (?P<left_title>{_SIDE}) (?P<left>.+), (?P<right_title>{_SIDE}) (?P<right>.+)"
+)
+"""How errors about trees say what stands on either side of a path."""
 
 
 def error(raised: BaseException) -> schema.ErrorRecord | None:
@@ -35,6 +41,11 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
         name=type(raised).__name__,
         what=what,
         got=got,
+        differences=[
+            schema.DifferenceRecord(**found.groupdict())
+            for found in map(_DIFFERENCE.fullmatch, got)
+            if found is not None
+        ],
         where=where,
         do=do,
         frames=list(_frames(raised.__traceback__)),

@@ -18,7 +18,14 @@ from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.peak import peak_bytes
 from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
-from pellucid.introspect.propagation import Layout, Propagation, Sizes, Value, propagate
+from pellucid.introspect.propagation import (
+    Layout,
+    Propagation,
+    Sizes,
+    Value,
+    meshes_in,
+    propagate,
+)
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Var
 from pellucid.lowering.module import ordered
@@ -37,10 +44,10 @@ def function_sharding(function: Any, *args: Any) -> schema.FunctionShardingRecor
     traced = (function if hasattr(function, "trace") else jit(function)).trace(*args)
     lowered = traced.lower()
     request = lowered._lowered.request
-    mesh = request.mesh or _line(request.placement)
+    mesh = request.mesh or _mesh_of_devices(lowered._lowered)
     sizes = dict(zip(axis_texts(mesh).values(), mesh.shape.values(), strict=True))
     propagation, variables = propagate(lowered._lowered, sizes, shardy_attributes(request))
-    writer = _Writer(traced, lowered._lowered, mesh, propagation, variables)
+    writer = _Writer(traced, lowered._lowered, mesh, sizes, propagation, variables)
     return writer.record(*_compiled(lowered))
 
 
@@ -64,9 +71,12 @@ def _compiled(lowered: Any) -> tuple[_Executable | None, str]:
         return None, error.what
 
 
-def _line(placement: Any) -> Mesh:
-    """A mesh of the devices of a program that speaks of none."""
-    devices = np.array(placement.devices)
+def _mesh_of_devices(program: Any) -> Mesh:
+    """The mesh of a program whose user speaks of none: the first that its placements amount to."""
+    devices = np.array(program.request.placement.devices)
+    for sizes in meshes_in(program.module.module).values():
+        if math.prod(sizes.values()) == devices.size > 1:
+            return Mesh(devices.reshape(tuple(sizes.values())), tuple(sizes))
     return Mesh(devices, ("device",)) if devices.size > 1 else Mesh(devices.reshape(()), ())
 
 
@@ -91,13 +101,13 @@ class _Writer:
     """Puts together what is known of one program."""
 
     def __init__(
-        self, traced: Any, lowered: Any, mesh: Mesh | AbstractMesh, propagation: Propagation,
-        variables: Sequence[Var],
+        self, traced: Any, lowered: Any, mesh: Mesh | AbstractMesh, sizes: Sizes,
+        propagation: Propagation, variables: Sequence[Var],
     ) -> None:  # fmt: skip
         self.traced = traced
         self.lowered = lowered
         self.mesh = mesh
-        self.sizes: Sizes = propagation.sizes
+        self.sizes = sizes
         self.propagation = propagation
         self.variables = variables
         self.jaxpr = _named(lowered)
@@ -187,14 +197,14 @@ class _Writer:
         results = self.lowered.request.result_shardings or [None] * len(self.jaxpr.outvars)
         stated = [False] * self.token_count + [each is not None for each in results]
         with self.propagation.context:
-            return planned(self.propagation, self.equations, stated)
+            return planned(self.propagation, self.sizes, self.equations, stated)
 
     def running(self, compiled: _Executable, plan: list[Exchange]) -> list[Exchange]:
         [module, *_] = compiled.loaded.hlo_modules()
         ids = compiled.equation_ids
         computations = parse(xla_hlo.full_text(module))
         found = running(computations, self.sizes, lambda id: ids.get(id, id))
-        return explained(found, plan, self.equations)
+        return explained(found, plan, self.equations, math.prod(self.sizes.values()))
 
     def collective(self, each: Exchange) -> schema.CollectiveRecord:
         return schema.CollectiveRecord(

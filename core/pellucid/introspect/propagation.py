@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.compilation.pipeline import run_pass
 from pellucid.introspect.lineage import equation_ids
 from pellucid.ir.jaxpr import DropVar
 from pellucid.lowering.module import lower_module
@@ -120,7 +121,8 @@ class Propagation(NamedTuple):
     """For each variable its values: several where the equation that gives it runs in several places."""
     named: dict[str, int | None]
     """Constraints and manual regions by Shardy's name for them: the id of the equation."""
-    sizes: Sizes
+    meshes: dict[str, Sizes]
+    """The meshes of the module, by name; one program may speak of several."""
     module: Any
     """The module with the exchanges that Shardy would insert."""
     context: Any
@@ -141,14 +143,18 @@ def propagate(lowered: Any, sizes: Sizes, shardings: Any) -> tuple[Propagation, 
     `shardings` writes Shardy attributes, as for `lower_module`; `sizes` are those of the axes of its mesh.
     """
     marks = _Marks()
-    made = lower_module(lowered.jaxpr, lowered.options, shardings, marks.note)
+    made = run_pass(
+        "lower for Shardy", lower_module, lowered.jaxpr, lowered.options, shardings, marks.note
+    )
     with made.context:
         marks.write()
-        run_passes(made.module, _PROPAGATE)
+        run_pass("propagate shardings", run_passes, made.module, _PROPAGATE)
         reader = _Reader(sizes, len(marks.variables))
         reader.read(made.module)
-        run_passes(made.module, _EXCHANGES)
-    found = Propagation(reader.of_variables, reader.named, sizes, made.module, made.context)
+        run_pass("insert exchanges", run_passes, made.module, _EXCHANGES)
+    found = Propagation(
+        reader.of_variables, reader.named, meshes_in(made.module), made.module, made.context
+    )
     return found, list(marks.variables)
 
 
@@ -207,13 +213,10 @@ class _Reader:
         self.edges: dict[Any, list[tuple[int, str, str, list[str]]]] = {}
 
     def read(self, module: Any) -> None:
-        axes = list(self.sizes.items())
         operations = [op.operation for op in module.body.operations]
-        self.meshes = frozenset(
-            op.attributes["sym_name"].value
-            for op in operations
-            if op.name == "sdy.mesh" and _mesh_axes(op) == axes
-        )
+        own = list(self.sizes.items())
+        meshes = meshes_in(module).items()
+        self.meshes = frozenset(name for name, sizes in meshes if list(sizes.items()) == own)
         for op in operations:
             if op.name == "func.func":
                 self.function(op)
@@ -232,20 +235,20 @@ class _Reader:
             for argument, attributes in zip(
                 block.arguments, op.attributes["arg_attrs"], strict=True
             ):
-                self.describe(self.value(argument), attributes, "sdy.sharding")
+                self.describe(self.value(argument), attributes)
         self.marked(op)
         last = self.block(block)
         if "res_attrs" in op.attributes:
             for returned, attributes in zip(last.operands, op.attributes["res_attrs"], strict=True):
                 result = Value()
-                self.describe(result, attributes, "sdy.sharding")
+                self.describe(result, attributes)
                 ends = {"operand": _Ends(self, [returned]), "result": [result]}
-                self.arrive(attributes, "sdy.propagation_edges", ends, None)
+                self.arrive(attributes, ends, None)
 
-    def describe(self, value: Value, attributes: Any, name: str) -> None:
-        """Note the layout and the origins that the attributes of one value tell."""
-        if name in attributes:
-            value.layout = self.layout(attributes[name])
+    def describe(self, value: Value, attributes: Any) -> None:
+        """Note the layout and the origins that the attributes of an argument or a result tell."""
+        if "sdy.sharding" in attributes:
+            value.layout = self.layout(attributes["sdy.sharding"])
         if "sdy.sharding_origins" in attributes:
             value.origins = _origins(attributes["sdy.sharding_origins"])
 
@@ -281,10 +284,9 @@ class _Reader:
             for value, origins in zip(results, attributes["sdy.sharding_origins"], strict=False):
                 value.origins = _origins(origins)
         ends = {"operand": _Ends(self, op.operands), "result": results}
-        self.arrive(attributes, "sdy.propagation_edges", ends, equation_of(op))
-        if (
-            name == "stablehlo.while"
-        ):  # what is noted of a result holds for the arguments of both regions
+        self.arrive(attributes, ends, equation_of(op))
+        if name == "stablehlo.while":
+            # What is noted of a result holds for the arguments of both regions.
             for region in op.regions:
                 for argument, value in zip(region.blocks[0].arguments, results, strict=True):
                     self.values[argument] = value
@@ -308,14 +310,15 @@ class _Reader:
         if "sdy.sharding_origins" in op.attributes:
             value.origins |= _origins(op.attributes["sdy.sharding_origins"])
         ends = {"operand": _Ends(self, _flowing_into(op.operands[0])), "result": [value]}
-        self.arrive(op.attributes, "sdy.propagation_edges", ends, equation_of(op))
+        self.arrive(op.attributes, ends, equation_of(op))
 
     def arrive(
-        self, attributes: Any, name: str, ends: Mapping[str, Sequence[Value]], equation: int | None
+        self, attributes: Any, ends: Mapping[str, Sequence[Value]], equation: int | None
     ) -> None:
-        if name not in attributes:
+        """Note along which edges axes came to values, which `ends` has by what an edge calls them."""
+        if "sdy.propagation_edges" not in attributes:
             return
-        attribute = attributes[name]
+        attribute = attributes["sdy.propagation_edges"]
         found = self.edges.get(attribute)
         if found is None:
             found = self.edges[attribute] = list(_edges(str(attribute)))
@@ -387,9 +390,14 @@ def _flowing_into(value: Any) -> list[Any]:
     return [owner.operands[position]] if position < len(owner.operands) else []
 
 
-def _mesh_axes(op: Any) -> list[tuple[str, int]]:
-    axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(op.attributes["mesh"]).axes)
-    return [(axis.name, axis.size) for axis in axes]
+def meshes_in(module: Any) -> dict[str, Sizes]:
+    """Sizes of the axes of the meshes that a module declares, by name, those with named axes."""
+    found = {}
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(op.operation.attributes["mesh"]).axes)
+            found[op.operation.attributes["sym_name"].value] = {a.name: a.size for a in axes}
+    return found
 
 
 def layout_of(attribute: Any, meshes: frozenset[str] | None = None) -> Layout | None:
@@ -402,7 +410,12 @@ def layout_of(attribute: Any, meshes: frozenset[str] | None = None) -> Layout | 
     found = Layout(dims, tuple(map(_axis_text, sharding.unreduced_axes)))
     if meshes is None or not found.axes:
         return found
-    return found if getattr(sharding.mesh_or_ref, "value", None) in meshes else None
+    return found if mesh_of(attribute) in meshes else None
+
+
+def mesh_of(attribute: Any) -> str:
+    """The name of the mesh that a sharding attribute is over."""
+    return getattr(sdy.TensorShardingAttr(attribute).mesh_or_ref, "value", "")
 
 
 def _axis_text(attribute: Any) -> str:

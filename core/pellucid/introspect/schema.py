@@ -495,6 +495,18 @@ class ErrorFrameRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceRecord(Record):
+    """Where two trees, or the types of their leaves, differ."""
+
+    path: str
+    left_title: str
+    """What the left side is, for example `got`."""
+    left: str
+    right_title: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRecord(Record):
     """An error of core in its four parts, with the user's frames only."""
 
@@ -502,6 +514,8 @@ class ErrorRecord(Record):
     what: str
     got: list[str]
     """One line for each argument: its path, then its type."""
+    differences: list[DifferenceRecord]
+    """Those lines of `got` that say of one path what stands on either side."""
     where: str | None
     do: str | None
     frames: list[ErrorFrameRecord]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -24,6 +24,16 @@ Tiles = tuple[list[int], list[int], list[int]]
 """Starts and stops of the distinct parts, and the part of each device."""
 
 
+@overload
+def sharding(
+    x: Mesh | AbstractMesh | Sharding, *, shape: Sequence[int] | None = None, name: str = ""
+) -> schema.ShardingRecord: ...
+@overload
+def sharding(x: Callable[..., Any], *args: Any) -> schema.FunctionShardingRecord: ...
+@overload
+def sharding(
+    x: Any, *, shape: Sequence[int] | None = None, name: str = ""
+) -> schema.ShardingRecord: ...
 def sharding(
     x: Any, *args: Any, shape: Sequence[int] | None = None, name: str = ""
 ) -> schema.ShardingRecord | schema.FunctionShardingRecord:

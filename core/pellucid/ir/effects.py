@@ -68,6 +68,13 @@ class OrderedIOEffect(IOEffect):
     ordered = True
 
 
+class NoDCEEffect(Effect):
+    """Nothing happens, but the equation stays in the program."""
+
+    control_flow_allowed = remat_allowed = custom_derivatives_allowed = True
+    batched_control_flow_allowed = True
+
+
 class StateEffect(Effect):
     """Use of a reference; it ends where the reference does, so a program without references as inputs has none."""
 
@@ -100,6 +107,7 @@ accum_effect = AccumEffect()
 allocation_effect = AllocationEffect()
 debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
+no_dce_effect = NoDCEEffect()
 io_effect = IOEffect()
 ordered_io_effect = OrderedIOEffect()
 

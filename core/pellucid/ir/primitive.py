@@ -57,6 +57,8 @@ class Primitive(Generic[P]):
     """Operands in which the primitive is jointly linear, where that is all its derivative."""
     takes_references = False
     """Whether operands may be references."""
+    calls_python = False
+    """Whether params hold a Python function of the user that the program calls, or that is told of it."""
     always_transformed = False
     """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
     fold: Any = None

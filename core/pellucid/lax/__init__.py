@@ -2,6 +2,7 @@
 
 from pellucid.higher_order.associative_scan import associative_scan
 from pellucid.higher_order.branching import cond, platform_dependent, switch
+from pellucid.higher_order.composite import composite
 from pellucid.higher_order.cond import cond_p
 from pellucid.higher_order.linear_solve import custom_linear_solve, custom_root, linear_solve_p
 from pellucid.higher_order.loops import fori_loop, map, scan, while_loop
@@ -313,6 +314,16 @@ from pellucid.primitives.special import (
     random_gamma_grad,
     regularized_incomplete_beta_p,
 )
+from pellucid.primitives.staging import (
+    after_all,
+    after_all_p,
+    create_token,
+    create_token_p,
+    dce_sink,
+    dce_sink_p,
+    stage,
+    stage_p,
+)
 from pellucid.primitives.transcendental import (
     acos,
     acos_p,
@@ -372,7 +383,8 @@ __all__ = [
     "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod", "ScatterDimensionNumbers",
     "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "add", "add_p", "and_p",
     "approx_max_k", "approx_min_k", "approx_top_k_p", "argmax", "argmax_p", "argmin",
-    "argmin_p", "asin", "asin_p", "asinh", "asinh_p", "associative_scan", "atan", "atan2",
+    "after_all", "after_all_p", "composite", "create_token", "create_token_p", "dce_sink", "dce_sink_p",
+    "stage", "stage_p", "argmin_p", "asin", "asin_p", "asinh", "asinh_p", "associative_scan", "atan", "atan2",
     "atan2_p", "atan_p", "atanh", "atanh_p", "batch_matmul", "bessel_i0e", "bessel_i0e_p",
     "bessel_i1e", "bessel_i1e_p", "betainc", "bitcast_convert_type", "bitcast_convert_type_p",
     "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",

@@ -20,6 +20,8 @@ from pellucid.xla.mlir import element_types, ir
 
 _create = ir.Operation.create
 _I64 = np.dtype(np.int64)
+FRONTEND = "mhlo.frontend_attributes"
+"""The attribute of an operation that holds what the user says of it to XLA."""
 
 
 class LoweringContext:
@@ -45,6 +47,10 @@ class LoweringContext:
         self.largest_contraction = 0
         """Most products that one matrix multiplication takes; it guides which library does them."""
         self.sharding_attributes: Any = None
+        self.frontend_attributes: dict[str, ir.Attribute] = {}
+        """What the user says to XLA of the equation at hand."""
+        self.replicated: Any = None
+        """The placement of a value that each device of the program holds in full."""
         self.manual: Any = None
         """The manual region being lowered (`lowering.collectives`), if there is one."""
         self.module_lowering: Any = None
@@ -151,8 +157,8 @@ class LoweringContext:
     ) -> Any:
         """A new operation at the insertion point; `.results`, `.regions`."""
         return _create(
-            name, results=result_types, operands=operands, attributes=attributes,
-            regions=regions, loc=self.location,
+            name, results=result_types, operands=operands,
+            attributes=self._with_metadata(attributes), regions=regions, loc=self.location,
         )  # fmt: skip
 
     def op1(
@@ -164,19 +170,34 @@ class LoweringContext:
     ) -> ir.Value:
         """The one result of a new operation; `result` is its aval."""
         return _create(
-            name, results=[self.type(result)], operands=operands, attributes=attributes,
-            loc=self.location,
+            name, results=[self.type(result)], operands=operands,
+            attributes=self._with_metadata(attributes), loc=self.location,
         ).result  # fmt: skip
+
+    def note_metadata(self, x: ir.Value, texts: dict[str, str]) -> None:
+        """Add metadata to the operation that computes `x`; an argument has none to add it to."""
+        if isinstance(x.owner, ir.Block):
+            return
+        attributes = x.owner.attributes
+        known: Any = attributes[FRONTEND] if FRONTEND in attributes else ()  # noqa: SIM401  (it has no get)
+        merged = {entry.name: entry.attr for entry in known}
+        merged |= {key: self.string(text) for key, text in texts.items()}
+        attributes[FRONTEND] = self.dictionary(merged)
+
+    def _with_metadata(self, attributes: dict[str, ir.Attribute] | None) -> Any:
+        if not self.frontend_attributes:
+            return attributes
+        return self.frontend_attributes | (attributes or {})
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
         """A constant from a NumPy array or scalar; `dtype` if it isn't the value's own."""
         array = np.asarray(value, dtype=dtype)
         if array.dtype == dtypes.float0:  # a device holds it as bool, see `physical`
             array = np.zeros(array.shape, bool)
-        attribute = self._dense(array)
+        attribute = self.dense(array)
         return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
 
-    def _dense(self, array: np.ndarray) -> ir.Attribute:
+    def dense(self, array: np.ndarray) -> ir.Attribute:
         """A dense attribute; extension dtypes travel as bytes of their width."""
         element = self.element_type(array.dtype)
         if array.dtype.kind == "V" or array.dtype.type.__module__ == "ml_dtypes":

@@ -11,7 +11,7 @@ from pellucid.base import source
 from pellucid.ir.avals import abstract_token
 from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
-from pellucid.lowering.context import LoweringContext
+from pellucid.lowering.context import FRONTEND, LoweringContext
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.xla.mlir import ir, location_cache, new_context
@@ -37,6 +37,8 @@ class ModuleOptions(NamedTuple):
     result_names: tuple[str, ...] = ()
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()
+    replicated: Any = None
+    """The placement of a value that each device of the program holds in full."""
     constants: tuple[Any, ...] = ()
     """Values of the program's constants, for a program that doesn't take them as arguments."""
     manual: Any = None
@@ -75,6 +77,7 @@ def lower_module(
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
         lowering = ModuleLowering(context, options.platform, note)
         lowering.ctx.sharding_attributes = shardings
+        lowering.ctx.replicated = options.replicated
         lowering.ctx.manual = options.manual
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
@@ -97,7 +100,7 @@ class ModuleLowering:
         self.call_counts: dict[str, int] = {}
         self.names: dict[str, int] = {}
         self.python_programs: dict[Any, Any] = {}
-        self.scopes: dict[Any, str] = {}
+        self.scopes: dict[Any, tuple[str, dict[str, ir.Attribute]]] = {}
         self.location_of = location_cache(_file_of_code, _FRAME_LIMIT, context)
         self.ordered_effects: tuple[Effect, ...] = ()
         self.prefix = ""
@@ -254,9 +257,9 @@ class ModuleLowering:
         values.update(zip(jaxpr.invars, operands, strict=True))
         if self.note is not None:
             self.note((*jaxpr.constvars, *jaxpr.invars), (*consts, *operands))
-        outer = (ctx.location, ctx.avals_in, ctx.avals_out)
+        outer = (ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes)
         for equation in jaxpr.equations:
-            ctx.location = self.location(equation)
+            self.enter(equation)
             inputs = [
                 self.literal(a) if type(a) is Literal else values[a] for a in equation.operands
             ]
@@ -268,29 +271,39 @@ class ModuleLowering:
             values.update(zip(equation.results, results, strict=True))
             if self.note is not None:
                 self.note(equation.results, results)
-        ctx.location, ctx.avals_in, ctx.avals_out = outer
+        ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes = outer
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
     def literal(self, literal: Literal) -> ir.Value:
         """A constant for a literal."""
         return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
 
-    def location(self, equation: Any) -> ir.Location:
-        """A location that carries the equation's id, scope and source into the compiled program.
+    def enter(self, equation: Any) -> None:
+        """Let what is built carry the equation's id, scope, source and metadata into the compiled program.
 
         What a lowering rule defines by other primitives is where its own equation is.
         """
         if equation.lineage is LOWERED:
-            return self.ctx.location
-        scope = equation.scope
-        path = self.scopes.get(scope)
-        if path is None:
-            path = self.scopes[scope] = "" if scope is None else f"{scope}/"
+            return
+        ctx, scope = self.ctx, equation.scope
+        known = self.scopes.get(scope)
+        if known is None:
+            known = self.scopes[scope] = self.scope_facts(scope)
+        path, ctx.frontend_attributes = known
         name = f"{self.prefix}{path}{equation.primitive.name}#e{equation.id}"
         stack = equation.source
         if stack is None:
-            return ir.Location.name(name)
-        return ir.Location.name(name, childLoc=self.location_of.get(stack))
+            ctx.location = ir.Location.name(name)
+        else:
+            ctx.location = ir.Location.name(name, childLoc=self.location_of.get(stack))
+
+    def scope_facts(self, scope: Any) -> tuple[str, dict[str, ir.Attribute]]:
+        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
+        if scope is None:
+            return "", {}
+        path = f"{scope}/" if scope.path() else ""
+        texts = {key: self.ctx.string(text) for key, text in scope.all_metadata().items()}
+        return path, {FRONTEND: self.ctx.dictionary(texts)} if texts else {}
 
 
 def _file_of_code(code: Any) -> str | None:

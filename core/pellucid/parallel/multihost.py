@@ -6,7 +6,6 @@ Every function here is called by all processes of the job, in the same order.
 from __future__ import annotations
 
 import functools
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -109,11 +108,9 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def _described(leaf: Any) -> str:
-    value = np.ascontiguousarray(leaf)
-    if value.size == 1:
-        return f"{value.dtype}[{','.join(map(str, value.shape))}] = {value.item()!r}"
-    contents = hashlib.sha256(value.tobytes()).hexdigest()[:16]
-    return f"{value.dtype}[{','.join(map(str, value.shape))}], contents {contents}"
+    value = np.asarray(leaf)
+    contents = repr(value.item()) if value.size == 1 else f"contents {peers.digest([value])}"
+    return f"{value.dtype}[{','.join(map(str, value.shape))}] {contents}"
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:

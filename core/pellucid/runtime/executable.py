@@ -16,6 +16,7 @@ from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
 from pellucid.xla import arrays
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
     JaxRuntimeError,
@@ -106,7 +107,7 @@ class Executable:
             for x, s, layout in zip(kept, self._kept_shardings, self.kept_layouts, strict=True)
         ]
         if self._must_meet:
-            self._meet_other_processes()
+            self._meet_other_processes(kept)
         try:
             if self.effects or self.has_side_effects or self._host_failures:
                 return self._run_with_tokens([*self.consts, *placed])
@@ -116,17 +117,20 @@ class Executable:
             failure = runtime_error(self.name, error)
             raise failure from failure.__cause__
 
-    def _meet_other_processes(self) -> None:
+    def _meet_other_processes(self, arguments: Sequence[Any]) -> None:
         """Before the first run: processes that exchange data wait for each other here, for as long as it takes.
 
-        In a collective, one that comes half a minute late would be an error, and another program a wrong result.
+        In a collective, one that comes half a minute late would be an error, and another program or another
+        argument from the host a wrong result.
         """
         peers.check()
         if exchanges_data(self.loaded):
-            types = ", ".join(aval.text() for aval in self.in_avals)
+            said = f"{self.name}({', '.join(aval.text() for aval in self.in_avals)})"
+            from_host = [x for x in arguments if type(x) is not ArrayImpl]
+            if from_host:
+                said += f", arguments from the host with contents {peers.digest(from_host)}"
             shardings = [*self.in_shardings, *self.out_shardings]
             lists = [sharding._internal_device_list.process_indices for sharding in shardings]
-            said = f"{self.name}({types})"
             peers.agree("the program over several processes", said, sorted(set().union(*lists)))
         self._must_meet = False
 

@@ -29,7 +29,7 @@ _number = itertools.count(1).__next__
 
 
 def marked(error: CallbackError) -> str:
-    """A text by which `runtime_error` finds `error` again: XLA carries text and no exceptions."""
+    """A text by which `callback_failure` finds `error` again: XLA carries text and no exceptions."""
     number = _number()
     _failures[number] = error
     while len(_failures) > _FAILURES_KEPT:
@@ -37,7 +37,8 @@ def marked(error: CallbackError) -> str:
     return f"pellucid callback failure #{number}"
 
 
-def _callback_failure(text: str) -> CallbackError | None:
+def callback_failure(text: str) -> CallbackError | None:
+    """The failure whose mark is in the text of XLA's error, if there is one."""
     mark = _MARK.search(text)
     return None if mark is None else _failures.pop(int(mark[1]), None)
 
@@ -47,7 +48,7 @@ def runtime_error(name: str, error: Exception) -> Exception:
     if isinstance(error, PellucidError):
         return error
     text = str(error)
-    failure = _callback_failure(text)
+    failure = callback_failure(text)
     if failure is not None:
         return failure
     lost = peers.failure_behind(text)

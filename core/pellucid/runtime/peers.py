@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from pellucid.base.errors import PeerFailureError
 from pellucid.base.interruption import interruptible
@@ -48,6 +51,14 @@ def agree(what: str, said: str, process_ids: Sequence[int] | None = None) -> Non
     """
     if _meeting:
         _meeting[0].agree(what, said, process_ids)
+
+
+def digest(values: Iterable[Any]) -> str:
+    """A short text that is the same for the same bytes of the arrays `values`."""
+    found = hashlib.sha256()
+    for value in values:
+        found.update(np.ascontiguousarray(value).tobytes())
+    return found.hexdigest()[:16]
 
 
 def check() -> None:

@@ -9,13 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.ir.avals import shaped_array
+from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import result_handler
 
 _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
+
+
+class Token:
+    """The value of a token outside a program, where everything that it stands for has been started."""
+
+    __slots__ = ()
+    aval = abstract_token
 
 
 class RuntimeTokens(threading.local):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -361,10 +360,10 @@ def put_leaf(
 
 def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
     """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
-    contents = hashlib.sha256(np.ascontiguousarray(_as_numpy(x, physical(aval).dtype)).tobytes())
+    contents = peers.digest([_as_numpy(x, physical(aval).dtype)])
     peers.agree(
         "device_put of a host value over several processes",
-        f"{aval.text()}, contents {contents.hexdigest()[:16]}",
+        f"{aval.text()}, contents {contents}",
         sorted(sharding._internal_device_list.process_indices),
     )
 

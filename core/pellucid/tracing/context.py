@@ -51,6 +51,10 @@ _named_axes = flags.flag("pellucid_named_axes", None, in_trace_key=True)
 """The named axes in scope, so that what a function traces to is remembered for them only."""
 
 
+_metadata = flags.flag("pellucid_xla_metadata", None, in_call_key=True, in_trace_key=True)
+"""The metadata in force, so that programs are remembered for it only."""
+
+
 class use_trace:
     """Make `trace` the current one until the block ends."""
 
@@ -112,6 +116,25 @@ def named_scope(name: str) -> Iterator[None]:
         yield
     finally:
         context.scope = previous
+
+
+@contextlib.contextmanager
+def xla_metadata(metadata: dict[str, Any]) -> Iterator[None]:
+    """Give the operations made until the block ends `metadata`, as frontend attributes."""
+    texts = tuple([(k, None if v is None else attribute_text(v)) for k, v in metadata.items()])
+    previous = context.scope
+    context.scope = scope = NameStack(previous, "", texts)
+    key = _metadata.swap_local(tuple(scope.all_metadata().items()))
+    try:
+        yield
+    finally:
+        context.scope = previous
+        _metadata.set_local(key)
+
+
+def attribute_text(value: Any) -> str:
+    """A value as frontend attributes, which are texts, have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:

@@ -89,6 +89,6 @@ def joined_scope(outer: Any, inner: Any) -> Any:
     if outer is None or inner is None:
         return inner if outer is None else outer
     stack = outer
-    for name in inner.path():
-        stack = type(inner)(stack, name)
+    for entry in inner.entries():
+        stack = entry._replace(parent=stack)
     return stack

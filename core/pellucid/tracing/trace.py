@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from pellucid.ir import primitive as primitives
@@ -57,3 +58,28 @@ def bind1(primitive: Primitive[Any], *operands: Any, params: Any = NO_PARAMS) ->
     if context.unify is not None:
         operands = context.unify(primitive, operands)
     return context.trace.interpret(primitive, operands, params)[0]
+
+
+class OpaqueTraceState:
+    """Which trace was current at some moment; equal only to that of the same trace."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = weakref.ref(trace)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._trace == other._trace
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
+    """The trace that is current, to be compared with that of another moment; `convention` does nothing.
+
+    >>> from pellucid import jit
+    >>> here = get_opaque_trace_state()
+    >>> here == get_opaque_trace_state(), jit(lambda: here == get_opaque_trace_state())()
+    (True, Array(False, dtype=bool))
+    """
+    return OpaqueTraceState(context.trace)

@@ -157,4 +157,31 @@ def where_made(source: Any) -> str | None:
     return describe(source)
 
 
+def is_concrete(x: Any) -> bool:
+    """Whether the value of `x` is known now; of traced values it is only in eager transformations.
+
+    >>> is_concrete(3.0)
+    True
+    """
+    return not isinstance(x, Tracer) or x.concrete() is not None
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """`force(val)`, or `val` itself where `force` is None; `context` says in the error who needs the value.
+
+    Raises: ConcretizationError for a value that is known only when the program runs.
+
+    >>> concrete_or_error(int, np.float32(3))
+    3
+    """
+    if isinstance(val, Tracer):
+        value = val.concrete()
+        if value is None:
+            val._refuse(
+                ConcretizationError, "a known value", context or "Mark the argument static."
+            )
+        val = value
+    return val if force is None else force(val)
+
+
 set_tracer_class(Tracer)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxlib import _hlo
+from jaxlib import _hlo, _jax
+
+encode_inspection = _jax.encode_inspect_sharding_callback
+"""The configuration by which the operation `InspectSharding` finds a function of an HLO sharding, kept alive elsewhere."""
 
 
 def program_text(module: Any) -> str:

@@ -67,11 +67,16 @@ def run_passes(module: ir.Module, passes: str) -> None:
     """Run passes, as MLIR's own command line writes them, over `module`, which they change.
 
     Between passes the module isn't verified: what Shardy notes for debugging wouldn't pass.
+
+    Raises: RuntimeError for a pass that fails or that there isn't.
     """
     with module.context:
-        manager = PassManager.parse(f"builtin.module({passes})")
-        manager.enable_verifier(False)
-        manager.run(module.operation)
+        try:
+            manager = PassManager.parse(f"builtin.module({passes})")
+            manager.enable_verifier(False)
+            manager.run(module.operation)
+        except (MLIRError, ValueError) as error:
+            raise RuntimeError(str(error)) from error
 
 
 def bytecode(module: ir.Module) -> bytes:

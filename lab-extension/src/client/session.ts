@@ -8,6 +8,8 @@ import type { ProgramRecord } from '../generated/introspect';
 import type { FreeArrayRequest, LetGoRequest, Message, ProgramRequest } from '../generated/kernel';
 
 const TARGET = 'pellucid.session';
+/** Opened by a kernel that has learnt about pellucid since it was asked. */
+const LOADED_TARGET = 'pellucid.loaded';
 
 /** A request as its sender writes it: the number is added here. */
 type Asked =
@@ -64,6 +66,11 @@ export class SessionClient {
     });
   }
 
+  /** Stops what the kernel runs, as the notebook's own button does. */
+  interrupt(): Promise<void> {
+    return this.kernel.interrupt();
+  }
+
   dispose(): void {
     if (this.isDisposed) {
       return;
@@ -76,6 +83,12 @@ export class SessionClient {
   }
 
   private open(): void {
+    // A restart forgets the targets of a connection.
+    this.kernel.registerCommTarget(LOADED_TARGET, () => {
+      if (this.current.status === 'absent') {
+        this.open();
+      }
+    });
     const comm = this.kernel.createComm(TARGET);
     this.comm = comm;
     comm.onMsg = message => {
@@ -93,7 +106,14 @@ export class SessionClient {
 
   private received(message: Message): void {
     if (message.kind === 'state') {
-      this.become({ status: 'ready', kernel: this.name, state: message });
+      const { compiling } = message;
+      this.become({ status: 'ready', kernel: this.name, state: message, compiling });
+      return;
+    }
+    if (message.kind === 'compilation') {
+      if (this.current.status === 'ready') {
+        this.become({ ...this.current, compiling: message.function });
+      }
       return;
     }
     const waiting = this.waiting.get(message.request);

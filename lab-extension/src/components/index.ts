@@ -3,5 +3,3 @@
 export { mount, type Mounted, type View, type ViewOptions } from './view';
 export { readRecord, type AnyRecord } from '../records/reading';
 export { RecordError } from '../records/columns';
-export { ProgramExplorer } from './explorer/program_explorer';
-export { FunctionShardingView } from './sharding/function_view';

@@ -4,6 +4,7 @@ import type { ProgramRecord } from '../generated/introspect';
 import { installPage, place, settled } from '../testing/dom';
 import { PROGRAMS, SHARDINGS, sample, sampleText } from '../testing/samples';
 import type { ProgramExplorer } from './explorer/program_explorer';
+import { GraphModel } from './graph/model';
 import { mount, type Mounted } from './view';
 
 const OTHERS = [
@@ -76,6 +77,18 @@ describe('a view that fails', () => {
     expect(root.querySelector('[role=alert]')!.textContent).toContain(message);
     expect(root.querySelector('.pl-fallback')!.textContent).toBe('{ lambda <b>x</b> }');
     expect(root.querySelector('b')).toBeNull();
+  });
+
+  test('because its layout fails later leaves the text, too', async () => {
+    const layout = vi.spyOn(GraphModel.prototype, 'openComfortably');
+    layout.mockRejectedValueOnce(new Error('no room'));
+    const host = place();
+    mounted = mount(host, sampleText('mlp'), { text: 'as text' });
+    await settled();
+    const root = host.shadowRoot!;
+    expect(root.querySelector('[role=alert]')!.textContent).toContain('no room');
+    expect(root.querySelector('.pl-fallback')!.textContent).toBe('as text');
+    layout.mockRestore();
   });
 
   test('comes back with the next good record', async () => {
@@ -192,7 +205,7 @@ describe('the explorer', () => {
     const onHover = vi.fn();
     mounted = mount(host, sampleText('mlp'), { onHover });
     await mounted.view()!.ready;
-    explorer().highlight([3]);
+    explorer().highlight([[3]]);
     expect(onHover).not.toHaveBeenCalled();
     await explorer().goTo(3);
     const link = host.shadowRoot!.querySelector<HTMLButtonElement>('.pl-link')!;

@@ -28,6 +28,10 @@ export interface View {
   readonly ready: Promise<void>;
   /** Whether it is as high as its content; other views fill their place. */
   readonly isFlowing?: boolean;
+  /** The programs that it shows. */
+  readonly programs?: readonly Program[];
+  /** Lights up equations, for each of `programs`, as if they were pointed at. */
+  readonly highlight?: (equations: readonly (readonly number[])[]) => void;
   readonly themeChanged: () => void;
   readonly dispose: () => void;
 }
@@ -38,6 +42,8 @@ export interface ViewOptions {
   readonly makeWorker?: WorkerFactory;
   /** Shown instead of the view where it fails: the same as plain text. */
   readonly text?: string;
+  /** Name of the cost that a program's graph is coloured by at first. */
+  readonly colorBy?: string;
   readonly onHover?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
   readonly onSelect?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
 }
@@ -83,7 +89,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     view = null;
     const text = options.text ?? '';
     root.classList.remove('pl-sized');
-    host.classList.remove('pl-flowing');
+    host.classList.add('pl-flowing');
     root.replaceChildren(
       failureNotice('This view', error),
       ...(text === '' ? [] : [el('pre', { class: 'pl-code pl-fallback' }, text)]),
@@ -94,7 +100,13 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     view = null;
     try {
       const read = readRecord(next);
-      view = viewOf(read, root, layouts, options);
+      const made = viewOf(read, root, layouts, options);
+      view = made;
+      made.ready.catch((error: unknown) => {
+        if (view === made) {
+          fail(error);
+        }
+      });
       root.classList.toggle('pl-sized', view.isFlowing !== true);
       host.classList.toggle('pl-flowing', view.isFlowing === true);
       root.replaceChildren(view.element);
@@ -121,13 +133,17 @@ function viewOf(
   layouts: LayoutClient,
   options: ViewOptions,
 ): View {
+  const onHover = (program: Program, equations: ArrayLike<number>): void =>
+    options.onHover?.(program.record, equations);
   switch (record.kind) {
     case 'program': {
       const program = new Program(record);
-      return new ProgramExplorer(root, program, layouts, {
-        onHover: (each, equations) => options.onHover?.(each.record, equations),
+      const explorer = new ProgramExplorer(root, program, layouts, {
+        onHover,
         onSelect: (each, equations) => options.onSelect?.(each.record, equations),
       });
+      explorer.colorBy(options.colorBy ?? '');
+      return explorer;
     }
     case 'sharding':
       return new ArrayView(root, placedArrayOf(record));
@@ -137,11 +153,11 @@ function viewOf(
         onSelect: equations => options.onSelect?.(record.program, equations),
       });
     case 'lens':
-      return new LensView(root, record);
+      return new LensView(root, record, onHover);
     case 'ladder':
-      return new LadderView(root, record);
+      return new LadderView(root, record, onHover);
     case 'diff':
-      return new DiffView(root, record);
+      return new DiffView(root, record, onHover);
     case 'compiled':
       return compiledView(record);
     case 'memory':

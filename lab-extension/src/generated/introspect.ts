@@ -368,12 +368,24 @@ export interface ErrorFrameRecord {
   readonly function: string;
 }
 
+/** Where two trees, or the types of their leaves, differ. */
+export interface DifferenceRecord {
+  readonly path: string;
+  /** What the left side is, for example `got`. */
+  readonly left_title: string;
+  readonly left: string;
+  readonly right_title: string;
+  readonly right: string;
+}
+
 /** An error of core in its four parts, with the user's frames only. */
 export interface ErrorRecord {
   readonly name: string;
   readonly what: string;
   /** One line for each argument: its path, then its type. */
   readonly got: readonly string[];
+  /** Those lines of `got` that say of one path what stands on either side. */
+  readonly differences: readonly DifferenceRecord[];
   readonly where: string | null;
   readonly do: string | null;
   /** Outermost first, as Python shows them. */

@@ -1,6 +1,6 @@
 // Generated from pellucid_kernel.schema by tools/generate_types.py. Do not edit.
 
-import type { FunctionsRecord, MemoryRecord, ProgramRecord } from "./introspect";
+import type { FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
 
 /** Asks for the state now. */
 export interface LookRequest {
@@ -37,8 +37,12 @@ export interface StateRecord {
   /** Without the smallest arrays where there are very many. */
   readonly memory: MemoryRecord;
   readonly array_count: number;
+  /** The user's meshes, each by the name of its variable. */
+  readonly meshes: readonly ShardingRecord[];
   /** How to get another number of devices; empty where that has no sense. */
   readonly device_note: string;
+  /** Name of the function that XLA compiles now. */
+  readonly compiling: string | null;
   readonly kind: "state";
 }
 
@@ -51,5 +55,12 @@ export interface AnswerRecord {
   readonly kind: "answer";
 }
 
+/** What XLA compiles now: sent when it starts, and when it has ended. */
+export interface CompilationRecord {
+  /** As `StateRecord.compiling`. */
+  readonly function: string | null;
+  readonly kind: "compilation";
+}
+
 /** What a kernel sends. */
-export type Message = StateRecord | AnswerRecord;
+export type Message = StateRecord | AnswerRecord | CompilationRecord;

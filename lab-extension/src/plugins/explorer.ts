@@ -3,7 +3,8 @@ import { MainAreaWidget } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 
 import type { Mounted } from '../components';
-import { mountRecord, OPEN_COMMAND } from './record_output';
+import { mountRecord, OPEN_COMMAND } from './shown_records';
+import { viewSettings } from './view_settings';
 
 /** A view in a tab of the main area. */
 class RecordTab extends Widget {
@@ -49,7 +50,11 @@ export const explorer: JupyterFrontEndPlugin<void> = {
         tab.id = `pellucid-tab-${++lastTab}`;
         tab.title.label = String(name).slice(0, 40);
         tab.title.closable = true;
-        app.shell.add(tab, 'main', { mode: 'split-right' });
+        app.shell.add(tab, 'main', { mode: viewSettings().openIn });
+        if (!tab.isAttached) {
+          // Notebook 7 has one main widget.
+          app.shell.add(tab, 'right');
+        }
         app.shell.activateById(tab.id);
       },
     });

@@ -1,7 +1,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
-import { LabIcon } from '@jupyterlab/ui-components';
+import type { LabIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
 import { SessionClient } from '../client/session';
@@ -10,37 +10,28 @@ import { FunctionsPanel } from '../components/panels/functions_panel';
 import { panelIn, type Connection } from '../components/panels/panel';
 import type { StateRecord } from '../generated/kernel';
 import type { Content } from '../components/dom';
-import { OPEN_COMMAND } from './record_output';
-
-const programsIcon = new LabIcon({
-  name: 'pellucid:programs',
-  svgstr: svg('M8 2v3M8 5 4 9M8 5l4 4M2.5 9h3v4h-3zM10.5 9h3v4h-3z'),
-});
-const devicesIcon = new LabIcon({
-  name: 'pellucid:devices',
-  svgstr: svg('M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z'),
-});
-
-function svg(path: string): string {
-  return (
-    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16">' +
-    `<path class="jp-icon3" fill="none" stroke="#616161" stroke-width="1.3" d="${path}"/></svg>`
-  );
-}
+import { devicesIcon, programsIcon } from './icons';
+import { OPEN_COMMAND } from './shown_records';
 
 /** A side bar panel that draws the session of the notebook in front. */
 class SidePanel extends Widget {
   private readonly drawing: ReturnType<typeof panelIn>;
   private connection: Connection = { status: 'none' };
 
-  constructor(id: string, label: string, icon: LabIcon, content: (state: StateRecord) => Content) {
+  constructor(
+    id: string,
+    label: string,
+    icon: LabIcon,
+    content: (state: StateRecord) => Content,
+    onInterrupt: () => void,
+  ) {
     super();
     this.id = id;
     this.addClass('pellucid-panel');
     this.title.icon = icon;
     this.title.caption = label;
     this.node.setAttribute('aria-label', label);
-    this.drawing = panelIn(this.node, label, content);
+    this.drawing = panelIn(this.node, label, content, onInterrupt);
   }
 
   show_(connection: Connection): void {
@@ -114,28 +105,43 @@ export const panels: JupyterFrontEndPlugin<void> = {
         autoClose: 5000,
       });
     };
+    const open = (record: unknown, text: string): Promise<unknown> =>
+      app.commands.execute(OPEN_COMMAND, { record: record as never, text });
+    const interrupt = (): void => {
+      sessions.client?.interrupt().catch(failed);
+    };
     const functions = new FunctionsPanel({
       onOpen: (name, entry) => {
         sessions.client
           ?.ask({ kind: 'show_program', entry: entry.id })
-          .then(record =>
-            app.commands.execute(OPEN_COMMAND, { record: record as never, text: name }),
-          )
+          .then(record => open(record, name))
           .catch(failed);
       },
     });
-    const programs = new SidePanel('pellucid-programs', 'Programs', programsIcon, state =>
-      functions.content(state),
+    const programs = new SidePanel(
+      'pellucid-programs',
+      'Programs',
+      programsIcon,
+      state => functions.content(state),
+      interrupt,
     );
-    const devices = new SidePanel('pellucid-devices', 'Devices and mesh', devicesIcon, state =>
-      devicesContent(state, {
-        onFree: array => {
-          sessions.client?.ask({ kind: 'free_array', array: array.id }).catch(failed);
-        },
-        onLetGo: () => {
-          sessions.client?.ask({ kind: 'let_go' }).catch(failed);
-        },
-      }),
+    const devices = new SidePanel(
+      'pellucid-devices',
+      'Devices and mesh',
+      devicesIcon,
+      state =>
+        devicesContent(state, {
+          onFree: array => {
+            sessions.client?.ask({ kind: 'free_array', array: array.id }).catch(failed);
+          },
+          onLetGo: () => {
+            sessions.client?.ask({ kind: 'let_go' }).catch(failed);
+          },
+          onOpenMesh: mesh => {
+            open(mesh, mesh.name).catch(failed);
+          },
+        }),
+      interrupt,
     );
     const sessions: Sessions = new Sessions(connection => {
       programs.show_(connection);

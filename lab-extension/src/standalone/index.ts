@@ -1,5 +1,6 @@
 /** Entry for pages without an extension: self-contained HTML, and anywidget. */
 
+import { ProgramExplorer } from '../components/explorer/program_explorer';
 import { mount, type ViewOptions } from '../components/view';
 import LayoutWorker from '../layout/worker?worker&inline';
 
@@ -35,11 +36,13 @@ for (const host of document.querySelectorAll<HTMLElement>('.pellucid-view:not([d
 
 interface WidgetModel {
   get(name: string): unknown;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
   on(event: string, listener: () => void): void;
   off(event: string, listener: () => void): void;
 }
 
-/** For anywidget: the record is the trait `record`, replaced as a whole. */
+/** For anywidget: the trait `record` is replaced as a whole; `selected` are the selected equations. */
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
   const host = document.createElement('div');
   host.style.height = `${Number(model.get('height')) || 560}px`;
@@ -48,11 +51,24 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   const mounted = mount(host, model.get('record'), {
     ...options,
     text: typeof text === 'string' ? text : '',
+    onSelect: (_, equations) => {
+      model.set('selected', Array.from(equations));
+      model.save_changes();
+    },
   });
   const update = (): void => mounted.show(model.get('record'));
+  const select = (): void => {
+    const view = mounted.view();
+    const [equation] = model.get('selected') as number[];
+    if (view instanceof ProgramExplorer && equation !== undefined) {
+      void view.goTo(equation);
+    }
+  };
   model.on('change:record', update);
+  model.on('change:selected', select);
   return () => {
     model.off('change:record', update);
+    model.off('change:selected', select);
     mounted.dispose();
   };
 }

@@ -257,3 +257,19 @@ def test_large_arrays_that_are_still_computed():
     pl.effects_barrier()
     assert seen == [1.0, 1.0]
     assert float(y[0, 0]) == 1
+
+
+@pytest.mark.parametrize("within", [lambda f: f, lambda f: lambda x: lax.cond(x > 0, f, f, x)])
+def test_a_function_that_is_defined_again_speaks_to_its_own_objects(within):
+    def run():
+        seen = []
+
+        def function(x):
+            pl.debug.callback(lambda v: seen.append(float(v)), x)
+            return x
+
+        pl.jit(within(function))(1.0)
+        pl.effects_barrier()
+        return seen
+
+    assert run() == run() == [1.0]

@@ -9,8 +9,11 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import introspect
+from pellucid.base.errors import CompilationError
+from pellucid.introspect import propagation
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.sharding import AbstractMesh, Mesh
+from pellucid.sharding.single_device import GSPMDSharding
 from pellucid.xla import plugins
 
 MESH = AbstractMesh((2, 4), ("data", "model"))
@@ -168,6 +171,33 @@ def test_one_program_called_with_two_layouts_says_so():
     assert set(record.value_layout_counts) == {1}
 
 
+def test_specs_over_the_current_mesh_are_understood(devices):
+    x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data", "model"))
+    with pl.set_mesh(devices):
+        record = introspect.sharding(lambda x: pl.lax.with_sharding_constraint(x, pl.P("data")), x)
+    assert exchanges(record, "planned") == [("all-gather", ["model"], "written")]
+    assert record.basis == "compiler"
+
+
+def test_a_second_mesh_is_not_named_by_the_first(devices):
+    line = Mesh(devices.devices.reshape(8), ("line",))
+    x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data", "model"))
+    y = pl.device_put(jnp.ones((16, 8)), placed(line, "line"))
+    record = introspect.sharding(lambda x, y: (jnp.sin(x), jnp.cos(y)), x, y)
+    assert layouts(record) == {"x": "P('data', 'model')"}
+    cos = record.program.bodies[0].outputs[1]
+    assert (record.value_shardings[cos], record.value_device_bytes[cos]) == (-1, None)
+
+
+def test_placements_without_a_mesh_get_axes_of_their_own(devices):
+    named = placed(devices, "data", "model")
+    tiles = named._to_xla_hlo_sharding(2)
+    x = pl.device_put(jnp.ones((16, 8)), GSPMDSharding(named._internal_device_list, tiles))
+    record = introspect.sharding(lambda x: x.sum(axis=0), x)
+    assert (record.mesh.axis_names, record.mesh.axis_sizes) == (["dim0", "dim1"], [2, 4])
+    assert exchanges(record) == [("all-reduce", ["dim0"], "contraction")]
+
+
 def test_a_program_on_one_device_is_whole():
     record = introspect.sharding(lambda x: x @ x, np.ones((4, 4), np.float32))
     assert [each.text for each in record.shardings] == ["P()"]
@@ -263,6 +293,12 @@ def test_what_runs_is_read_off_the_compiled_program(devices):
     ]
     told = any(each.startswith("all-reduce over model:") for each in record.differences)
     assert told == (counts[0] != counts[1])
+
+
+def test_a_pass_that_fails_is_named(monkeypatch):
+    monkeypatch.setattr(propagation, "_EXCHANGES", "sdy-no-such-pass")
+    with pytest.raises(CompilationError, match="insert exchanges"):
+        introspect.sharding(mlp, *MLP)
 
 
 def test_nothing_runs():

@@ -62,3 +62,29 @@ def test_a_function_is_decorated():
 def test_names_are_strings():
     for use in (lambda: pl.named_call(jnp.sin, name=3), lambda: pl.named_call(object())):
         check_message(use, TypeError, "named_call takes a name that is a string.")
+
+
+def test_values_that_are_known_are_given():
+    core = pl.core
+    assert core.concrete_or_error(int, np.float32(3)) == 3
+    assert core.concrete_or_error(None, 2.5) == 2.5
+    assert core.is_concrete(X)
+    seen = []
+    pl.jvp(lambda x: seen.append(core.concrete_or_error(float, x)) or x, (2.0,), (1.0,))
+    assert seen == [2.0]
+    check_message(
+        lambda: pl.jit(lambda x: core.concrete_or_error(int, x, "It is a size."))(3),
+        ConcretizationError,
+        "It is a size.",
+        "argument x of",
+    )
+    assert pl.jit(lambda x: x + core.is_concrete(x))(1) == 1
+
+
+def test_traces_are_told_apart():
+    state = pl.core.get_opaque_trace_state
+    states = [state(), state(convention="nnx")]
+    pl.jit(lambda x: states.extend([state(), state()]) or x)(1.0)
+    assert states[0] == states[1] == state()
+    assert states[2] == states[3]
+    assert states[0] != states[2]

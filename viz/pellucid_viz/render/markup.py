@@ -43,6 +43,8 @@ from pellucid_viz.render.text import (
 )
 
 _MOST_ROWS = 40
+# nbconvert's pages set another font for what stands in an output.
+_PRE = '<pre style="font-family: monospace; white-space: pre; overflow-x: auto">'
 
 
 def markup_of(record: Any, text: str) -> str:
@@ -53,7 +55,7 @@ def markup_of(record: Any, text: str) -> str:
 
 def preformatted(text: str) -> str:
     """Text as it is."""
-    return f"<pre>{html.escape(text)}</pre>"
+    return f"{_PRE}{html.escape(text)}</pre>"
 
 
 def table(
@@ -193,7 +195,7 @@ def _error(record: ErrorRecord) -> str:
     """The message, each frame of the user, and the whole traceback behind a click."""
     got = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in record.got)
     frames = "".join(
-        f"<p>{html.escape(frame_title(frame))}</p><pre>"
+        f"<p>{html.escape(frame_title(frame))}</p>{_PRE}"
         + "\n".join(
             f"<b>{html.escape(f'{number:4} {text}')}</b>"
             if is_marked

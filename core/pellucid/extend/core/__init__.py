@@ -15,7 +15,10 @@ from pellucid.ir.jaxpr import (
     subjaxprs as jaxprs_in_params,
 )
 from pellucid.ir.primitive import Primitive
+from pellucid.runtime.tokens import Token
 from pellucid.tracing.replay import jaxpr_as_fun
+from pellucid.tracing.trace import get_opaque_trace_state
+from pellucid.tracing.tracer import concrete_or_error
 from pellucid.tracing.values import is_array_like as valid_jaxtype
 
 __all__ = [
@@ -30,8 +33,11 @@ __all__ = [
     "JaxprTypeError",
     "Literal",
     "Primitive",
+    "Token",
     "Var",
     "check_jaxpr",
+    "concrete_or_error",
+    "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "no_effects",

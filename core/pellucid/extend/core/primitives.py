@@ -108,6 +108,7 @@ from pellucid.primitives.special import (
     igammac_p,
     regularized_incomplete_beta_p,
 )
+from pellucid.primitives.staging import after_all_p, create_token_p
 from pellucid.primitives.transcendental import (
     acos_p,
     acosh_p,
@@ -142,7 +143,7 @@ __all__ = [
     "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "and_p", "approx_top_k_p",
     "argmax_p", "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p", "bessel_i0e_p",
     "bessel_i1e_p", "bitcast_convert_type_p", "broadcast_in_dim_p", "cbrt_p", "ceil_p",
-    "clamp_p", "closed_call_p", "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p",
+    "after_all_p", "create_token_p", "clamp_p", "closed_call_p", "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p",
     "conv_general_dilated_p", "convert_element_type_p", "copy_p", "cos_p", "cosh_p",
     "cumlogsumexp_p", "cummax_p", "cummin_p", "cumprod_p", "cumsum_p", "custom_jvp_call_p",
     "custom_lin_p", "custom_vjp_call_p", "device_put_p", "digamma_p", "div_p", "dot_general_p",

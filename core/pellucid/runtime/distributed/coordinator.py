@@ -25,7 +25,11 @@ class Coordinator:
         self._members: dict[int, asyncio.StreamWriter] = {}
         self._failures: dict[int, str] = {}
         self._job = ""
+        self.address_for_others: str | None = None
+        """Where another process found this one; None while none has."""
         self._is_empty = asyncio.Event()
+        self._server: asyncio.Server | None = None
+        self._pulse: asyncio.Future[None] | None = None
 
     async def start(self, host: str | None, port: int) -> None:
         """Listen at `port` of the interfaces that have the address `host`, or of all."""
@@ -34,6 +38,8 @@ class Coordinator:
 
     async def stop(self, seconds: float) -> None:
         """Listen no more, and wait `seconds` for the members to leave."""
+        if self._server is None or self._pulse is None:
+            return
         self._server.close()
         try:
             await asyncio.wait_for(self._is_empty.wait(), seconds)
@@ -86,6 +92,8 @@ class Coordinator:
         """Be there for a member until it leaves or fails; before the job has begun it may come again."""
         self._members[process] = writer
         self._is_empty.clear()
+        if process != 0:
+            self.address_for_others = writer.get_extra_info("sockname")[0]
         self._tell_who_is_there()
         try:
             reason = await self._until_it_ends(reader)

@@ -57,11 +57,8 @@ def initialize(
     Raises: DistributedTimeoutError if not all come within `initialization_timeout`; DistributedError if this
     process is in a job already, has used devices, or is refused; ArgumentValueError for what is missing or wrong.
 
-    >>> import socket
-    >>> with socket.socket() as probe:
-    ...     probe.bind(("127.0.0.1", 0))
-    ...     address = f"127.0.0.1:{probe.getsockname()[1]}"
-    >>> pl.distributed.initialize(address, num_processes=1, process_id=0)  # doctest: +SKIP
+    Example: in each of two processes `pl.distributed.initialize("10.0.0.1:8476", 2, process_id)`, where process 0 runs
+    on 10.0.0.1.
     """
     if _job:
         raise DistributedError(
@@ -91,10 +88,6 @@ def initialize(
         (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds),
         _partition_index(partition_index),
     )
-    if config.check_proxy_envs.value and any("_proxy" in name.lower() for name in os.environ):
-        logger.info(
-            "the environment names a proxy; processes of a job must reach each other without one"
-        )
     if found.local_device_ids is not None:
         config.cuda_visible_devices.set(",".join(map(str, found.local_device_ids)))
     job = Job(plan)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base import config
@@ -56,10 +58,11 @@ class Job:
         try:
             self._join()
         except BaseException:
-            if self.client is None:
-                self._loop.stop()
-            else:
+            if self.client is not None:
                 self.abandon("it could not join")
+            else:
+                self._stop_coordinator(0.0)
+                self._loop.stop()
             raise
         self.barriers = coordination.Barriers(self.client, plan.process_id)
         self.store = coordination.KeyValueStore(self.client)
@@ -115,7 +118,7 @@ class Job:
     def cpu_options(self) -> dict[str, Any]:
         """How a CPU client joins those of the other processes."""
         if config.cpu_collectives_implementation.value == "mpi":
-            collectives, self._end_of_mpi = xla_distributed.make_mpi_collectives()
+            collectives, self._end_of_mpi = make_mpi()
         else:
             collectives = self._make_gloo()
         return {
@@ -145,7 +148,9 @@ class Job:
         return collectives
 
     def _address_towards_the_others(self) -> str:
-        """The address of the interface through which this process reaches process 0."""
+        """The address of the interface through which this process reaches process 0, or is reached if it is that."""
+        if self._coordinator is not None and self._coordinator.address_for_others is not None:
+            return self._coordinator.address_for_others
         with socket.create_connection((self.plan.host, self.plan.port)) as connection:
             return connection.getsockname()[0]
 
@@ -181,8 +186,8 @@ class Job:
         if self._end_of_mpi is not None:
             self._end_of_mpi()
         self._loop.run(self.membership.leave())
-        if self._coordinator is not None:
-            self._loop.run(self._coordinator.stop(self.plan.shutdown_timeout))
+        self._stop_coordinator(self.plan.shutdown_timeout)
+        if self._service is not None:
             interruptible(self._service.shutdown)
         self._loop.stop()
 
@@ -197,13 +202,27 @@ class Job:
         self._cut_gloo()  # so that nothing waits for the others any more
         has_failed = bool(self.membership.failures)
         self._loop.run(self.membership.leave(None if has_failed else reason))
+        if self._coordinator is not None and not has_failed:
+            self._loop.call(self._coordinator.note_failure, 0, reason)
+        self._stop_coordinator(0.0)
+
+    def _stop_coordinator(self, seconds: float) -> None:
         if self._coordinator is not None:
-            if not has_failed:
-                self._loop.call(self._coordinator.note_failure, 0, reason)
-            self._loop.run(self._coordinator.stop(0.0))
+            self._loop.run(self._coordinator.stop(seconds))
 
 
 _abandoned: list[Job] = []
+
+
+def make_mpi() -> tuple[Any, Callable[[], None]]:
+    """Collectives over MPI, and what ends them; DistributedError where jaxlib would end the process."""
+    if "MPITRAMPOLINE_LIB" not in os.environ:
+        raise DistributedError(
+            "collectives over MPI need MPItrampoline.",
+            got="MPITRAMPOLINE_LIB: not set",
+            do="Set it to a wrapped MPI library (MPIwrapper), or leave cpu_collectives_implementation at 'gloo'.",
+        )
+    return xla_distributed.make_mpi_collectives()
 
 
 def _free_port() -> int:

@@ -89,6 +89,7 @@ class SideLines implements LineSource {
 export class DiffView {
   readonly element: HTMLElement;
   readonly ready = Promise.resolve();
+  readonly programs: readonly [Program, Program];
   private readonly rows: readonly MatchRow[];
   private readonly sides: readonly [SideLines, SideLines];
   private readonly views: readonly [LinesView, LinesView];
@@ -96,16 +97,24 @@ export class DiffView {
   private readonly disposables = new Disposables();
   private at = -1;
 
-  constructor(_root: HTMLElement, record: DiffRecord) {
+  constructor(
+    _root: HTMLElement,
+    record: DiffRecord,
+    onHover: (program: Program, equations: ArrayLike<number>) => void,
+  ) {
     const before = new Program(record.before);
     const after = new Program(record.after);
+    this.programs = [before, after];
     this.rows = compare(before, after, record.matches);
     this.sides = [new SideLines(before, 'before', after), new SideLines(after, 'after', before)];
     const onlyChanges = this.rows.length > 40;
     this.fill(onlyChanges);
     const make = (index: 0 | 1, title: string): LinesView =>
       new LinesView(title, this.sides[index], {
-        onHover: (_, line) => this.hover(line),
+        onHover: (equations, line) => {
+          this.hover(line);
+          onHover(this.programs[index], equations);
+        },
         onClick: (_, line) => this.hover(line),
       });
     this.views = [make(0, `Before: ${before.name}`), make(1, `After: ${after.name}`)];
@@ -113,6 +122,10 @@ export class DiffView {
     this.synchronize();
     this.element = this.build(before, after, onlyChanges);
     this.hover(-1);
+  }
+
+  highlight(equations: readonly (readonly number[])[]): void {
+    this.views.forEach((view, side) => view.setLinked(equations[side] ?? [], false));
   }
 
   dispose(): void {
@@ -238,14 +251,14 @@ function costChips(before: Program, after: Program): string[] {
       return [];
     }
     const [a, b] = [totalOf(overlay, top(before)), totalOf(other, top(after))];
-    if (!(a > 0) || !(b >= 0) || a === b) {
+    const [from, to] = [quantity(a, overlay.unit), quantity(b, overlay.unit)];
+    if (!(a > 0) || !(b >= 0) || from === to) {
       return [];
     }
     const part = ((b - a) / a) * 100;
     const sign = part > 0 ? '+' : '−';
-    return [
-      `${oneLine(overlay.label, 30)} ${quantity(a, overlay.unit)} → ${quantity(b, overlay.unit)} (${sign}${Math.abs(part).toFixed(0)} %)`,
-    ];
+    const percent = Math.abs(part) < 10 ? Math.abs(part).toPrecision(2) : Math.abs(part).toFixed(0);
+    return [`${oneLine(overlay.label, 30)} ${from} → ${to} (${sign}${percent} %)`];
   });
 }
 

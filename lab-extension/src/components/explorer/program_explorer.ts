@@ -39,6 +39,7 @@ const PATHS = {
 
 export class ProgramExplorer {
   readonly element: HTMLElement;
+  readonly programs: readonly [Program];
   readonly graph: GraphView;
   readonly model: GraphModel;
   /** Resolves when the graph has its first layout. */
@@ -63,6 +64,7 @@ export class ProgramExplorer {
   private found: readonly number[] = [];
   private foundAt = -1;
   private overlay: Overlay | null = null;
+  private overlaySelect: HTMLSelectElement | null = null;
   private side: Pane = 'text';
 
   constructor(
@@ -71,6 +73,7 @@ export class ProgramExplorer {
     layouts: LayoutClient,
     private readonly events: ExplorerEvents = {},
   ) {
+    this.programs = [program];
     this.model = new GraphModel(program, layouts);
     this.overlays = overlaysOf(program);
     this.search = new SearchIndex(program);
@@ -142,8 +145,19 @@ export class ProgramExplorer {
   }
 
   /** Lights up equations in every pane, as if the pointer were over them somewhere else. */
-  highlight(equations: ArrayLike<number>): void {
+  highlight([equations = []]: readonly (readonly number[])[]): void {
     this.link(equations, null);
+  }
+
+  /** Colours the graph by a cost; by none where the program has no figures for it. */
+  colorBy(cost: string): void {
+    this.overlay = this.overlays.find(overlay => overlay.name === cost) ?? null;
+    if (this.overlaySelect !== null) {
+      this.overlaySelect.value = this.overlay?.name ?? '';
+    }
+    this.graph.setOverlay(this.overlay);
+    this.source?.setMarks(this.overlay === null ? null : line => this.heatOfLine(line));
+    this.element.classList.toggle('pl-has-overlay', this.overlay !== null);
   }
 
   // Links between the panes
@@ -414,12 +428,8 @@ export class ProgramExplorer {
       ['', 'no overlay'],
       ...known.map((overlay): [string, string] => [overlay.name, oneLine(overlay.label, 30)]),
     ];
-    return this.select('Colour by cost', names, '', value => {
-      this.overlay = known.find(overlay => overlay.name === value) ?? null;
-      this.graph.setOverlay(this.overlay);
-      this.source?.setMarks(this.overlay === null ? null : line => this.heatOfLine(line));
-      this.element.classList.toggle('pl-has-overlay', this.overlay !== null);
-    });
+    this.overlaySelect = this.select('Colour by cost', names, '', value => this.colorBy(value));
+    return this.overlaySelect;
   }
 
   private select(

@@ -1,6 +1,6 @@
 /** One executable: what it costs, what it holds, which kernels it runs. */
 
-import type { CompiledRecord } from '../../generated/introspect';
+import type { CompiledRecord, KernelRecord } from '../../generated/introspect';
 import { el } from '../dom';
 import { counted, oneLine, quantity } from '../format';
 import { meter, tableOf } from '../table';
@@ -47,7 +47,8 @@ export function compiledView(record: CompiledRecord): FactsView {
         { name: 'Work', isNumber: true },
         { name: 'Traffic', isNumber: true },
       ],
-      record.kernels
+      [...record.kernels]
+        .sort((a, b) => weight(b) - weight(a))
         .slice(0, MOST_KERNELS)
         .map(kernel => [
           el('code', {}, oneLine(kernel.name, 80)),
@@ -57,4 +58,9 @@ export function compiledView(record: CompiledRecord): FactsView {
         ]),
     ),
   );
+}
+
+/** Kernels that work or move most come first; one operation takes about as long as moving a byte. */
+function weight(kernel: KernelRecord): number {
+  return (kernel.flops ?? 0) + (kernel.bytes_accessed ?? 0);
 }

@@ -1,8 +1,9 @@
 /** An error of core: what went wrong, the user's lines, the whole traceback behind a click. */
 
-import type { ErrorFrameRecord, ErrorRecord } from '../../generated/introspect';
+import type { DifferenceRecord, ErrorFrameRecord, ErrorRecord } from '../../generated/introspect';
 import { el, type Content } from '../dom';
 import { oneLine } from '../format';
+import { tableOf } from '../table';
 import { FactsView } from './facts_view';
 
 const LINES_AROUND = 2;
@@ -11,13 +12,16 @@ export function errorView(record: ErrorRecord): FactsView {
   return new FactsView(
     [el('span', { class: 'pl-error-name' }, oneLine(record.name, 60)), ' ', record.what],
     [],
-    record.got.length === 0
-      ? null
-      : el(
-          'ul',
-          { class: 'pl-error-got' },
-          record.got.map(each => el('li', {}, el('code', {}, oneLine(each, 300)))),
-        ),
+    // Records of the first versions have no differences.
+    (record.differences ?? []).length > 0
+      ? record.differences.map(differenceTable)
+      : record.got.length > 0
+        ? el(
+            'ul',
+            { class: 'pl-error-got' },
+            record.got.map(each => el('li', {}, el('code', {}, oneLine(each, 300)))),
+          )
+        : null,
     record.do === null ? null : el('p', { class: 'pl-error-do' }, record.do),
     record.frames.map(frameOf),
     el(
@@ -27,6 +31,31 @@ export function errorView(record: ErrorRecord): FactsView {
       el('pre', { class: 'pl-code' }, record.traceback),
     ),
   );
+}
+
+/** One path of a tree with what stands on either side, and which words of it only one side has. */
+function differenceTable(difference: DifferenceRecord): HTMLElement {
+  const { path, left, right } = difference;
+  return tableOf(
+    `Difference at ${oneLine(path, 60)}`,
+    [{ name: 'at' }, { name: difference.left_title }, { name: difference.right_title }],
+    [
+      [
+        el('code', {}, oneLine(path, 200)),
+        el('code', {}, wordsBeside(left, right)),
+        el('code', {}, wordsBeside(right, left)),
+      ],
+    ],
+  );
+}
+
+function wordsBeside(text: string, other: string): Content[] {
+  const known = new Set(other.split(/[\s,]+/));
+  return oneLine(text, 300)
+    .split(/([\s,]+)/)
+    .map((word, index) =>
+      index % 2 === 1 || known.has(word) ? word : el('mark', { class: 'pl-error-word' }, word),
+    );
 }
 
 function frameOf(frame: ErrorFrameRecord): Content {
@@ -74,6 +103,7 @@ export const errorStyle = `
 .pl-error-got { margin: 8px 12px 0; padding-left: 18px; }
 .pl-error-lines, .pl-error-details pre { margin: 0 12px 8px; padding: 6px 8px; font-size: 12px; overflow-x: auto; background: var(--pl-sunken); border-radius: 6px; }
 .pl-error-lines > span { display: block; }
+.pl-error-word { background: var(--pl-removed-soft); color: inherit; border-radius: 3px; padding: 0 2px; }
 .pl-error-line { background: var(--pl-removed-soft); }
 .pl-error-line u { text-decoration-color: var(--pl-removed); text-decoration-thickness: 2px; text-underline-offset: 3px; }
 .pl-error-details { margin: 4px 0 8px; }

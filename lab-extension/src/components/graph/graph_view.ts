@@ -23,7 +23,7 @@ const CLICK_REACH = 4;
 const LEAST_WHOLE = 0.64;
 const LEAST_READ = 0.8;
 /** One that is wider than this scale would show begins in the middle of the view. */
-const LEAST_WIDE = 0.3;
+const LEAST_WIDE = 0.5;
 
 export interface GraphOptions {
   /** The pointer is over these equations; empty over none. */

@@ -10,7 +10,7 @@ import { LevelOpener } from './open';
 
 /** About as many boxes as fill a view and can still be read. */
 const COMFORTABLE = 64;
-const COMFORTABLE_WIDTH = 1500;
+const COMFORTABLE_WIDTH = 1100;
 /** Opening everything stops here: more can't be drawn smoothly. */
 const MOST_BOXES = 20_000;
 

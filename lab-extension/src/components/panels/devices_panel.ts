@@ -1,14 +1,16 @@
 /** The panel "Devices and mesh": what each device holds, and who holds the arrays. */
 
-import type { LiveArrayRecord } from '../../generated/introspect';
+import type { LiveArrayRecord, ShardingRecord } from '../../generated/introspect';
 import type { StateRecord } from '../../generated/kernel';
 import { el, type Content } from '../dom';
 import { arraysTable, devicesTable } from '../facts/memory_view';
 import { counted, oneLine } from '../format';
+import { meshCard, topology } from './topology';
 
 export interface DevicesEvents {
   readonly onFree: (array: LiveArrayRecord) => void;
   readonly onLetGo: () => void;
+  readonly onOpenMesh: (mesh: ShardingRecord) => void;
 }
 
 /** How long a second click still means the first, in milliseconds. */
@@ -25,11 +27,14 @@ export function devicesContent(state: StateRecord, events: DevicesEvents): Conte
   const hidden = state.array_count - arrays.length;
   return [
     el('h3', {}, `${counted(devices.length, 'device')}: ${kinds}`),
+    topology(devices),
     devicesTable(devices),
     isSum
       ? el('p', { class: 'pl-panel-note' }, 'Sums over live arrays: this platform reports no more.')
       : null,
     state.device_note === '' ? null : el('p', { class: 'pl-panel-note' }, state.device_note),
+    state.meshes.length === 0 ? null : el('h3', {}, 'Meshes'),
+    state.meshes.map(mesh => meshCard(mesh, () => events.onOpenMesh(mesh))),
     el('h3', {}, counted(state.array_count, 'live array')),
     isHeld ? letGoButton(events) : null,
     arraysTable(arrays, array => freeButton(array, events)),

@@ -2,41 +2,109 @@
 
 import type { StateRecord } from '../../generated/kernel';
 import { Disposables, el, type Content } from '../dom';
+import { oneLine } from '../format';
 import { arrayStyle } from '../sharding/array_view';
 import { tableStyle } from '../table';
 import { baseStyle, followTheme } from '../theme';
+import { topologyStyle } from './topology';
 
 /** How a panel stands with the kernel of the notebook in front. */
 export type Connection =
   | { readonly status: 'none' }
   | { readonly status: 'waiting' | 'absent' | 'gone'; readonly kernel: string }
-  | { readonly status: 'ready'; readonly kernel: string; readonly state: StateRecord };
+  | {
+      readonly status: 'ready';
+      readonly kernel: string;
+      readonly state: StateRecord;
+      /** Function that XLA compiles now. */
+      readonly compiling: string | null;
+    };
+
+/** A compilation is worth a line when it has taken so long, in milliseconds. */
+const LONG_MILLISECONDS = 400;
+const TICK_MILLISECONDS = 100;
 
 /** Draws `connection` into `host` again and again; gives what to call for that, and the end. */
 export function panelIn(
   host: HTMLElement,
   label: string,
   content: (state: StateRecord) => Content,
+  onInterrupt: () => void = () => undefined,
 ): { show: (connection: Connection) => void; dispose: () => void } {
   const shadow = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
   const style = document.createElement('style');
-  style.textContent = [baseStyle, arrayStyle, tableStyle, panelStyle].join('\n');
+  style.textContent = [baseStyle, arrayStyle, tableStyle, panelStyle, topologyStyle].join('\n');
   const root = el('div', { class: 'pl-root pl-panel', role: 'region', 'aria-label': label });
+  const body = el('div', {});
+  const progress = new ProgressLine(onInterrupt);
+  root.append(progress.element, body);
   shadow.replaceChildren(style, root);
   const disposables = new Disposables();
+  disposables.add(() => progress.show(null));
+  let shown: unknown = null;
   followTheme(root, disposables, () => undefined);
   return {
     show: connection => {
-      const scrolled = root.scrollTop;
-      root.replaceChildren(
-        ...(connection.status === 'ready'
-          ? [el('div', {}, content(connection.state))]
-          : [el('p', { class: 'pl-panel-note' }, noteOf(connection))]),
-      );
-      root.scrollTop = scrolled;
+      const isReady = connection.status === 'ready';
+      progress.show(isReady ? connection.compiling : null);
+      const next = isReady ? connection.state : connection;
+      if (next !== shown) {
+        shown = next;
+        const scrolled = root.scrollTop;
+        body.replaceChildren(
+          isReady
+            ? el('div', {}, content(connection.state))
+            : el('p', { class: 'pl-panel-note' }, noteOf(connection)),
+        );
+        root.scrollTop = scrolled;
+      }
     },
     dispose: () => disposables.dispose(),
   };
+}
+
+/** Says what is compiled and since when, and interrupts it. */
+class ProgressLine {
+  readonly element: HTMLElement;
+  private readonly text = el('span', {});
+  private timer: ReturnType<typeof setInterval> | null = null;
+  private compiling: string | null = null;
+  private begun = 0;
+
+  constructor(onInterrupt: () => void) {
+    const stop = el('button', { type: 'button', class: 'pl-link' }, 'Interrupt');
+    stop.addEventListener('click', onInterrupt);
+    this.element = el(
+      'div',
+      { class: 'pl-progress', role: 'status', hidden: true },
+      this.text,
+      stop,
+    );
+  }
+
+  show(compiling: string | null): void {
+    if (compiling === this.compiling) {
+      return;
+    }
+    this.compiling = compiling;
+    if (this.timer !== null) {
+      clearInterval(this.timer);
+      this.timer = null;
+    }
+    this.element.hidden = true;
+    if (compiling !== null) {
+      this.begun = performance.now();
+      this.timer = setInterval(() => this.tick(compiling), TICK_MILLISECONDS);
+    }
+  }
+
+  private tick(name: string): void {
+    const passed = performance.now() - this.begun;
+    if (passed >= LONG_MILLISECONDS) {
+      this.element.hidden = false;
+      this.text.textContent = `Compiling ${oneLine(name, 40)}: ${(passed / 1000).toFixed(1)} s`;
+    }
+  }
 }
 
 function noteOf(connection: Exclude<Connection, { status: 'ready' }>): string {
@@ -44,17 +112,19 @@ function noteOf(connection: Exclude<Connection, { status: 'ready' }>): string {
     case 'none':
       return 'Open a notebook to see what its kernel has compiled and holds.';
     case 'waiting':
-      return `${connection.kernel} has not used pellucid yet. A cell with “import pellucid” starts it.`;
+      return 'Nothing to show yet: run a cell with “import pellucid”.';
     case 'absent':
-      return `${connection.kernel} does not know pellucid. Run “%load_ext pellucid_kernel” in it, or choose the kernel “Pellucid”.`;
+      return `This kernel (${connection.kernel}) does not know pellucid. Run “%load_ext pellucid_kernel” in it, or choose the kernel “Pellucid”.`;
     case 'gone':
-      return `${connection.kernel} has ended. Start it again to go on.`;
+      return 'The kernel has ended. Start it again to go on.';
   }
 }
 
 const panelStyle = `
 :host { height: 100%; }
 .pl-panel { height: 100%; overflow: auto; }
+.pl-progress { display: flex; justify-content: space-between; align-items: baseline; gap: 8px; padding: 8px 12px; background: var(--pl-accent-soft); position: sticky; top: 0; }
+.pl-progress[hidden] { display: none; }
 .pl-panel-note { margin: 14px 12px; color: var(--pl-muted); }
 .pl-panel h3 { margin: 0; padding: 10px 12px 4px; font-size: 12px; font-weight: 600; color: var(--pl-muted); }
 .pl-panel .pl-table th, .pl-panel .pl-table td { padding: 4px 8px 4px 12px; }

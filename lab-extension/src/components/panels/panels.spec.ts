@@ -75,6 +75,8 @@ function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
       kind: 'memory',
     },
     array_count: arrays.length + 3,
+    meshes: [],
+    compiling: null,
     device_note: 'Another number',
     kind: 'state',
   };
@@ -83,7 +85,9 @@ function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
 function shown(content: Parameters<typeof panelIn>[2], connection?: Connection): ShadowRoot {
   const host = place();
   const panel = panelIn(host, 'Panel', content);
-  panel.show(connection ?? { status: 'ready', kernel: 'Pellucid', state: stateOf() });
+  panel.show(
+    connection ?? { status: 'ready', kernel: 'Pellucid', state: stateOf(), compiling: null },
+  );
   return host.shadowRoot!;
 }
 
@@ -120,7 +124,9 @@ describe('the panel of devices', () => {
   test('frees an array only after a second click', () => {
     vi.useFakeTimers();
     const onFree = vi.fn();
-    const root = shown(state => devicesContent(state, { onFree, onLetGo: () => undefined }));
+    const root = shown(state =>
+      devicesContent(state, { onFree, onLetGo: () => undefined, onOpenMesh: () => undefined }),
+    );
     button(root, 'Free weights').click();
     vi.advanceTimersByTime(5000);
     button(root, 'Free weights').click();
@@ -131,7 +137,7 @@ describe('the panel of devices', () => {
   });
 
   test('counts arrays that it does not list, and offers to let go only of what is held', () => {
-    const events = { onFree: () => undefined, onLetGo: () => undefined };
+    const events = { onFree: () => undefined, onLetGo: () => undefined, onOpenMesh: vi.fn() };
     const root = shown(state => devicesContent(state, events));
     expect(root.textContent).toContain('and 3 smaller arrays');
     expect(root.textContent).toContain('Let go');
@@ -142,11 +148,37 @@ describe('the panel of devices', () => {
   });
 });
 
+describe('a long compilation', () => {
+  test('is said with its time, and can be interrupted', () => {
+    vi.useFakeTimers();
+    const host = place();
+    const interrupt = vi.fn();
+    const panel = panelIn(host, 'Panel', () => 'all', interrupt);
+    const state = stateOf();
+    const ready = { status: 'ready', kernel: 'Pellucid', state } as const;
+    const line = host.shadowRoot!.querySelector<HTMLElement>('[role=status]')!;
+    panel.show({ ...ready, compiling: 'step' });
+    vi.advanceTimersByTime(300);
+    expect(line.hidden).toBe(true);
+    vi.advanceTimersByTime(1700);
+    // Another state of the kernel does not begin it anew.
+    panel.show({ ...ready, state: { ...state }, compiling: 'step' });
+    vi.advanceTimersByTime(100);
+    expect(line.hidden).toBe(false);
+    expect(line.textContent).toContain('Compiling step: 2.1 s');
+    line.querySelector('button')!.click();
+    expect(interrupt).toHaveBeenCalledOnce();
+    panel.show({ ...ready, compiling: null });
+    expect(line.hidden).toBe(true);
+    vi.useRealTimers();
+  });
+});
+
 test.each([
   [{ status: 'none' }, 'Open a notebook'],
-  [{ status: 'waiting', kernel: 'K' }, 'K has not used pellucid yet'],
+  [{ status: 'waiting', kernel: 'K' }, 'run a cell with “import pellucid”'],
   [{ status: 'absent', kernel: 'K' }, '%load_ext pellucid_kernel'],
-  [{ status: 'gone', kernel: 'K' }, 'K has ended'],
+  [{ status: 'gone', kernel: 'K' }, 'The kernel has ended'],
 ] as [Connection, string][])('a panel without a state says why: %o', (connection, words) => {
   expect(shown(() => null, connection).textContent).toContain(words);
 });
@@ -178,6 +210,35 @@ test('an error shows its lines, underlines what failed and hides the whole trace
   expect(root.querySelector('u')!.textContent).toBe('a @ b');
   expect(root.querySelector('details')!.open).toBe(false);
   expect(root.textContent).toContain('In[1], line 2, in f');
+  mounted.dispose();
+});
+
+test('an error about trees shows both sides, and marks what only one has', () => {
+  const host = place();
+  const difference = {
+    path: "params['w']",
+    left_title: 'got',
+    left: 'tuple of 3',
+    right_title: 'expected',
+    right: 'tuple of <b>2</b>',
+  };
+  const record = {
+    name: 'TreeStructureError',
+    what: 'They differ.',
+    got: ['as text'],
+    differences: [difference],
+    where: null,
+    do: null,
+    frames: [],
+    traceback: '',
+    schema_version: 1,
+    kind: 'error',
+  };
+  const mounted = mount(host, record);
+  const cells = [...host.shadowRoot!.querySelectorAll('td')].map(cell => cell.textContent);
+  expect(cells).toEqual(["params['w']", 'tuple of 3', 'tuple of <b>2</b>']);
+  const marked = [...host.shadowRoot!.querySelectorAll('mark')].map(each => each.textContent);
+  expect(marked).toEqual(['3', '<b>2</b>']);
   mounted.dispose();
 });
 

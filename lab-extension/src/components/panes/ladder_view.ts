@@ -6,15 +6,22 @@ import { listingOf } from '../../records/listing';
 import { Program } from '../../records/program';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
+import type { LineMark } from '../text/lines_view';
 import { LinkedPanes, type Pane } from './linked_panes';
 
 export class LadderView {
   readonly element: HTMLElement;
   readonly ready = Promise.resolve();
+  readonly programs: readonly Program[];
   private readonly panes: LinkedPanes;
 
-  constructor(root: HTMLElement, record: LadderRecord) {
+  constructor(
+    root: HTMLElement,
+    record: LadderRecord,
+    onHover: (program: Program, equations: ArrayLike<number>) => void,
+  ) {
     const programs = record.programs.map(each => new Program(each));
+    this.programs = programs;
     const links = new Links(programs, record.links);
     const panes = programs.map((program, index): Pane => ({
       title: oneLine(record.transformations[index] ?? '', 40) || 'as written',
@@ -23,7 +30,7 @@ export class LadderView {
       lines: listingOf(program),
       isJoined: true,
     }));
-    this.panes = new LinkedPanes(root, panes, links, (pane, line) => {
+    const mark = (pane: Pane, line: number): LineMark | null => {
       // An equation without an origin is the transformation's own.
       const [equation] = Array.from(pane.lines.equations(line));
       const isNew =
@@ -31,7 +38,10 @@ export class LadderView {
         equation !== undefined &&
         links.direct(pane.program, equation, pane.program - 1).length === 0;
       return isNew ? { className: 'pl-line-new' } : null;
-    });
+    };
+    this.panes = new LinkedPanes(root, panes, links, mark, (program, equations) =>
+      onHover(programs[program]!, equations),
+    );
     this.element = el(
       'div',
       { class: 'pl-array' },
@@ -51,6 +61,10 @@ export class LadderView {
       ),
       this.panes.element,
     );
+  }
+
+  highlight(equations: readonly (readonly number[])[]): void {
+    this.panes.highlight(equations);
   }
 
   dispose(): void {

@@ -20,14 +20,20 @@ const TITLES: Readonly<Record<string, string>> = {
 export class LensView {
   readonly element: HTMLElement;
   readonly ready = Promise.resolve();
+  readonly programs: readonly Program[];
   private readonly panes: LinkedPanes;
   private readonly hulls: readonly Hull[];
   private readonly hullColors: readonly string[];
   /** For each program and equation the hulls that hold it. */
   private readonly hullsAt: readonly Map<number, number[]>[];
 
-  constructor(root: HTMLElement, record: LensRecord) {
+  constructor(
+    root: HTMLElement,
+    record: LensRecord,
+    onHover: (program: Program, equations: ArrayLike<number>) => void,
+  ) {
     const programs = record.programs.map(each => new Program(each));
+    this.programs = programs;
     const links = new Links(programs, record.links);
     const last = programs.findIndex(program => program.dialect === 'hlo');
     this.hulls = last < 0 ? [] : hullsOf(links, last);
@@ -47,7 +53,13 @@ export class LensView {
       ),
     );
     const panes = lensPanes(programs);
-    this.panes = new LinkedPanes(root, panes, links, (pane, line) => this.mark(pane, line));
+    this.panes = new LinkedPanes(
+      root,
+      panes,
+      links,
+      (pane, line) => this.mark(pane, line),
+      (program, equations) => onHover(programs[program]!, equations),
+    );
     const fusions = this.hulls.length > 0 ? counted(this.hulls.length, 'fusion') : null;
     this.element = el(
       'div',
@@ -65,6 +77,10 @@ export class LensView {
       ),
       this.panes.element,
     );
+  }
+
+  highlight(equations: readonly (readonly number[])[]): void {
+    this.panes.highlight(equations);
   }
 
   dispose(): void {

@@ -34,6 +34,7 @@ export class LinkedPanes {
     private readonly panes: readonly Pane[],
     private readonly links: Links,
     marks: (pane: Pane, line: number) => LineMark | null,
+    private readonly onHover: (program: number, equations: ArrayLike<number>) => void,
   ) {
     this.views = panes.map((pane, index) => {
       const view = new LinesView(pane.title, pane.lines, {
@@ -114,6 +115,13 @@ export class LinkedPanes {
     const sets =
       equations.length > 0 ? this.links.from(pane.program, Array.from(equations)) : this.pinned;
     this.show(sets, -1);
+    this.onHover(pane.program, equations);
+  }
+
+  /** Lights up equations of the first program that has any, and what belongs to them elsewhere. */
+  highlight(equations: readonly (readonly number[])[]): void {
+    const program = equations.findIndex(each => each.length > 0);
+    this.show(program < 0 ? this.pinned : this.links.from(program, equations[program]!), -1);
   }
 
   private pin(pane: Pane, index: number, equations: ArrayLike<number>): void {
@@ -203,5 +211,5 @@ export const linkedPanesStyle = `
 .pl-column > h3 > span { font-weight: 400; }
 .pl-column > .pl-lines { flex: 1; height: auto; }
 .pl-column + .pl-column { border-left: 1px solid var(--pl-line); }
-.pl-gap { flex: none; width: 46px; margin-top: 30px; border-left: 1px solid var(--pl-line); border-right: 1px solid var(--pl-line); background: var(--pl-sunken); }
+.pl-gap { flex: none; width: 36px; margin-top: 30px; }
 `;

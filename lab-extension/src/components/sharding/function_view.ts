@@ -208,12 +208,12 @@ export class FunctionShardingView {
     return [parts.filter(Boolean).join(', '), oneLine(why, 200)].filter(Boolean).join('; ');
   }
 
-  get program(): Program {
-    return this.sharded.program;
+  get programs(): readonly [Program] {
+    return [this.sharded.program];
   }
 
   /** Lights up equations that somebody points at elsewhere. */
-  highlight(equations: readonly number[]): void {
+  highlight([equations = []]: readonly (readonly number[])[]): void {
     this.graph.setLinked(equations);
     this.table.setLinked(equations, true);
   }

@@ -1,0 +1,144 @@
+"""Which placement the partitioner chose for a value in the middle of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import BatchingRuleError, CallbackError
+from pellucid.base.tree import tree_leaves
+from pellucid.callbacks.host import callback_failed
+from pellucid.callbacks.pure import values_of
+from pellucid.compilation.shardy import chosen_inside
+from pellucid.ir.effects import Effects, debug_effect
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.runtime.failures import marked
+from pellucid.runtime.transfer import from_host
+from pellucid.sharding.drawing import check_can_be_drawn, visualize_sharding
+from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.hlo import encode_inspection
+
+_CALLER = "debug.inspect_array_sharding"
+
+
+class InspectShardingParams(NamedTuple):
+    """`callback` is given the sharding."""
+
+    callback: Callable[[Any], Any]
+
+    def tell(self, sharding: Any) -> None:
+        """Call the function; raises CallbackError if it fails."""
+        try:
+            self.callback(sharding)
+        except Exception as error:
+            raise callback_failed(_CALLER, self.callback, error) from error
+
+
+class InspectSharding(Primitive[InspectShardingParams]):
+    """No result: a function is told the operand's sharding when the program is partitioned."""
+
+    name = "inspect_sharding"
+    calls_python = True
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: InspectShardingParams) -> Sequence[Any]:
+        return ()
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: InspectShardingParams
+    ) -> Sequence[Any]:
+        return results
+
+    def effects(self, avals: tuple[Any, ...], params: InspectShardingParams) -> Effects:
+        return frozenset({debug_effect})
+
+    def run(self, operands: tuple[Any, ...], params: InspectShardingParams) -> list[Any]:
+        [x] = operands
+        params.tell((x if isinstance(x, ArrayImpl) else from_host(x)).sharding)
+        return []
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: InspectShardingParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), []
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: InspectShardingParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        raise BatchingRuleError(
+            f"vmap of {_CALLER} says nothing: the elements of a batch have no placement of their own.",
+            do="Inspect the batched array outside of `vmap`.",
+        )
+
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: InspectShardingParams
+    ) -> Sequence[Any]:
+        [aval], replicated = ctx.avals_in, ctx.replicated
+        if ctx.sharding_attributes is None:
+            params.tell(replicated)
+            return ()
+
+        def told(tiles: Any) -> None:
+            try:
+                params.tell(chosen_inside(tiles, aval, replicated))
+            except CallbackError as error:
+                mark = marked(error)
+            else:
+                return
+            raise RuntimeError(mark)
+
+        ctx.keep_alive.append(told)
+        attributes = {
+            "call_target_name": ctx.string("InspectSharding"),
+            "api_version": ctx.integer(1, 32),
+            "has_side_effect": ctx.boolean(True),
+            "backend_config": ctx.string(encode_inspection(told)),
+        }
+        ctx.op("stablehlo.custom_call", ctx.types([aval]), operands, attributes)
+        return ()
+
+
+inspect_sharding_p = InspectSharding()
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> None:
+    """Call `callback` with the sharding of each array in `value`, also of arrays in a program that is compiled.
+
+    There it is called when the program is partitioned, once for each compilation, with what the compiler chose. It
+    tells where a value lies without deciding it.
+
+    Raises: CallbackError where the function raises an exception; BatchingRuleError under `vmap`.
+
+    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(-1), ("x",))
+    >>> x = pl.device_put(np.arange(8), pl.NamedSharding(mesh, pl.P("x")))
+    >>> inspect_array_sharding(x, callback=lambda sharding: print(sharding.spec))
+    P('x',)
+    """
+    check_callable(callback, _CALLER)
+    leaves = values_of(tree_leaves(value))
+    for x in checked_leaves(leaves, _CALLER, callback, leaves, {}):
+        bind(inspect_sharding_p, x, params=InspectShardingParams(callback))
+
+
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+    """Print which devices hold which part of `arr`, as `visualize_sharding` does, also in a program that is compiled.
+
+    Raises: ShardingArgumentError unless `arr` has one or two dimensions.
+
+    >>> visualize_array_sharding(pl.device_put(np.ones(4), pl.devices()[0]), scale=0.4)
+    ┌──────────┐
+    │  CPU 0   │
+    └──────────┘
+    """
+    shape = type_of(arr).shape
+    check_can_be_drawn("visualize_array_sharding", shape)
+    inspect_array_sharding(
+        arr, callback=lambda sharding: visualize_sharding(shape, sharding, **kwargs)
+    )

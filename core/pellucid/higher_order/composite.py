@@ -1,0 +1,210 @@
+"""`composite`: a function that compilers may know by name, with its decomposition for those that don't."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    EffectsError,
+    TracedValueError,
+)
+from pellucid.base.tree import tree_flatten
+from pellucid.higher_order.bodies import traced
+from pellucid.higher_order.calls import Call
+from pellucid.higher_order.jit import JitParams, jit_p
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.tracing.trace import bind
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves
+from pellucid.xla.mlir import ir
+
+_NUMBERS = "biuf"
+_NAME = re.compile(r"[a-zA-Z]\w*([.][\w$]+)+", re.ASCII)
+
+
+class ArrayAttribute:
+    """A NumPy array among params: hashed and compared by its content."""
+
+    __slots__ = ("_key", "array")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array.copy()
+        self._key = (array.shape, array.dtype.str, array.tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrayAttribute) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"HashableArray({self.array!r})"
+
+
+class CompositeParams(NamedTuple):
+    """`attributes` are triples (name, leaves, structure)."""
+
+    attributes: tuple[tuple[str, tuple[Any, ...], Any], ...]
+    jaxpr: ClosedJaxpr
+    name: str
+    version: int
+
+    def as_call(self) -> JitParams:
+        """Params of a call of the decomposition."""
+        return JitParams(self.name, self.jaxpr)
+
+
+class Composite(Call):
+    """A named operation. What transformations make of it is a call of what they make of its decomposition."""
+
+    name = "composite"
+    takes_references = False
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CompositeParams
+    ) -> tuple[Any, Any]:
+        return jit_p.jvp(primals, tangents, params.as_call())
+
+    def linearize(
+        self,
+        trace: Any,
+        primals: tuple[Any, ...],
+        tangents: tuple[Any, ...],
+        params: CompositeParams,
+    ) -> Any:
+        return jit_p.linearize(trace, primals, tangents, params.as_call())
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CompositeParams
+    ) -> Sequence[Any]:
+        return jit_p.transpose(cotangents, operands, params.as_call())
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: CompositeParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return jit_p.batch(axis, operands, dims, params.as_call())
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        # A compiler that knows the name expects all operands and results.
+        return Primitive.dead_code(self, used, equation)
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: CompositeParams) -> Sequence[Any]:
+        attributes = {
+            name: _lowered(ctx, structure.unflatten(leaves))
+            for name, leaves, structure in params.attributes
+            if leaves or structure.num_nodes > 1
+        }
+        symbol = ctx.module_lowering.symbol(params.jaxpr.jaxpr, params.name)
+        operation = ctx.op(
+            "stablehlo.composite",
+            ctx.types(ctx.avals_out),
+            operands,
+            {
+                "name": ctx.string(params.name),
+                "decomposition": ir.FlatSymbolRefAttr.get(symbol),
+                "composite_attributes": ctx.dictionary(attributes),
+                "version": ctx.integer(params.version, 32),
+            },
+        )
+        return list(operation.results)
+
+
+composite_p = Composite()
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """`decomposition` as one operation called `name`, which a compiler that knows it may compute in its own way.
+
+    Positional arguments of the function that is given back are the operands, trees of arrays; keywords are attributes:
+    numbers, strings, NumPy arrays, and lists, tuples and dictionaries of them. Keywords that are None are left out.
+    Derivatives and batches are those of the decomposition, without the name.
+
+    Raises: ArgumentValueError for another name; ArgumentTypeError for attributes of other types; TracedValueError for attributes that are traced;
+    EffectsError for a decomposition with side effects.
+    Source: StableHLO specification, `composite`.
+
+    >>> tangent = composite(lambda x: lax.sin(x) / lax.cos(x), name="my.tangent")
+    >>> print(f"{tangent(1.0):.4f}")
+    1.5574
+    """
+    check_callable(decomposition, "composite")
+    if not _NAME.fullmatch(name):
+        raise ArgumentValueError(
+            "composite: a name has words of letters, digits and underscores, with a point between them.",
+            got=f"name: {name!r}",
+            do='Put a name of your own in front, as in "my.operation".',
+        )
+
+    @functools.wraps(decomposition)
+    def call(*args: Any, **attributes: Any) -> Any:
+        frozen = tuple([_frozen(name, key, value) for key, value in attributes.items()])
+        leaves, in_tree = tree_flatten(args)
+        operands = checked_leaves(leaves, "composite", decomposition, args, {})
+        function = functools.partial(decomposition, **attributes) if attributes else decomposition
+        body = traced(function, in_tree, [type_of(x) for x in operands], "composite")
+        if body.program.effects:
+            raise EffectsError(
+                f"composite: the decomposition of {name!r} has side effects.",
+                got=", ".join(map(repr, body.program.effects)),
+            )
+        params = CompositeParams(frozen, body.program, name, version)
+        return body.out_tree.unflatten(bind(composite_p, *body.consts, *operands, params=params))
+
+    return call
+
+
+def _frozen(name: str, key: str, value: Any) -> tuple[str, tuple[Any, ...], Any]:
+    """An attribute as params keep it."""
+    leaves, structure = tree_flatten(value)
+    for leaf in leaves:
+        if isinstance(leaf, Tracer):
+            raise TracedValueError(
+                f"composite: an attribute of {name!r} is known only when the program runs.",
+                got=f"{key}: {leaf.aval.text()}",
+                do="Pass it as a positional argument.",
+            )
+        is_number = isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind in _NUMBERS
+        if not is_number and not isinstance(leaf, (bool, int, float, str)):
+            raise ArgumentTypeError(
+                f"composite: an attribute of {name!r} can't be written into the program.",
+                got=f"{key}: {type(leaf).__name__}",
+                do="Use numbers, strings and NumPy arrays; pass other arrays as positional arguments.",
+            )
+    arrays = tuple([ArrayAttribute(x) if isinstance(x, np.ndarray) else x for x in leaves])
+    return key, arrays, structure
+
+
+def _lowered(ctx: Any, value: Any) -> Any:
+    """The MLIR attribute of a value."""
+    if isinstance(value, dict):
+        return ctx.dictionary({key: _lowered(ctx, x) for key, x in value.items()})
+    if isinstance(value, (list, tuple)):
+        return ir.ArrayAttr.get([_lowered(ctx, x) for x in value])
+    if isinstance(value, str):
+        return ctx.string(value)
+    if isinstance(value, ArrayAttribute):
+        return ctx.dense(value.array)
+    if isinstance(value, (bool, np.bool_)):
+        return ctx.boolean(bool(value))
+    scalar = np.asarray(value)  # Python numbers are 64 bits wide
+    element = ctx.element_type(scalar.dtype)
+    if scalar.dtype.kind == "f":
+        return ir.FloatAttr.get(element, float(scalar))
+    return ir.IntegerAttr.get(element, int(scalar))
+
+
+__all__ = ["composite", "composite_p"]

@@ -1,0 +1,120 @@
+"""`with_layout_constraint`: values whose elements must have a certain order in memory at some point of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.tree import tree_map
+from pellucid.ir.avals import ShapedArray, element_shape
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.movement import Movement
+from pellucid.primitives.placement import device_put
+from pellucid.runtime.transfer import from_host
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.mlir import ir
+
+
+class LayoutConstraintParams(NamedTuple):
+    layout: Layout
+
+
+class LayoutConstraint(Movement):
+    """The same value, laid out in memory as stated."""
+
+    name = "layout_constraint"
+
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: LayoutConstraintParams
+    ) -> Sequence[ShapedArray]:
+        params.layout.check_compatible_aval(avals[0].shape)
+        return avals
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: LayoutConstraintParams,
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
+
+    def run(self, operands: tuple[Any, ...], params: LayoutConstraintParams) -> list[Any]:
+        self.abstract_eval(tuple(map(type_of, operands)), params)
+        [x] = operands
+        array = x if isinstance(x, ArrayImpl) else from_host(x)
+        return [device_put(array, Format(params.layout, array.sharding))]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: LayoutConstraintParams) -> Any:
+        return bind1(self, cotangent, params=params)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: LayoutConstraintParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        [dim] = dims
+        if dim is None:
+            return bind(self, *operands, params=params), dims
+        # Elements of the batch lie one behind the other, each as stated.
+        order = [d + (d >= dim) for d in params.layout.major_to_minor]
+        layout = params.layout.update(major_to_minor=(dim, *order))
+        return bind(self, *operands, params=LayoutConstraintParams(layout)), dims
+
+    def lower(
+        self, ctx: Any, operands: Sequence[Any], params: LayoutConstraintParams
+    ) -> Sequence[Any]:
+        [aval] = ctx.avals_in
+        words = range(aval.ndim, aval.ndim + len(element_shape(aval)))
+        minor_to_major = np.array([*params.layout.major_to_minor, *words], np.int64)[::-1]
+        layouts = ir.ArrayAttr.get(
+            [ir.DenseIntElementsAttr.get(minor_to_major.copy(), type=ir.IndexType.get())]
+        )
+        attributes = {
+            "call_target_name": ctx.string("LayoutConstraint"),
+            "api_version": ctx.integer(1, 32),
+            "operand_layouts": layouts,
+            "result_layouts": layouts,
+        }
+        return [ctx.op1("stablehlo.custom_call", aval, operands, attributes)]
+
+
+layout_constraint_p = LayoutConstraint()
+
+
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
+    """`x`, arrays in a tree, with their elements in memory in the order that `layouts` says, a tree of `Layout`.
+
+    In a program the compiler brings a value into this order at this point; outside of one it is moved at once.
+
+    Raises: LayoutError for a layout of another rank; ArgumentTypeError for what is no `Layout`.
+
+    >>> x = with_layout_constraint(np.ones((2, 3), np.float32), Layout((1, 0)))
+    >>> x.format.layout.major_to_minor
+    (1, 0)
+    """
+
+    def constrained(leaf: Any, layout: Any) -> Any:
+        if not isinstance(layout, Layout):
+            raise ArgumentTypeError(
+                "with_layout_constraint takes a `Layout` for each array.",
+                got=f"{type(layout).__name__} ({layout!r:.60})",
+                do="Write `Layout(major_to_minor)`; of a `Format`, pass its `layout`.",
+            )
+        return bind1(layout_constraint_p, leaf, params=LayoutConstraintParams(layout))
+
+    return tree_map(constrained, x, layouts)
+
+
+__all__ = ["layout_constraint_p", "with_layout_constraint"]

@@ -1,0 +1,90 @@
+"""What a user says to XLA of single operations, as frontend attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.tree import tree_map
+from pellucid.ir.avals import ShapedArray
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.movement import Movement
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.context import attribute_text, xla_metadata
+from pellucid.tracing.trace import bind, bind1
+
+
+class XlaMetadataParams(NamedTuple):
+    """Pairs of a key and a text."""
+
+    xla_metadata_kvs: tuple[tuple[str, Any], ...]
+
+
+class XlaMetadataValue(Movement):
+    """The same value; the operation that computes it has metadata."""
+
+    name = "xla_metadata_value"
+
+    def abstract_eval(
+        self, avals: tuple[Any, ...], params: XlaMetadataParams
+    ) -> Sequence[ShapedArray]:
+        return avals
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: XlaMetadataParams,
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: XlaMetadataParams) -> Any:
+        return cotangent
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: XlaMetadataParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), tangents
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: XlaMetadataParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands, params=params), dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: XlaMetadataParams) -> Sequence[Any]:
+        texts = {key: attribute_text(value) for key, value in params.xla_metadata_kvs}
+        ctx.note_metadata(operands[0], texts)
+        return operands
+
+
+xla_metadata_value_p = XlaMetadataValue()
+
+
+def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
+    """Tell XLA something of operations, by key: frontend attributes, which its passes may read.
+
+    Without `x` it is a context, or a decorator, for all operations made in it; a value of None takes back what a
+    context around it says. With `x`, arrays in a tree, it gives `x` back, and the operations that compute these arrays
+    have the metadata.
+
+    >>> from pellucid import jit
+    >>> def function(x):
+    ...     with set_xla_metadata(priority=3):
+    ...         return lax.sin(x)
+    >>> "frontend_attributes = {priority =" in jit(function).lower(1.0).as_text()
+    True
+    """
+    if x is None:
+        return xla_metadata(kwargs)
+    params = XlaMetadataParams(tuple(sorted(kwargs.items())))
+    return tree_map(lambda leaf: bind1(xla_metadata_value_p, leaf, params=params), x)
+
+
+__all__ = ["set_xla_metadata", "xla_metadata_value_p"]

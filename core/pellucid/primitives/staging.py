@@ -1,0 +1,200 @@
+"""Values that are kept for their own sake: lifted into the program, used by nobody, or nothing but an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.tree import tree_map
+from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token
+from pellucid.ir.effects import Effects, no_dce_effect
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.movement import Movement
+from pellucid.runtime.tokens import Token
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
+
+# stage ----------------------------------------------------------------------------------------------
+
+
+class Stage(Movement):
+    """The same value, as part of the program."""
+
+    name = "stage"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        return avals
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
+        return cotangent
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands), dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        return operands
+
+
+stage_p = Stage()
+
+
+def stage(x: Any, /) -> Any:
+    """`x`, a Python number or any array, as a value of the program that is being traced; else as an array.
+
+    >>> stage(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return bind1(stage_p, x)
+
+
+# dce_sink -------------------------------------------------------------------------------------------
+
+
+class DceSinkParams(NamedTuple):
+    prevent_mlir_dce: bool
+
+
+class DceSink(Primitive[DceSinkParams]):
+    """A use of a value that does nothing."""
+
+    name = "dce_sink"
+    multiple_results = True
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: DceSinkParams) -> Sequence[Any]:
+        return ()
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: DceSinkParams
+    ) -> Sequence[Any]:
+        return results
+
+    def effects(self, avals: tuple[Any, ...], params: DceSinkParams) -> Effects:
+        return frozenset({no_dce_effect})
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DceSinkParams
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), []
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: DceSinkParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands, params=params), []
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: DceSinkParams) -> Sequence[Any]:
+        if params.prevent_mlir_dce:
+            attributes = {
+                "call_target_name": ctx.string("dce_sink"),
+                "api_version": ctx.integer(4, 32),
+                "has_side_effect": ctx.boolean(True),
+            }
+            ctx.op("stablehlo.custom_call", [], operands, attributes)
+        return ()
+
+
+dce_sink_p = DceSink()
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep the equations that compute `val`, arrays in a tree, in the program, though nothing needs them.
+
+    The compiler may still leave them out, unless `prevent_mlir_dce` keeps them from it too, which its target must know.
+
+    >>> from pellucid import make_jaxpr
+    >>> make_jaxpr(lambda x: dce_sink(lax.sin(x)))(1.0)
+    { lambda ; a:f32[]. let
+        b:f32[] = sin a
+        dce_sink[prevent_mlir_dce=False] b
+      in () }
+    """
+    params = DceSinkParams(prevent_mlir_dce)
+    tree_map(lambda x: bind(dce_sink_p, x, params=params), val)
+
+
+# Tokens ---------------------------------------------------------------------------------------------
+
+
+class CreateToken(Primitive[Any]):
+    """A token that waits for nothing."""
+
+    name = "create_token"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[AbstractToken]:
+        return [abstract_token]
+
+    def run(self, operands: tuple[Any, ...], params: Any) -> list[Token]:
+        return [Token()]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        return [ctx.op1("stablehlo.create_token", abstract_token, operands)]
+
+
+class AfterAll(Primitive[Any]):
+    """A token that waits for others."""
+
+    name = "after_all"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[AbstractToken]:
+        others = [aval.text() for aval in avals if aval is not abstract_token]
+        if others:
+            raise ArgumentTypeError(
+                "after_all takes tokens.",
+                got=", ".join(others),
+                do="Make one with `create_token()`.",
+            )
+        return [abstract_token]
+
+    def run(self, operands: tuple[Any, ...], params: Any) -> list[Token]:
+        self.abstract_eval(tuple(map(type_of, operands)), params)
+        return [Token()]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        return [ctx.op1("stablehlo.after_all", abstract_token, operands)]
+
+
+create_token_p = CreateToken()
+after_all_p = AfterAll()
+
+
+def create_token(_: Any = None) -> Any:
+    """A token, which orders operations that take and give one; the argument does nothing.
+
+    Source: StableHLO specification, `create_token`.
+
+    >>> create_token().aval
+    Tok
+    """
+    return bind1(create_token_p)
+
+
+def after_all(*operands: Any) -> Any:
+    """A token for what must come after all of `operands`, which are tokens.
+
+    Raises: ArgumentTypeError for anything else.
+    Source: StableHLO specification, `after_all`.
+
+    >>> after_all(create_token(), create_token()).aval
+    Tok
+    """
+    return bind1(after_all_p, *operands)
+
+
+__all__ = [
+    "after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p", "stage", "stage_p",
+]  # fmt: skip

@@ -1,0 +1,84 @@
+/** Between equations and the lines of notebook cells that they come from. */
+
+import type { ProgramRecord } from '../generated/introspect';
+
+/** A line of a cell, or several that hold one expression. */
+export interface CellPlace {
+  readonly cellId: string | null;
+  readonly executionCount: number | null;
+  readonly line: number;
+  readonly endLine: number;
+  /** Text of the first line; a cell that was edited has another one there. Null where it is not known. */
+  readonly text: string | null;
+}
+
+/** So many equations are enough to light up a cell. */
+const MOST_EQUATIONS = 200;
+
+/** The places in cells that equations come from: each with its callers, innermost first. */
+export function placesOf(program: ProgramRecord, equations: ArrayLike<number>): CellPlace[] {
+  const found = new Map<number, CellPlace>();
+  for (let i = 0; i < Math.min(equations.length, MOST_EQUATIONS); i++) {
+    for (
+      let span = program.equations.span[equations[i]!] ?? -1;
+      span >= 0 && !found.has(span);
+      span = program.spans.caller[span] ?? -1
+    ) {
+      const place = placeOf(program, span);
+      if (place !== null) {
+        found.set(span, place);
+      }
+    }
+  }
+  return [...found.values()].filter(each => each.executionCount !== null);
+}
+
+/** The equations that come from a place, or are made by what is called there. */
+export function equationsAt(program: ProgramRecord, at: CellPlace): number[] {
+  const { caller } = program.spans;
+  // A span is made after the one that calls it or before: each answer is remembered.
+  const known = new Map<number, boolean>([[-1, false]]);
+  const isAt = (span: number): boolean => {
+    let answer = known.get(span);
+    if (answer === undefined) {
+      known.set(span, false);
+      const place = placeOf(program, span);
+      answer = (place !== null && covers(place, at)) || isAt(caller[span] ?? -1);
+      known.set(span, answer);
+    }
+    return answer;
+  };
+  const found: number[] = [];
+  program.equations.span.forEach((span, equation) => {
+    if (isAt(span)) {
+      found.push(equation);
+    }
+  });
+  return found;
+}
+
+function placeOf(program: ProgramRecord, span: number): CellPlace | null {
+  const source = program.sources[program.spans.source[span]!];
+  if (source === undefined) {
+    return null;
+  }
+  const line = program.spans.line[span]!;
+  return {
+    cellId: source.cell_id,
+    executionCount: source.execution_count,
+    line,
+    endLine: program.spans.end_line[span]!,
+    text: source.lines?.[line - source.first_line] ?? null,
+  };
+}
+
+/** Whether an expression lies on a line; a cell is known by its id, else by its number. */
+function covers(place: CellPlace, at: CellPlace): boolean {
+  const isSameCell =
+    place.cellId === null || at.cellId === null
+      ? place.executionCount !== null && place.executionCount === at.executionCount
+      : place.cellId === at.cellId;
+  const isEdited =
+    place.line === at.line && place.text !== null && at.text !== null && place.text !== at.text;
+  return isSameCell && !isEdited && place.line <= at.line && at.line <= place.endLine;
+}

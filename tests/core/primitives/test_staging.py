@@ -1,0 +1,70 @@
+"""Composites, tokens, and values kept for their own sake."""
+
+import numpy as np
+import pytest
+from corpus import staged_values
+from message_checks import check_message
+
+import pellucid as pl
+from pellucid import lax, numpy as jnp
+from pellucid.test_util import check_grads
+
+X = staged_values.X
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("program", "arguments"), staged_values.PROGRAMS)
+def test_programs_give_what_the_reference_gives(oracle, program, arguments):
+    oracle.check(program, *arguments, library=pl)
+
+
+def tangent(x, y):
+    return {"tan": lax.div(lax.sin(x), lax.cos(x)), "product": x * y, "constant": 2.0}
+
+
+def test_derivatives_and_batches_of_composites_are_those_of_the_decomposition():
+    call = lax.composite(tangent, "my.tangent")
+    check_grads(call, (X, X + 1), 2)
+    batched, expected = (pl.vmap(f, in_axes=(0, None))(X, 2.0) for f in (call, tangent))
+    pl.tree.map(np.testing.assert_array_equal, batched, expected)
+    assert "composite" not in str(pl.make_jaxpr(pl.grad(lambda x: call(x, 1.0)["tan"]))(1.0))
+
+
+def test_unused_results_leave_a_composite_whole():
+    call = lax.composite(tangent, "my.tangent")
+    text = pl.jit(lambda x: call(x, x)["tan"]).lower(1.0).as_text()
+    assert "-> (tensor<f32>, tensor<f32>, tensor<f32>)" in text
+    assert "composite" not in pl.jit(lambda x: (call(x, x), x)[1]).lower(1.0).as_text()
+
+
+def test_a_composite_may_close_over_traced_values():
+    def function(x):
+        return lax.composite(lambda y: x * y, "my.product")(2.0)
+
+    assert pl.jit(function)(3.0) == 6.0
+    assert pl.grad(function)(3.0) == 2.0
+
+
+def test_a_composite_has_no_side_effects():
+    check_message(
+        lambda: lax.composite(lambda x: pl.debug.print("{}", x), "my.print")(1.0),
+        NotImplementedError,
+        "composite: the decomposition of 'my.print' has side effects.",
+    )
+
+
+@pytest.mark.parametrize("name", ["tangent", "my tangent", "", "1.x"])
+def test_names_are_checked(name):
+    check_message(lambda: lax.composite(lax.sin, name), ValueError, f"name: {name!r}")
+
+
+def test_attributes_are_checked():
+    call = lax.composite(lambda x, *, a: x, "my.identity")
+    for value, shown in ((1j, "complex"), (jnp.ones(2), "ArrayImpl"), (object(), "object")):
+        check_message(lambda value=value: call(X, a=value), TypeError, f"a: {shown}")
+
+
+def test_tokens_come_out_of_eager_calls_only_as_tokens():
+    token = lax.after_all(lax.create_token(), lax.create_token())
+    assert pl.typeof(token) is pl.core.abstract_token
+    check_message(lambda: lax.after_all(token, 1.0), TypeError, "after_all takes tokens.", "f32[]")
