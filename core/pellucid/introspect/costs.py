@@ -248,11 +248,7 @@ _COUNTS |= dict.fromkeys(
     ("broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "rev", "slice", "dynamic_slice",
      "dynamic_update_slice", "concatenate", "stack", "split", "unstack", "tile", "pad", "gather", "scatter", "iota", "iota_2x32_shape",
      "copy", "copy_p", "device_put", "sharding_constraint", "bitcast_convert_type", "stop_gradient",
-<<<<<<< HEAD
-     "optimization_barrier", "create_token", "after_all", "dce_sink", "stage", "random_wrap", "random_unwrap", "broadcast", "full",
-=======
      "optimization_barrier", "create_token", "after_all", "dce_sink", "stage", "xla_metadata_value", "inspect_sharding", "random_wrap", "random_unwrap", "broadcast", "full",
->>>>>>> names
      "empty", "real", "imag", "complex", "reshard", "mesh_cast", "layout_constraint", "pvary", "axis_index", "platform_index",
      "iota_2x32_shape", "get", "swap", "new_ref", "freeze", "empty_ref", "free_ref",
      "name", "tie_in", "with_memory_space_constraint", "to_memory_space"),

@@ -42,6 +42,7 @@ samples = [
         "lax.custom_linear_solve(lambda v: lax.mul(x, v), y, lambda f, b: lax.div(b, x), lambda f, b: lax.div(b, x))",
         array((3,), low=1.0), VECTOR,
     ),
+    row("lax.composite(lambda a: lax.mul(lax.sin(a), a), 'example.wave')(x)", VECTOR, wrt=()),
     row("lax.sequential_vmap(lambda a: lax.mul(lax.sin(a), a))(x)", VECTOR, agrees="no"),
     row(
         "lax.linear_call(lambda r, a: lax.mul(r, a), lambda r, ct: lax.mul(r, ct), x, y)",
