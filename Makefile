@@ -10,7 +10,7 @@ NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lab test test-slow test-browser bench lint format types layers check snapshots wheel clean
+.PHONY: help environment lab test test-slow test-browser bench bench-lab gallery lint format types layers check snapshots wheel clean
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -32,6 +32,12 @@ test-browser: environment ## drive JupyterLab in Chromium
 
 bench: environment ## run every benchmark once; each prints one record
 	@for question in benchmarks/[0-9]*.py; do echo "# $$question"; $(BIN)/python "$$question" || exit 1; done
+
+bench-lab: environment ## measure JupyterLab and the viewer against their bounds
+	$(BIN)/python benchmarks/lab_speed.py
+
+gallery: environment ## make the pictures of docs/gallery
+	$(BIN)/python tools/gallery.py
 
 lint: environment ## format and lint
 	$(BIN)/ruff format --check

@@ -41,11 +41,8 @@ def measurements(jax: Any) -> dict[str, Any]:
     )
 
     large = np.ones((4096, 4096), np.float32)
-    for name, placement in (
-        ("rows", over(("data", "model"))),
-        ("tiles", over("data", "model")),
-    ):
-        found[f"device_put 64 MiB in {name}"] = lambda s=placement: per_call(
+    for name, cut in (("rows", over(("data", "model"))), ("tiles", over("data", "model"))):
+        found[f"device_put 64 MiB in {name}"] = lambda s=cut: per_call(
             lambda: jax.block_until_ready(jax.device_put(large, s)), seconds=0.3
         )
 

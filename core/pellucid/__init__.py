@@ -55,7 +55,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "process_count", "process_index", "process_indices",
     ),
     "pellucid.runtime.tokens": ("effects_barrier",),
-    "pellucid.runtime.transfer": ("block_until_ready", "copy_to_host_async", "device_get"),
+    "pellucid.runtime.transfer": (
+        "block_until_ready", "copy_to_host_async", "device_get", "device_put_replicated",
+        "device_put_sharded",
+    ),
     "pellucid.sharding": ("NamedSharding", "set_mesh"),
     "pellucid.sharding.topology": ("make_mesh",),
     "pellucid.tracing.context": ("ensure_compile_time_eval", "named_call", "named_scope"),

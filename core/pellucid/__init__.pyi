@@ -116,6 +116,8 @@ from pellucid.runtime.transfer import (
     block_until_ready as block_until_ready,
     copy_to_host_async as copy_to_host_async,
     device_get as device_get,
+    device_put_replicated as device_put_replicated,
+    device_put_sharded as device_put_sharded,
 )
 from pellucid.sharding import (
     NamedSharding as NamedSharding,

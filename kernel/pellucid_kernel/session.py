@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -124,9 +125,9 @@ def meshes_of(namespace: Mapping[str, Any]) -> list[introspect.schema.ShardingRe
     for name, value in list(namespace.items()):
         if isinstance(value, Mesh) and not name.startswith("_"):
             named.setdefault(value, name)
-    return [
-        introspect.sharding(mesh, name=name) for mesh, name in list(named.items())[:_MOST_MESHES]
-    ]
+    records = (introspect.sharding(mesh, name=name) for mesh, name in named.items())
+    drawn = (each for each in records if isinstance(each, introspect.schema.ShardingRecord))
+    return list(itertools.islice(drawn, _MOST_MESHES))
 
 
 def device_note(memory: introspect.schema.MemoryRecord) -> str:

@@ -12,7 +12,13 @@ sys.path.insert(0, str(ROOT / "tools"))
 import missing_api  # noqa: E402  (a tool, which is no package)
 
 OURS = {
-    "pellucid": {"Observer", "explain_misses", "observe"},
+    "pellucid": {
+        "Observer",
+        "device_put_replicated",
+        "device_put_sharded",
+        "explain_misses",
+        "observe",
+    },
     "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store"},
     "pellucid.errors": {"PellucidError"},
     "pellucid.sharding": {"use_mesh"},  # as releases before 0.10 spelled it

@@ -10,9 +10,7 @@ from corpus.collectives import ROWS, UNKNOWN, UNKNOWN_COTANGENTS, WAYS, pulled_b
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import UnsupportedError
 
-GROUPED = [name for name in ROWS if "groups" in name]
 SMOOTH = [name for name, (_, _, dtype) in ROWS.items() if dtype == "float32" and "bool" not in name]
 NOT_DIFFERENTIATED = ("pmax", "pmin", "psum of complex", "psum of a tree")
 """Rows without derivatives in the reference, or whose results have no cosine there."""
@@ -26,7 +24,6 @@ def cases(names: Any, *default: str) -> list[Any]:
         )
         for way in WAYS
         for name in names
-        if way != "vmapped" or name not in GROUPED
     ]
 
 
@@ -35,7 +32,7 @@ def dot(xs: Any, ys: Any) -> float:
     return sum(np.vdot(np.conj(np.asarray(x)), np.asarray(y)).real for x, y in pairs)
 
 
-@pytest.mark.parametrize("name", [name for name in ROWS if name not in GROUPED])
+@pytest.mark.parametrize("name", ROWS)
 def test_devices_compute_what_vmap_computes(name: str) -> None:
     expected = run(pl, "vmapped", name)
     for way in ("mapped", "unchecked"):
@@ -43,13 +40,6 @@ def test_devices_compute_what_vmap_computes(name: str) -> None:
         for ours, theirs in zip(pl.tree.leaves(found), pl.tree.leaves(expected), strict=True):
             assert ours.dtype == theirs.dtype
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", GROUPED)
-def test_groups_are_refused_by_vmap_and_the_same_over_devices(name: str) -> None:
-    with pytest.raises(UnsupportedError, match="axis_index_groups"):
-        run(pl, "vmapped", name)
-    np.testing.assert_allclose(run(pl, "mapped", name), run(pl, "unchecked", name), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("way", "name"), cases(SMOOTH, "mapped"))
@@ -68,7 +58,7 @@ def test_derivative_and_adjoint(way: str, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in SMOOTH if name not in GROUPED])
+@pytest.mark.parametrize("name", SMOOTH)
 def test_batches_over_devices(name: str) -> None:
     f, x = WAYS["mapped"](pl, name), values(name)
     batch = np.stack([x, 2 * x, -x], 1)

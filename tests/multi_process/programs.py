@@ -345,11 +345,11 @@ def start_anew(place: Place, folder: str) -> Any:
         return _sum_of_ones(Place(place.address, 1, 2))
     place = place._replace(count=2)
     join(place)
-    pl.devices()
     if place.process == 1:
+        pl.devices()
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    failure = error_of(lambda: pl.distributed.barrier("never"))
+    failure = error_of(lambda: [pl.devices(), pl.distributed.barrier("never")])
     assert failure[0] == "PeerFailureError", failure
     pl.distributed.shutdown()
     return _sum_of_ones(place)

@@ -16,7 +16,8 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
-from pellucid.sharding.layout import Format, Layout
+from pellucid.runtime.transfer import layout_of
+from pellucid.sharding.layout import Format
 from pellucid.sharding.stated import placement_text, stated_sharding
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
@@ -371,7 +372,7 @@ class Compiled(Stage):
         executable = self._executable
         layouts = iter(executable.kept_layouts)
         formats = [
-            Format(Layout.from_pjrt_layout(next(layouts)), sharding) if kept else None
+            Format(layout_of(next(layouts)), sharding) if kept else None
             for sharding, kept in zip(executable.argument_shardings, executable.kept, strict=True)
         ]
         return self.in_tree.unflatten(formats)
@@ -380,7 +381,7 @@ class Compiled(Stage):
     def output_formats(self) -> Any:
         """Where results lie, and in which order in memory, in their structure."""
         pairs = zip(self._executable.result_layouts, self._executable.out_shardings, strict=True)
-        return self.out_tree.unflatten([Format(Layout.from_pjrt_layout(x), s) for x, s in pairs])
+        return self.out_tree.unflatten([Format(layout_of(x), s) for x, s in pairs])
 
 
 def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:

@@ -33,18 +33,17 @@ def _peak_within(jaxpr: Jaxpr, bytes_of: BytesOf, known: dict[Jaxpr, float]) -> 
         if type(atom) is not Literal
     }
     last_use |= {a: len(jaxpr.equations) for a in jaxpr.outvars if type(a) is not Literal}
+    given = {*jaxpr.constvars, *jaxpr.invars}
     alive, peak = 0.0, 0.0
     for place, equation in enumerate(jaxpr.equations):
         results = sum(map(bytes_of, equation.results))
-        inner = max(
-            (_peak_within(body.jaxpr, bytes_of, known) for body in bodies_of(equation)),
-            default=0.0,
-        )
-        # Results of a body are results of its equation: they are the same memory.
-        peak = max(peak, alive + max(results, inner))
+        bodies = bodies_of(equation)
+        inner = max((_peak_within(body.jaxpr, bytes_of, known) for body in bodies), default=0.0)
+        # What a body gives that runs once is what its equation gives; a loop has results of its own besides.
+        is_once = all(body.trips == 1 for body in bodies)
+        peak = max(peak, alive + (max(results, inner) if is_once else results + inner))
         alive += sum(bytes_of(v) for v in equation.results if v in last_use)
-        computed = {a for a in equation.operands if last_use.get(a) == place}
-        given = {*jaxpr.constvars, *jaxpr.invars}
-        alive -= sum(bytes_of(a) for a in computed - given)  # type: ignore[arg-type]
+        ending = {a for a in equation.operands if last_use.get(a) == place} - given
+        alive -= sum(bytes_of(a) for a in ending)  # type: ignore[arg-type]
     known[jaxpr] = peak
     return peak

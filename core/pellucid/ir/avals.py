@@ -74,10 +74,9 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     def text(self) -> str:
-        varying = "{V:" + ",".join(sorted(self.varying)) + "}" if self.varying else ""
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
         spec = None if self.sharding is None else self.sharding.spec
-        return type_text(f"{dtypes.short_name(self.dtype)}{space}", self.shape, spec) + varying
+        return type_text(f"{dtypes.short_name(self.dtype)}{space}", self.shape, spec, self.varying)
 
     str_short = text
 

@@ -16,6 +16,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
+from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.xla.mlir import element_types, ir
 
 _create = ir.Operation.create
@@ -339,6 +340,11 @@ class LoweringContext:
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""
         sharding = getattr(aval, "sharding", None)
+        if sharding is not None and self.manual is not None:
+            # What a type says of axes along which positions are programs of their own places nothing.
+            spec = sharding.spec
+            marks = [marks - self.manual.manual for marks in (spec.unreduced, spec.reduced)]
+            sharding = shown_sharding(sharding.mesh, spec.update(None, *marks))
         return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)
 
     @contextlib.contextmanager

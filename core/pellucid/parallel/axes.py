@@ -13,13 +13,13 @@ from pellucid.base.errors import (
     ArgumentValueError,
     AxisNameError,
     CollectiveError,
-    UnsupportedError,
 )
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.lowering.collectives import Groups, position_along
+from pellucid.primitives.addends import marks_of, recast, reduced_p, vary_unreduced_cast_p
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.creation import iota
 from pellucid.primitives.varying import vary
@@ -81,16 +81,6 @@ def checked_groups(
             got=f"sizes {[len(g) for g in listed]}",
         )
     return listed
-
-
-def refuse_groups(name: str, groups: Groups | None) -> None:
-    """Raise UnsupportedError for groups along an axis that `vmap` binds."""
-    if groups is not None:
-        raise UnsupportedError(
-            f"{name}: vmap can't batch over an axis that axis_index_groups splits.",
-            got=f"axis_index_groups={[list(g) for g in groups]}",
-            do="Use shard_map, or two nested vmaps with an axis name each.",
-        )
 
 
 def _text(axes: AxisNames) -> str:
@@ -177,13 +167,15 @@ def axis_index(axis_name: Any) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """`x` (arrays in a tree) with a type that says that it varies along the mesh axes `axis_name` (`to="varying"`).
+    """`x` (arrays in a tree) with a type that says something else of the mesh axes `axis_name`; data don't move.
 
-    Values don't change. Inside `shard_map` the operands of one operation are cast where they need it, so this is
-    for loops and other places that want equal types. For a result that is the same along an axis use `psum`,
-    `pmax` or `all_gather(..., to="invarying")`.
+    To "varying": a value that is the same at all positions is used as each one's own. Inside `shard_map` the operands
+    of one operation are cast where they need it, so this is for loops and other places that want equal types. To
+    "unreduced": values that differ are addends of one, which `psum` or `psum_scatter` make. To "reduced": the cotangent
+    of a value that is the same everywhere stays unreduced, so that it is summed once for all its uses; the next cast
+    is to "varying". For a result that is the same along an axis use `psum`, `pmax` or `all_gather(..., to="invarying")`.
 
-    Raises: ArgumentValueError if the value varies over the axis already.
+    Raises: ArgumentValueError for casts that these are not.
 
     >>> pcast(1.0, (), to="varying")
     1.0
@@ -199,12 +191,38 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     axes = listed_axes("pcast", axis_name) if axis_name != () else ()
     if not axes:
         return x
-    if to != "varying":
-        raise UnsupportedError(
-            f"pcast: types that say {to!r} are not there yet.",
-            do='Cast to "varying", and sum with `psum`.',
-        )
-    return tree_map(lambda leaf: _cast(leaf, axes), x)
+    if to == "varying":
+        return tree_map(lambda leaf: _cast(leaf, axes), x)
+    return tree_map(lambda leaf: _recast(leaf, axes, to), x)
+
+
+def _recast(x: Any, axes: AxisNames, to: str) -> Any:
+    """`x` with addends along `axes`, or with a cotangent that has such."""
+    aval = type_of(x)
+    primitive, given = (
+        (vary_unreduced_cast_p, "varying") if to == "unreduced" else (reduced_p, "the same")
+    )
+    for axis in axes:
+        if axis not in context.checked_axes:
+            raise ArgumentValueError(
+                f"pcast: types say nothing of axis {axis!r} here.",
+                got=f"to={to!r}",
+                do="Cast in a `shard_map` over that axis, without check_vma=False.",
+            )
+        state = state_along(aval, axis)
+        if state != given:
+            raise ArgumentValueError(
+                f"pcast: only a value that is {given} along an axis can be cast to {to!r}.",
+                got=f"{aval.text()}, {state} along {axis!r}",
+            )
+    return recast(primitive, x, axes)
+
+
+def state_along(aval: Any, axis: Any) -> str:
+    """What the type `aval` says of a value along `axis`."""
+    unreduced, reduced = marks_of(aval)
+    states = {"varying": aval.varying, "unreduced": unreduced, "reduced": reduced}
+    return next((state for state, axes in states.items() if axis in axes), "the same")
 
 
 def _cast(x: Any, axes: AxisNames) -> Any:

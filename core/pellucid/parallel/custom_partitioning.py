@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import broadcast_prefix_to
 from pellucid.compilation.shardy import ShardyAttributes
+from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -301,31 +302,53 @@ class custom_partitioning:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        if kwargs:
+            raise ArgumentTypeError(
+                f"custom_partitioning: `{name_of(fun)}` gets all arguments by position.",
+                got=f"keywords: {', '.join(kwargs)}",
+            )
         static = tuple([args[i] for i in self.static_argnums])
         dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
         leaves, in_tree = flatten(dynamic)
         leaves = checked_leaves(leaves, "custom_partitioning", fun, args, {})
-        structure: list[Any] = []
+        avals = [type_of(x) for x in leaves]
 
-        def flat(*xs: Any) -> list[Any]:
-            given = list(in_tree.unflatten(xs))
-            for i, x in zip(self.static_argnums, static, strict=True):
-                given.insert(i, x)
-            results, tree = result_leaves(fun(*given, **kwargs), "custom_partitioning", fun)
-            structure.append(tree)
-            return results
+        def traced() -> Body:
+            structure: list[Any] = []
 
-        call = stage_closed(flat, [type_of(x) for x in leaves], DebugInfo(name_of(fun)))
-        if any(isinstance(c, Tracer) for c in call.consts):
-            raise UnsupportedError(
-                f"custom_partitioning: `{name_of(fun)}` uses traced values besides its arguments.",
-                do="Pass them as arguments.",
-            )
+            def flat(*xs: Any) -> list[Any]:
+                given = list(in_tree.unflatten(xs))
+                for i, x in zip(self.static_argnums, static, strict=True):
+                    given.insert(i, x)
+                results, tree = result_leaves(fun(*given), "custom_partitioning", fun)
+                structure.append(tree)
+                return results
+
+            call = stage_closed(flat, avals, DebugInfo(name_of(fun)))
+            if any(isinstance(c, Tracer) for c in call.consts):
+                raise UnsupportedError(
+                    f"custom_partitioning: `{name_of(fun)}` uses traced values besides its arguments.",
+                    do="Pass them as arguments.",
+                )
+            return Body(call, [], structure[0])
+
+        key = ("custom_partitioning", in_tree, tuple(avals), static)
+        try:
+            body = known_body(fun, key, traced)
+        except TypeError:
+            unhashable = [x for x in static if not isinstance(x, Hashable)]
+            if not unhashable:
+                raise
+            raise ArgumentTypeError(
+                f"custom_partitioning: static arguments of `{name_of(fun)}` need a hash.",
+                got=f"{type(unhashable[0]).__name__}",
+                do="Pass a tuple instead of a list, or an array as an argument that isn't static.",
+            ) from None
         params = CustomPartitioningParams(
-            call, self._decode_shardings, in_tree, structure[0], self._partition,
+            body.program, self._decode_shardings, in_tree, body.out_tree, self._partition,
             self._sharding_rule, static,
         )  # fmt: skip
-        return structure[0].unflatten(bind(custom_partitioning_p, *leaves, params=params))
+        return body.out_tree.unflatten(bind(custom_partitioning_p, *leaves, params=params))
 
 
 __all__ = ["custom_partitioning", "custom_partitioning_p"]

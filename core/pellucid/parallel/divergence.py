@@ -14,16 +14,17 @@ from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.parallel.axes import AxisIndex
 from pellucid.parallel.exchange import PBroadcast
 from pellucid.parallel.gathering import AllGather
-from pellucid.parallel.reductions import AllReduce
+from pellucid.parallel.reductions import AllReduce, UnreducedSum
+from pellucid.primitives.addends import Reduced, ReducedToVarying, VaryingToUnreduced
 from pellucid.primitives.varying import PVary
 from pellucid.tracing.tracer import where_made
 
 Axes = frozenset[Any]
 
-_SILENT = (AxisIndex, PVary)
+_SILENT = (AxisIndex, PVary, Reduced, ReducedToVarying, VaryingToUnreduced)
 """Equations that name axes but wait for nobody."""
 
-_EQUALIZING = (AllReduce, AllGather, PBroadcast)
+_EQUALIZING = (AllReduce, UnreducedSum, AllGather, PBroadcast)
 """Collectives that give all positions along their axes the same, unless they do so within groups."""
 
 

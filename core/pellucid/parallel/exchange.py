@@ -24,10 +24,10 @@ from pellucid.parallel.axes import (
     axis_index,
     checked_groups,
     listed_axes,
-    refuse_groups,
     size_along,
 )
 from pellucid.parallel.gathering import GatherAxesParams, all_gather_p, folded, split
+from pellucid.parallel.groups import batched_in_groups
 from pellucid.parallel.reductions import psum_p
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.broadcasting import broadcast, broadcast_in_dim, expand_dims, squeeze
@@ -296,7 +296,9 @@ class AllToAll(Exchange):
         return params._replace(split_axis=params.split_axis + 1, concat_axis=params.concat_axis + 1)
 
     def among_batch(self, axis: BatchAxis, x: Any, params: AllToAllParams) -> Any:
-        refuse_groups(self.name, params.axis_index_groups)
+        if params.axis_index_groups is not None:
+            [result], _ = batched_in_groups(self, axis, x, 0, params, params.axis_name)
+            return result
         parts = params.parts
         at, to = params.split_axis + 1, params.concat_axis + 1
         if len(params.axis_name) == 1:

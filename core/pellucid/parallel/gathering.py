@@ -17,9 +17,11 @@ from pellucid.parallel.axes import (
     axis_index,
     checked_groups,
     listed_axes,
-    refuse_groups,
     size_along,
 )
+from pellucid.parallel.groups import batched_in_groups
+from pellucid.parallel.reductions import are_addends
+from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import broadcast, reduce_sum
 from pellucid.primitives.families import constant_like
@@ -102,7 +104,8 @@ class AllGather(Movement):
                 return bind(self, x, params=params), [None]
             x = move_axis(x, dim, 0)
             return bind(self, x, params=params._replace(all_gather_dimension=at + 1)), [0]
-        refuse_groups(self.name, params.axis_index_groups)
+        if params.axis_index_groups is not None:
+            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
         stacked = broadcast(x, (axis.size,)) if dim is None else move_axis(x, dim, 0)
         i = params.axis_name.index(axis.name)
         outer, inner = params.axis_name[:i], params.axis_name[i + 1 :]
@@ -156,8 +159,33 @@ class AllGatherInvariant(AllGather):
         return part if params.tiled else reshape(part, aval.shape)
 
 
+class AllGatherReduced(AllGather):
+    """An all_gather whose result is reduced: its cotangents are addends, which are summed where they are scattered."""
+
+    name = "all_gather_reduced"
+    remember_types = False  # the type depends on the current mesh
+
+    def _typed(self, avals: tuple[Any, ...], params: GatherAxesParams) -> Any:
+        [result], axes = self.abstract_eval(avals, params), frozenset(params.axis_name)
+        unreduced, reduced = marks_of(avals[0])
+        fixed = result.update(varying=result.varying - axes)
+        return (marked(fixed, Marks(unreduced, reduced | axes)),), self.effects(avals, params)
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
+        scatter = ScatterSumParams(
+            None, params.axis_name, params.axis_size, params.all_gather_dimension, params.tiled
+        )
+        return bind1(unreduced_reduce_scatter_p, cotangent, params=scatter)
+
+
 all_gather_p = AllGather()
 all_gather_invariant_p = AllGatherInvariant()
+all_gather_reduced_p = AllGatherReduced()
+
+
+_GATHERS = {
+    "varying": all_gather_p, "invarying": all_gather_invariant_p, "reduced": all_gather_reduced_p
+}  # fmt: skip
 
 
 def all_gather(
@@ -173,7 +201,7 @@ def all_gather(
 
     They are stacked along a new axis at `axis`, or if `tiled` concatenated along the axis that is there.
     `axis_index_groups` gathers within groups of positions, all of one size. In `shard_map`, `to="invarying"` gives a
-    result whose type says that it is the same along the axis.
+    result whose type says that it is the same along the axis, and `to="reduced"` one whose cotangent is unreduced too.
 
     Raises: AxisNameError where no axis has that name; CollectiveError for groups that don't fit.
 
@@ -187,19 +215,15 @@ def all_gather(
         raise ArgumentValueError(
             'all_gather: `to` is "varying", "invarying" or "reduced".', got=f"to={to!r}"
         )
-    if to == "reduced":
-        raise UnsupportedError(
-            'all_gather: types that say "reduced" are not there yet.', do='Use to="invarying".'
-        )
     axes = listed_axes("all_gather", axis_name)
     groups = checked_groups("all_gather", axes, axis_index_groups, even=True)
-    if to == "invarying" and groups is not None:
+    if to != "varying" and groups is not None:
         raise UnsupportedError(
             'all_gather: with axis_index_groups, groups have different results, so `to` is "varying".'
         )
     # Only where types say that all have the same result does each position use it on its own.
-    invariant = to == "invarying" and context.checked_axes.issuperset(axes)
-    primitive = all_gather_invariant_p if invariant else all_gather_p
+    is_typed = context.checked_axes.issuperset(axes)
+    primitive = _GATHERS[to] if is_typed else all_gather_p
 
     def gathered(leaf: Any) -> Any:
         ndim = type_of(leaf).ndim
@@ -252,9 +276,12 @@ class ReduceScatter(Movement):
                 return bind(self, x, params=params), [None]
             x = move_axis(x, dim, 0)
             return bind(self, x, params=params._replace(scatter_dimension=at + 1)), [0]
-        refuse_groups(self.name, params.axis_index_groups)
+        if params.axis_index_groups is not None:
+            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
         x = mul(x, constant_like(x, axis.size)) if dim is None else reduce_sum(x, (dim,))
-        sizes = [context.axes.get(name, axis.size) for name in params.axis_name]
+        sizes = [
+            axis.size if name == axis.name else context.axes[name] for name in params.axis_name
+        ]
         return [_scattered(x, params, sizes, axis.name)], [0]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterSumParams) -> Sequence[Any]:
@@ -290,7 +317,27 @@ def _scattered(x: Any, params: ScatterSumParams, sizes: Sequence[int], name: Any
     return reshape(x, (*shape[:dim], *shape[dim + 1 :]))
 
 
+class UnreducedReduceScatter(ReduceScatter):
+    """The sum of addends along named axes, of which each position keeps one part."""
+
+    name = "unreduced_reduce_scatter"
+    remember_types = False  # the type depends on the current mesh
+
+    def _typed(self, avals: tuple[Any, ...], params: ScatterSumParams) -> Any:
+        [result], axes = self.abstract_eval(avals, params), frozenset(params.axis_name)
+        unreduced, reduced = marks_of(avals[0])
+        own = result.update(varying=result.varying | axes)
+        return (marked(own, Marks(unreduced - axes, reduced)),), self.effects(avals, params)
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: ScatterSumParams) -> Any:
+        gather = GatherAxesParams(
+            params.scatter_dimension, None, params.axis_name, params.axis_size, params.tiled
+        )
+        return bind1(all_gather_reduced_p, cotangent, params=gather)
+
+
 reduce_scatter_p = ReduceScatter()
+unreduced_reduce_scatter_p = UnreducedReduceScatter()
 
 
 def psum_scatter(
@@ -327,6 +374,8 @@ def psum_scatter(
                 do="Pad it, scatter another dimension, or use `psum`.",
             )
         params = ScatterSumParams(groups, axes, parts, dim, tiled)
+        if are_addends("psum_scatter", leaf, axes, groups):
+            return bind1(unreduced_reduce_scatter_p, leaf, params=params)
         return bind1(reduce_scatter_p, vary(leaf, axes), params=params)
 
     return tree_map(scattered, x) if axes else x

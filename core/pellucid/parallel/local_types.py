@@ -8,6 +8,7 @@ from typing import Any
 
 from pellucid.base.errors import UnsupportedError
 from pellucid.ir.avals import ShapedArray
+from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
@@ -62,7 +63,12 @@ def local_type(
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] //= parts
     varying = aval.varying | spec.axis_names if checked else aval.varying
-    return aval.update(shape=tuple(shape), varying=varying, sharding=None)
+    local = aval.update(shape=tuple(shape), varying=varying, sharding=None)
+    marks = Marks(spec.unreduced, spec.reduced)
+    if not any(marks):
+        return local
+    inside = dict.fromkeys(spec.unreduced | spec.reduced, AxisType.Manual)
+    return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
 
 
 def whole_type(
@@ -73,6 +79,8 @@ def whole_type(
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] *= parts
     sharding = aval.sharding
+    if any(marks_of(aval)):
+        sharding = None  # the spec says it
     if any(mesh.axis_type_by_name[a] is AxisType.Explicit for a in manual):
         sharding = NamedSharding(mesh.abstract_mesh, spec.padded(len(shape)))
     return aval.update(shape=tuple(shape), varying=aval.varying - manual, sharding=sharding)

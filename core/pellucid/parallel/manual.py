@@ -23,6 +23,7 @@ from pellucid.parallel.local_types import (
     with_batch_dim,
 )
 from pellucid.parallel.reductions import psum_p
+from pellucid.primitives.addends import marks_of
 from pellucid.primitives.arithmetic import div
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.families import constant_like
@@ -168,13 +169,13 @@ class ShardMap(Primitive[ShardMapParams]):
         in_specs = (
             *[REPLICATED] * len(consts),
             *_chosen(params.in_specs, known),
-            *_chosen(params.out_specs, nonzero),
+            *[spec.to_ct_spec() for spec in _chosen(params.out_specs, nonzero)],
         )
         unchecked = frozenset() if params.check_vma else params.newly_manual_axes
         check_no_divergence(
             "shard_map", program.jaxpr, [spec.axis_names for spec in in_specs], unchecked
         )
-        out_specs = _chosen(_chosen(params.in_specs, linear), mask)
+        out_specs = [spec.to_ct_spec() for spec in _chosen(_chosen(params.in_specs, linear), mask)]
         given = (*consts, *_chosen(operands, known), *_chosen(cotangents, nonzero))
         results = iter(bind(self, *given, params=params.on(program, in_specs, out_specs)))
         masked = iter(mask)
@@ -308,7 +309,7 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
         leading_spec(
             params.mesh,
             a.varying & params.newly_manual_axes if params.check_vma else params.newly_manual_axes,
-        )
+        ).update(None, *marks_of(a))
         for a in extra_avals
     ]
     # A scalar has no dimension at which the positions' values could be joined.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -16,9 +17,10 @@ from pellucid.parallel.axes import (
     AxisNames,
     checked_groups,
     listed_axes,
-    refuse_groups,
     size_along,
 )
+from pellucid.parallel.groups import batched_in_groups
+from pellucid.primitives.addends import Marks, Recast, marked, marks_of, recast
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
@@ -62,7 +64,8 @@ class AllReduce(Primitive[CollectiveParams]):
         [x], [dim] = operands, dims
         if axis.name is None or axis.name not in params.axes:
             return bind(self, x, params=params), dims
-        refuse_groups(self.name, params.axis_index_groups)
+        if params.axis_index_groups is not None:
+            return batched_in_groups(self, axis, x, dim, params, params.axes)
         x = self.of_equals(x, axis.size) if dim is None else self.along(x, dim)
         rest = params._replace(axes=tuple([a for a in params.axes if a != axis.name]))
         return [bind1(self, x, params=rest) if rest.axes else x], [None]
@@ -122,6 +125,40 @@ class PSum(AllReduce):
 
 
 psum_p = PSum()
+
+
+class UnreducedSum(Recast):
+    """The sum of addends along named axes, at all positions."""
+
+    name = "unreduced_psum"
+    inverse = "preduced"
+
+    def typed(self, aval: Any, axes: frozenset[Any]) -> Any:
+        unreduced, reduced = marks_of(aval)
+        return marked(aval, Marks(unreduced - axes, reduced))
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        groups = device_groups(ctx, params.axes)
+        return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
+
+
+unreduced_psum_p = UnreducedSum()
+
+
+def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:
+    """Whether positions along `axes` hold addends of `x`.
+
+    Raises: CollectiveError where only some do, or in groups of positions.
+    """
+    aval = type_of(x)
+    unreduced = [a for a in axes if a in marks_of(aval).unreduced]
+    if unreduced and (len(unreduced) < len(axes) or groups is not None):
+        raise CollectiveError(
+            f"{caller} of addends is over axes along which positions hold such, and over all of these.",
+            got=f"{aval.text()}, axis_name={axes!r}"
+            + (", axis_index_groups" if groups is not None else ""),
+        )
+    return bool(unreduced)
 
 
 class PExtreme(AllReduce):
@@ -222,6 +259,8 @@ def _psum(x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Any) -> 
     if not isinstance(x, Tracer):
         size = size_along(axes, groups)
         return x * size if type(x) in (int, float, complex) else mul(x, constant_like(x, size))
+    if are_addends("psum", x, axes, groups):
+        return recast(unreduced_psum_p, x, axes)
     return bind1(psum_p, vary(x, axes), params=CollectiveParams(axes, groups))
 
 

@@ -18,6 +18,7 @@ from pellucid.ir.jaxpr import DebugInfo
 from pellucid.parallel.divergence import check_no_divergence
 from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
 from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p
+from pellucid.primitives.addends import Marks, marks_of
 from pellucid.primitives.varying import vary
 from pellucid.sharding import mesh_context
 from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
@@ -197,7 +198,7 @@ def _call(
     arrays = checked_leaves(arrays, "shard_map", f, args, {})
     paths = [p for p, s in zip(argument_paths(f, args, {}), given, strict=True) if s is not None]
     specs = [
-        _checked_spec(spec, x, mesh, manual, path)
+        _checked_spec(spec, x, mesh, manual, path, check_vma)
         for spec, x, path in zip([s for s in given if s is not None], arrays, paths, strict=True)
     ]
     avals = [
@@ -291,12 +292,26 @@ def _input_specs(args: tuple[Any, ...], in_specs: Any) -> list[Any]:
 
 
 def _checked_spec(
-    spec: Any, x: Any, mesh: Mesh | AbstractMesh, manual: frozenset[Any], path: str
+    spec: Any,
+    x: Any,
+    mesh: Mesh | AbstractMesh,
+    manual: frozenset[Any],
+    path: str,
+    check_vma: bool,
 ) -> PartitionSpec:
     if spec is Infer:
         return _inferred(x, mesh, manual, path)
     _check_is_spec("in_specs", spec)
     _check_axes("in_specs", spec, mesh, manual)
+    aval = type_of(x)
+    if marks_of(aval) != Marks(spec.unreduced, spec.reduced) or (
+        any(marks_of(aval)) and not check_vma
+    ):
+        raise PartitionSpecError(
+            "shard_map in_specs must say over which axes an argument is unreduced or reduced, as its type does.",
+            got=f"{path}: {aval.text()}, spec {spec!r}, check_vma={check_vma}",
+            do="Write P(..., unreduced={...}, reduced={...}), or `reshard` the argument first.",
+        )
     return spec
 
 
@@ -316,7 +331,7 @@ def _inferred(
     entries = [
         tuple([a for a in axes if a in manual]) or None for axes in sharding.spec.axes_per_dim
     ]
-    return PartitionSpec(*entries)
+    return PartitionSpec(*entries, unreduced=sharding.spec.unreduced, reduced=sharding.spec.reduced)
 
 
 def _check_is_spec(what: str, spec: Any) -> None:
@@ -342,11 +357,13 @@ def _check_axes(
                     got=f"it runs over {axes_text(manual)}",
                     do=f"Add {axis!r} to axis_names, or leave it out: the compiler decides about it.",
                 )
-    if spec.unreduced or spec.reduced:
-        raise PartitionSpecError(
-            f"shard_map {what}: {spec!r} has unreduced or reduced axes, which are not there yet.",
-            do="Sum over them with `psum` inside the function.",
-        )
+    for axis in spec.unreduced | spec.reduced:
+        if axis not in manual or mesh.axis_type_by_name[axis] is not AxisType.Explicit:
+            raise PartitionSpecError(
+                f"shard_map {what}: {spec!r}: only Explicit axes over which the function runs have addends.",
+                got=f"axis {axis!r} of {mesh}, runs over {axes_text(manual)}",
+                do="Make the mesh with axis_types=(AxisType.Explicit, …), or sum over the axis with `psum`.",
+            )
     check_axes_are_used_once(spec)
 
 
@@ -363,6 +380,12 @@ def _check_results(
                 do="Give a scalar that differs a dimension, `x[None]`, at which all are joined, or sum it (`psum`)."
                 if aval.ndim == 0
                 else "Leave the last entries out; dimensions not mentioned are not cut.",
+            )
+        if check_vma and marks_of(aval) != Marks(spec.unreduced, spec.reduced):
+            raise CollectiveError(
+                "shard_map: out_specs must say over which axes a result is unreduced or reduced.",
+                got=f"{_path(tree, i)} of `{name_of(f)}`: {aval.text()}, spec {spec!r}",
+                do="Write P(..., unreduced={...}), or sum it with `psum`.",
             )
         differing = [a for a in mesh.axis_names if a in (aval.varying & manual) - spec.axis_names]
         if check_vma and differing:

@@ -15,6 +15,7 @@ from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.lowering.collectives import Groups
+from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p
 from pellucid.primitives.movement import Movement
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
@@ -82,6 +83,17 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     missing = [
         a for a in context.axes if a in context.checked_axes and a in axes and a not in known
     ]
+    if aval.sharding is not None:
+        unreduced, reduced = marks_of(aval)
+        addends = [a for a in missing if a in unreduced]
+        if addends:
+            raise CollectiveError(
+                f"a value of which positions along axis {addends[0]!r} hold addends is used as each position's own.",
+                got=aval.text(),
+                do=f"Sum it first: `psum(x, {addends[0]!r})`.",
+            )
+        x = recast(reduced_vary_cast_p, x, [a for a in missing if a in reduced])
+        missing = [a for a in missing if a not in reduced]
     return bind1(pvary_p, x, params=PVaryParams(tuple(missing))) if missing else x
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config, dtypes
-from pellucid.base.errors import ForbiddenError
+from pellucid.base.errors import ForbiddenError, UnsupportedError
 from pellucid.ir.effects import Effect
 from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
@@ -68,6 +68,11 @@ class Executable:
         self.has_side_effects = has_side_effects
         self.keep_alive = keep_alive
         self.calls_host = calls_host
+        if has_layouts and effects:
+            raise UnsupportedError(
+                f"`{name}` has effects in an order, and can't choose the order of elements in memory too.",
+                do="Use unordered effects, or leave the layouts out of its formats.",
+            )
         self.has_layouts = has_layouts
         """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
         self._host_failures = tuple(host_failures)
@@ -204,8 +209,10 @@ class Executable:
 
     @property
     def result_layouts(self) -> Sequence[Any]:
-        """The layout in memory of each result."""
-        return self.loaded.get_output_layouts()[len(self.effects) :]
+        """The layout in memory of each result, as `kept_layouts`."""
+        if self.effects:
+            return [None] * len(self.out_avals)
+        return self.loaded.get_output_layouts()
 
     def _is_large(self) -> bool:
         if self._allocated_bytes is None:

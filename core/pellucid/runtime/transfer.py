@@ -157,6 +157,11 @@ def ordered_as(x: Any, pjrt_layout: Any) -> Any:
     return late.relaid(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
 
 
+def layout_of(pjrt_layout: Any) -> Layout | None:
+    """The layout that C++ tells of; None for None."""
+    return None if pjrt_layout is None else Layout.from_pjrt_layout(pjrt_layout)
+
+
 def same_order(a: Any, b: Any) -> bool:
     """Whether two layouts of jaxlib put elements in the same order."""
     return a == b or _equal_layouts(a, b)

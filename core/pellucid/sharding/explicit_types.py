@@ -54,8 +54,13 @@ def operand_of(aval: Any) -> Operand:
     return Operand(aval.shape, spec.padded(len(aval.shape)), str(aval.dtype))
 
 
-def type_text(dtype: str, shape: Iterable[object], spec: PartitionSpec | None) -> str:
-    """A sharded type as programs show it.
+def type_text(
+    dtype: str,
+    shape: Iterable[object],
+    spec: PartitionSpec | None,
+    varying: frozenset[AxisName] = NO_AXES,
+) -> str:
+    """A sharded type, of values that differ over the axes `varying`, as programs show it.
 
     >>> type_text("float32", (8, 4), PartitionSpec(("x", "y"), None))
     'float32[8@(x,y),4]'
@@ -63,15 +68,14 @@ def type_text(dtype: str, shape: Iterable[object], spec: PartitionSpec | None) -
     'float32[8@x]{U:z}'
     """
     dims = list(map(str, shape))
-    if spec is None:
-        return f"{dtype}[{','.join(dims)}]"
+    spec = PartitionSpec() if spec is None else spec
     for i, axes in enumerate(spec.axes_per_dim):
         if axes:
             names = ",".join(map(str, axes))
             dims[i] += f"@({names})" if len(axes) > 1 else f"@{names}"
     marks = [
         f"{letter}:{','.join(sorted(map(str, axes)))}"
-        for letter, axes in (("U", spec.unreduced), ("R", spec.reduced))
+        for letter, axes in (("V", varying), ("U", spec.unreduced), ("R", spec.reduced))
         if axes
     ]
     return f"{dtype}[{','.join(dims)}]" + ("{" + ",".join(marks) + "}" if marks else "")

@@ -258,7 +258,7 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     check_axes_are_used_once(spec)
     for name, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
         for axis in axes:
-            if types[axis] is not AxisType.Explicit:
+            if types[axis] is AxisType.Auto:
                 raise PartitionSpecError(
                     f"{spec!r}: only an Explicit mesh axis can be {name}; {axis!r} is {types[axis]!r}.",
                     got=str(mesh),

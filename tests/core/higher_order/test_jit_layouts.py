@@ -128,3 +128,14 @@ def test_a_layout_of_another_rank_is_refused(sharding):
 def test_layouts_are_refused_where_they_can_not_be_had(sharding):
     with pytest.raises(UnsupportedError, match="jit and device_put take formats"):
         pl.lax.with_sharding_constraint(X, Format(COLUMNS, sharding))
+
+
+def test_programs_with_ordered_effects_take_any_order_and_choose_none(columns, sharding):
+    def f(x):
+        pl.debug.callback(lambda _: None, x, ordered=True)
+        return x + 1
+
+    np.testing.assert_array_equal(pl.jit(f)(columns), X + 1)
+    pl.effects_barrier()
+    with pytest.raises(UnsupportedError, match="effects in an order"):
+        pl.jit(f, in_shardings=Format(COLUMNS, sharding))(columns)

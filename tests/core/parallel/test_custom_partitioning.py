@@ -16,6 +16,7 @@ from pellucid.base.errors import (
     MissingRule,
     UnsupportedError,
 )
+from pellucid.base.events import CompilationFinished, counting
 from pellucid.experimental.custom_partitioning import (
     BATCHING,
     ArrayMapping,
@@ -127,6 +128,26 @@ def test_derivatives_and_batches_need_rules():
         pl.grad(lambda x: f(x).sum())(X)
     with pytest.raises(MissingRule, match="custom_vmap"):
         pl.vmap(f)(X)
+
+
+def test_a_second_call_compiles_nothing():
+    f = doubled()
+    f(X)
+    with counting(CompilationFinished) as compilations:
+        np.testing.assert_array_equal(f(X), 2 * X)
+    assert compilations.count == 0
+
+
+def test_static_arguments_need_a_hash_and_all_arguments_a_position():
+    f = custom_partitioning(lambda scales, x: x * scales[0], static_argnums=0)
+    f.def_partition(lambda *args: args, sharding_rule="i j -> i j")
+    np.testing.assert_array_equal(f((3,), x=X), 3 * X)
+    with pytest.raises(ArgumentTypeError, match="need a hash"):
+        f([3], X)
+    g = custom_partitioning(lambda x, *, y: x + y)
+    g.def_partition(lambda *args: args)
+    with pytest.raises(ArgumentTypeError, match="by position"):
+        g(X, y=X)
 
 
 # Rules ----------------------------------------------------------------------------------------------------

@@ -80,6 +80,8 @@ class Coordinator:
                 f"process {process} was told num_processes={count}, process 0 {self._num_processes}"
             )
             return {"reason": reason, "final": True}
+        if process not in range(self._num_processes):
+            return {"reason": f"there is no process {process} of {count}", "final": True}
         if self._job:  # it may be the one before ours
             return {"reason": "the job there has begun, and all its processes are in it"}
         if process in self._members:

@@ -45,11 +45,15 @@ class Membership:
         self._problem = "no answer"
         try:
             async with asyncio.timeout(seconds):
-                while not await self._attempt(host, port):  # noqa: ASYNC110  (nothing tells when it could)
+                while not await self._attempt(host, port):
+                    await self.leave()
                     await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
         except TimeoutError:
             await self.leave()
             raise self._late(seconds) from None
+        except DistributedError:
+            await self.leave()
+            raise
 
     async def _attempt(self, host: str, port: int) -> bool:
         """Whether the job is complete; if not, `_problem` says what was in the way."""

@@ -1,0 +1,126 @@
+"""Types of values of which positions along mesh axes hold addends, and of values whose cotangents are such.
+
+Inside `shard_map` a value is along an axis *varying*, *unreduced* (positions hold addends of it), *reduced* (the same
+everywhere, with an unreduced cotangent) or the same everywhere. The marks are in the sharding of its type. Casts between
+them move no data; `reduced` lets the cotangents of all uses be added before they are summed over devices, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from pellucid.ir.effects import Effects
+from pellucid.ir.primitive import registry
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.movement import Movement
+from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding.explicit_types import shown_sharding
+from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
+from pellucid.tracing.trace import bind, bind1
+
+Axes = frozenset[Any]
+
+
+class Marks(NamedTuple):
+    """Over which mesh axes a value is unreduced, and over which it is reduced."""
+
+    unreduced: Axes = NO_AXES
+    reduced: Axes = NO_AXES
+
+
+def marks_of(aval: Any) -> Marks:
+    """The marks that the type `aval` shows."""
+    sharding = getattr(aval, "sharding", None)
+    return Marks() if sharding is None else Marks(sharding.spec.unreduced, sharding.spec.reduced)
+
+
+def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
+    """The type `aval` with other marks, over axes of `mesh`, by default of the current one."""
+    own = aval.sharding
+    spec = PartitionSpec() if own is None else own.spec
+    mesh = mesh or (get_abstract_mesh() if own is None else own.mesh)
+    spec = spec.padded(aval.ndim).update(unreduced=marks.unreduced, reduced=marks.reduced)
+    return aval.update(sharding=shown_sharding(mesh, spec))
+
+
+class MarkParams(NamedTuple):
+    axes: tuple[Any, ...]
+
+
+class Recast(Movement):
+    """A cast of what a type says of mesh axes; `inverse` names what its transpose does."""
+
+    remember_types = False  # its type depends on the current mesh
+    inverse: ClassVar[str]
+
+    def typed(self, aval: Any, axes: Axes) -> Any:
+        """The type of the result."""
+        raise NotImplementedError
+
+    def _typed(self, avals: tuple[Any, ...], params: MarkParams) -> tuple[tuple[Any, ...], Effects]:
+        return (self.typed(avals[0], frozenset(params.axes)),), self.effects(avals, params)
+
+    def axis_names(self, params: MarkParams, inner: Axes) -> Axes:
+        return frozenset(params.axes)
+
+    def undo(self, cotangent: Any, aval: Any, params: MarkParams) -> Any:
+        return bind1(registry[self.inverse], cotangent, params=params)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: MarkParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return bind(self, *operands, params=params), dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: MarkParams) -> Sequence[Any]:
+        return operands
+
+
+class Reduced(Recast):
+    """The same value, whose cotangent is unreduced."""
+
+    name = "preduced"
+    inverse = "unreduced_psum"
+
+    def typed(self, aval: Any, axes: Axes) -> Any:
+        unreduced, reduced = marks_of(aval)
+        return marked(aval, Marks(unreduced, reduced | axes))
+
+
+class ReducedToVarying(Recast):
+    """A reduced value as each position's own."""
+
+    name = "reduced_vary_cast"
+    inverse = "vary_unreduced_cast"
+
+    def typed(self, aval: Any, axes: Axes) -> Any:
+        unreduced, reduced = marks_of(aval)
+        varying = aval.update(varying=aval.varying | axes)
+        return marked(varying, Marks(unreduced, reduced - axes))
+
+
+class VaryingToUnreduced(Recast):
+    """Values of all positions as addends of one."""
+
+    name = "vary_unreduced_cast"
+    inverse = "reduced_vary_cast"
+
+    def typed(self, aval: Any, axes: Axes) -> Any:
+        unreduced, reduced = marks_of(aval)
+        fixed = aval.update(varying=aval.varying - axes)
+        return marked(fixed, Marks(unreduced | axes, reduced))
+
+
+reduced_p = Reduced()
+reduced_vary_cast_p = ReducedToVarying()
+vary_unreduced_cast_p = VaryingToUnreduced()
+
+
+def recast(primitive: Recast, x: Any, axes: Iterable[Any]) -> Any:
+    """`x` cast by `primitive` over `axes`; `x` itself if there are none."""
+    axes = tuple(axes)
+    return bind1(primitive, x, params=MarkParams(axes)) if axes else x

@@ -1,0 +1,112 @@
+"""Types that say unreduced or reduced: as in the reference, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from corpus import addend_programs
+
+import pellucid as pl
+from pellucid import P, lax, numpy as jnp
+from pellucid.base.errors import ArgumentValueError, CollectiveError
+from pellucid.sharding import AxisType, NamedSharding
+from pellucid.sharding.errors import PartitionSpecError, ShardingTypeError
+
+X = np.cos(np.arange(64, dtype=np.float32)).reshape(8, 8)
+
+
+@pytest.mark.parametrize("program", addend_programs.PROGRAMS, ids=lambda p: p.__name__)
+def test_agrees_with_the_reference(oracle_8_devices: Any, program: Any) -> None:
+    oracle_8_devices.check(program, library=pl, tolerance=1e-4)
+
+
+@pytest.fixture
+def mesh():
+    explicit = pl.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    with pl.set_mesh(explicit):
+        yield explicit
+
+
+PARTS = P("x")
+
+
+def mapped(body, out_specs=PARTS, in_specs=PARTS, **options):
+    return pl.shard_map(body, in_specs=in_specs, out_specs=out_specs, **options)
+
+
+def addends(x):
+    return lax.pcast(x, "x", to="unreduced")
+
+
+def test_one_collective_for_all_uses(mesh):
+    def loss(w, x, to_varying):
+        def body(w, x):
+            w = lax.pcast(w, "x", to="reduced") if to_varying else w
+            return x @ w + jnp.tanh(x @ w) + jnp.sin(x @ w)
+
+        return mapped(body, in_specs=(P(), P("x")))(w, x).sum()
+
+    def text(to_varying):
+        gradient = pl.make_jaxpr(pl.grad(lambda w, x: loss(w, x, to_varying)))
+        return str(gradient(X, pl.device_put(X, NamedSharding(mesh, P("x")))))
+
+    assert text(True).count("unreduced_psum") == 1
+    assert text(False).count("psum_invariant") == 3
+
+
+@pytest.mark.parametrize(
+    "wrap", [pl.jit, pl.checkpoint, lambda f: lambda x: pl.vmap(f)(x[None])[0]]
+)
+def test_within_other_transformations(mesh, wrap):
+    total = lambda x: lax.psum(addends(jnp.sin(x)) + addends(x), "x")
+    x = pl.device_put(X, NamedSharding(mesh, P("x")))
+    expected = (np.sin(X) + X).reshape(4, 2, 8).sum(0)
+    np.testing.assert_allclose(mapped(wrap(total), P())(x), expected, rtol=1e-5)
+    batch = pl.vmap(mapped(total, P()), in_axes=1, out_axes=1)(x)
+    np.testing.assert_allclose(batch, expected, rtol=1e-5)
+
+
+def test_addends_through_a_loop(mesh):
+    def body(x):
+        total, _ = lax.scan(lambda c, row: (c + addends(row), None), addends(0 * x[0]), x)
+        return lax.psum(total, "x")
+
+    x = pl.device_put(X, NamedSharding(mesh, P("x")))
+    np.testing.assert_allclose(mapped(body, P())(x), X.sum(0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "text"),
+    [
+        (lambda x: x + addends(x), CollectiveError, "hold addends is used as each position's own"),
+        (lambda x: jnp.exp(addends(x)), ShardingTypeError, "does not commute with sums"),
+        (lambda x: lax.pmax(addends(x), "x"), CollectiveError, "hold addends"),
+        (lambda x: lax.psum(addends(x), ("x", "y")), CollectiveError, "over all of these"),
+        (addends, CollectiveError, "out_specs must say over which axes"),
+        (lambda x: addends(addends(x)), ArgumentValueError, "only a value that is varying"),
+        (
+            lambda x: lax.pcast(x, "x", to="reduced"),
+            ArgumentValueError,
+            "only a value that is the same",
+        ),
+    ],
+)
+def test_what_addends_are_not_for(mesh, body, error, text):
+    x = pl.device_put(X, NamedSharding(mesh, P("x")))
+    with pytest.raises(error, match=text):
+        pl.make_jaxpr(mapped(body))(x)
+
+
+def test_specs_and_types_must_agree(mesh):
+    whole = pl.device_put(X, NamedSharding(mesh, P(reduced={"x"})))
+    with pytest.raises(PartitionSpecError, match="as its type does"):
+        mapped(lambda x: x, P(), P())(whole)
+    with pytest.raises(PartitionSpecError, match="as its type does"):
+        mapped(lambda x: x, P(), P(reduced={"x"}))(X)
+    with pytest.raises(ArgumentValueError, match="types say nothing of axis 'x'"):
+        mapped(addends, check_vma=False)(X)
+    auto = pl.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    with pytest.raises(PartitionSpecError, match="only Explicit axes"):
+        pl.shard_map(addends, mesh=auto, in_specs=P("x"), out_specs=P(unreduced={"x"}))(X)

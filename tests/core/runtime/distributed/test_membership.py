@@ -1,0 +1,148 @@
+"""Who is let into a job, and what members hear of each other; all sides are in this process."""
+
+import asyncio
+import socket
+
+import pytest
+
+from pellucid.base.errors import DistributedError
+from pellucid.runtime.distributed import wire
+from pellucid.runtime.distributed.coordinator import Coordinator
+from pellucid.runtime.distributed.membership import Membership
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Meeting:
+    """A coordinator for two processes, and members that come to it."""
+
+    def __init__(self, heartbeat=10.0):
+        self.heartbeat = heartbeat
+        self.port = free_port()
+        self.coordinator = Coordinator(2, heartbeat, service_port=1)
+        self.told = []
+        self.members = []
+
+    def member(self, process, count=2):
+        self.members.append(
+            Membership(process, count, self.heartbeat, lambda: self.told.append(process))
+        )
+        return self.members[-1]
+
+    async def comes(self, member, seconds=5.0):
+        await member.join("127.0.0.1", self.port, seconds)
+
+    async def both(self):
+        members = [self.member(0), self.member(1)]
+        await asyncio.gather(*map(self.comes, members))
+        return members
+
+
+def during(meeting, what):
+    """Run `what()` while the meeting's coordinator listens."""
+
+    async def run():
+        await meeting.coordinator.start("127.0.0.1", meeting.port)
+        try:
+            return await what()
+        finally:
+            for member in meeting.members:
+                await member.leave()
+            await meeting.coordinator.stop(1.0)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("process", "count", "reason"),
+    [
+        (1, 3, "process 1 was told num_processes=3, process 0 2"),
+        (0, 2, "another process has come as process 0"),
+        (5, 2, "there is no process 5 of 2"),
+    ],
+)
+def test_who_does_not_fit_is_refused(process, count, reason):
+    meeting = Meeting()
+
+    async def run():
+        first = asyncio.ensure_future(meeting.comes(meeting.member(0)))
+        await asyncio.sleep(0.1)
+        with pytest.raises(DistributedError, match=reason):
+            await meeting.comes(meeting.member(process, count))
+        await meeting.comes(meeting.member(1))
+        await first
+
+    during(meeting, run)
+
+
+def test_another_version_is_refused(monkeypatch):
+    meeting = Meeting()
+
+    async def run():
+        reader, writer = await asyncio.open_connection("127.0.0.1", meeting.port)
+        wire.send(writer, "member", version=0, process_id=1, num_processes=2)
+        answer = await wire.receive(reader)
+        writer.close()
+        return answer
+
+    assert "another version" in during(meeting, run)["reason"]
+
+
+def test_who_talks_another_language_is_left():
+    meeting = Meeting()
+
+    async def run():
+        reader, writer = await asyncio.open_connection("127.0.0.1", meeting.port)
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    assert during(meeting, run) == b""
+
+
+def test_a_goodbye_is_no_failure_and_a_reason_is_one():
+    meeting = Meeting()
+
+    async def run():
+        first, second = await meeting.both()
+        await second.leave("it had enough")
+        for _ in range(50):
+            if meeting.told:
+                break
+            await asyncio.sleep(0.05)
+        return first
+
+    first = during(meeting, run)
+    assert meeting.told == [0]
+    assert first.failures == {1: "it had enough"}
+    error = first.failure()
+    assert error is not None
+    assert error.failed == (1,)
+
+    meeting = Meeting()
+
+    async def part():
+        first, second = await meeting.both()
+        await second.leave()
+        await asyncio.sleep(0.2)
+        return first.failure()
+
+    assert during(meeting, part) is None
+
+
+def test_who_is_silent_has_failed():
+    meeting = Meeting(heartbeat=0.4)
+
+    async def run():
+        first, second = await meeting.both()
+        for task in second._tasks:
+            task.cancel()
+        await asyncio.sleep(1.0)
+        return first.failures
+
+    assert during(meeting, run) == {1: "nothing was heard of it for 0.4 s"}
