@@ -192,20 +192,23 @@ def assert_same(
     *,
     tolerance: float | None = None,
     weak_types: bool = True,
+    fails: bool = False,
 ) -> None:
-    """Fail unless two outcomes agree.
+    """Fail unless two outcomes agree: both have a result, or both failed if the program `fails`.
 
     Failures agree if ours can be caught by the built-in class that theirs belongs to. Results
     agree in structure, dtypes, shapes, weak types and, to `tolerance` (absolute and relative,
     by default that of the dtype), values.
     """
-    if theirs.failure is not None:
+    if fails:
+        assert theirs.failure is not None, "the oracle raised no error"
         expected = f"{theirs.failure.name}: {theirs.failure.text}"
         assert ours.failure is not None, f"no error here, but the oracle raised {expected}"
         assert theirs.failure.builtin in ours.failure.ancestors, (
             f"got {ours.failure.name}: {ours.failure.text}\nthe oracle raised {expected}"
         )
         return
+    theirs.require_result()
     ours.require_result()
     assert ours.structure == theirs.structure
     for index, (our, their) in enumerate(zip(ours.leaves, theirs.leaves, strict=True)):
@@ -275,12 +278,13 @@ class Oracle:
         library: Any,
         tolerance: float | None = None,
         weak_types: bool = True,
+        fails: bool = False,
         timeout: float | None = None,
     ) -> Outcome:
-        """Outcome of `program(library, *args)`, which must agree with the worker's."""
+        """Outcome of `program(library, *args)`, which must agree with the worker's; see `assert_same`."""
         ours = evaluate(library, program, args)
         theirs = self.run(program, *args, timeout=timeout)
-        assert_same(ours, theirs, tolerance=tolerance, weak_types=weak_types)
+        assert_same(ours, theirs, tolerance=tolerance, weak_types=weak_types, fails=fails)
         return ours
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from corpus import probes
 from oracle import (
+    Failure,
     Key,
     Leaf,
     Oracle,
@@ -170,8 +171,17 @@ def test_failures_agree_by_their_built_in_class():
 
         return evaluate(library, program, ())
 
-    assert_same(outcome(Ours("x")), outcome(KeyError("y")))
+    assert_same(outcome(Ours("x")), outcome(KeyError("y")), fails=True)
     with pytest.raises(AssertionError, match="the oracle raised TypeError"):
-        assert_same(outcome(Ours("x")), outcome(TypeError("y")))
+        assert_same(outcome(Ours("x")), outcome(TypeError("y")), fails=True)
     with pytest.raises(AssertionError, match="no error here"):
-        assert_same(_outcome(np.ones(1)), outcome(TypeError("y")))
+        assert_same(_outcome(np.ones(1)), outcome(TypeError("y")), fails=True)
+
+
+def test_failures_do_not_pass_for_results():
+    failed = Outcome(failure=Failure("TypeError", ("TypeError",), "y", "the traceback"))
+    for ours in (failed, _outcome(np.ones(1))):
+        with pytest.raises(AssertionError, match="the traceback"):
+            assert_same(ours, failed)
+    with pytest.raises(AssertionError, match="the oracle raised no error"):
+        assert_same(failed, _outcome(np.ones(1)), fails=True)

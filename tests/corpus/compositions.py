@@ -440,6 +440,8 @@ def loop_whose_tangent_spreads(jax, x):
 
 
 def loop_that_updates_in_place(jax, x):
+    x = jax.numpy.asarray(x)
+
     def f(x):
         write = lambda i, buffer: buffer.at[i + 1].set(buffer[i] * x[i] + 1.0)
         return jax.lax.fori_loop(0, 3, write, jax.numpy.zeros(4, x.dtype))

@@ -335,3 +335,10 @@ PROGRAMS = [
     and getattr(value, "__module__", None) == __name__
     and name not in ("layout", "placed", "seen")
 ]
+
+FAILING = {
+    elementwise_of_two_layouts, elementwise_that_needs_an_axis_twice, joined_of_two_layouts, product_along_a_sharded_axis,
+    product_of_which_both_free_axes_are_alike, reshape_that_splits_a_sharded_axis, row_of_a_sharded_axis,
+    slice_that_does_not_divide, update_of_a_sharded_axis,
+}  # fmt: skip
+"""Programs that are mistakes."""

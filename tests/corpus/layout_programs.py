@@ -43,3 +43,6 @@ def another_rank(jax, x):
 
 
 PROGRAMS = [(program, (X,)) for program in (values, operations, at_once, another_rank)]
+
+FAILING = {another_rank}
+"""Programs that are mistakes."""

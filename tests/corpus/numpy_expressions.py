@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 import zlib
 from typing import Any
 
@@ -17,6 +18,15 @@ def evaluate(jax: Any, text: str, *operands: Any) -> Any:
     """The value of an expression."""
     names = {"jax": jax, "jnp": jax.numpy, "np": np, **dict(zip(NAMES, operands, strict=False))}
     return eval(text, names)
+
+
+def named(text: str, operands: tuple[Any, ...]) -> str:
+    """What a row is called: its expression and the types of its operands."""
+    return " | ".join([text, *(f"{x.dtype}{list(x.shape)}" for x in operands)])
+
+
+FAILING = frozenset(pathlib.Path(__file__).with_name("numpy_failures.txt").read_text().splitlines())
+"""The names of the rows that are mistakes."""
 
 
 def program_text(jax: Any, text: str, *operands: Any) -> str:
@@ -221,6 +231,20 @@ _DOT = "jax.lax.dot_general(x, y, (((1,), (0,)), ((), ())))"
 _CONV = "jax.lax.conv_general_dilated(x, y, {})"
 _CHANNELS_LAST = "(1, 1), 'VALID', dimension_numbers=('NHWC', 'HWIO', 'NHWC')"
 _WINDOW = "jax.lax.reduce_window(x, {}, jax.lax.{}, (1, 3), (1, 2), 'SAME')"
+PYTHON_NUMBERS: list[tuple[str, tuple[Any, ...]]] = [
+    (f"jax.jit(lambda x, y: {text})({numbers})", ())
+    for text in (
+        "x // y",
+        "x % y",
+        "divmod(x, y)",
+        "jnp.floor_divide(x, y)",
+        "jnp.heaviside(x, y)",
+        "jnp.hypot(x, y)",
+    )
+    for numbers in ("7, -2", "7.5, -2.0", "7, 2.0")
+]
+"""Weakly typed operands, whose results are weakly typed."""
+
 TRANSFORMED: list[tuple[str, tuple[Any, ...]]] = [
     (f"jax.grad(lambda x, y: {_DOT}.sum(), (0, 1))(x, y)", (array(2, 3), array(3, 4))),
     (

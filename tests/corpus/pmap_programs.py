@@ -126,3 +126,6 @@ PROGRAMS = [
     gradient_outside, gradient_inside, derivative_of_sum_inside, forward, within_vmap, around_vmap, within_jit,
     with_loop, sizes_differ, too_many,
 ]  # fmt: skip
+
+FAILING = {sizes_differ, too_many}
+"""Programs that are mistakes."""

@@ -89,3 +89,6 @@ PROGRAMS = [
     (kept, (X, False)),
     (kept, (X, True)),
 ]
+
+FAILING = {composite_of_objects, composite_of_traced_attributes, no_token}
+"""Programs that are mistakes."""

@@ -146,6 +146,17 @@ def jacobian_of_tree(jax, x, y):
     return jax.jacfwd(f)({"a": x, "b": y}), jax.jacrev(f)({"a": x, "b": y})
 
 
+def jacobians_by_integers(jax, x, n):
+    """By the floats beside them: by the integers themselves the reference gives int32, and we float0, as `grad` does."""
+    f = lambda d: {"product": d["x"] * d["n"], "sum": total(jax, d["x"])}
+    jacobian = jax.jacrev(f, allow_int=True)({"n": n, "x": x})
+    return (
+        jacobian["product"]["x"],
+        jacobian["sum"]["x"],
+        jax.hessian(lambda x: (total(jax, x * x * x), {"aux": x}), has_aux=True)(x),
+    )
+
+
 def second_derivatives(jax, x):
     return jax.hessian(lambda x: total(jax, wave(jax, x)) * x[0])(x)
 
@@ -670,6 +681,7 @@ PROGRAMS = [
     (transposed_function, (X,)),
     (jacobians, (X,)),
     (jacobian_of_tree, (X, Y)),
+    (jacobians_by_integers, (X, INDICES)),
     (second_derivatives, (X,)),
     (hessian_vector_product, (X, Y)),
     (perturbation_confusion, (3.0,)),

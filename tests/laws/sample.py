@@ -105,6 +105,7 @@ class Sample:
     `reference`: NumPy's or SciPy's function of the operands (in double precision); gives an array or a list.
     `wrt`: operands to differentiate by; by default those with floating or complex elements. () for none.
     `smooth`: whether central differences approximate the derivative at these operands (no kink, no edge).
+    `has_reverse`: whether reverse mode goes through it.
     `batched`: whether the batching law applies.
     `agrees`: how the row's values compare with the reference library's: "exact", "close" (within the
         tolerance), or "no" (it has no such function). `same_text`: whether the programs' texts are equal.
@@ -119,6 +120,7 @@ class Sample:
     reference: Callable[..., Any] | None = None
     wrt: tuple[int, ...] | None = None
     smooth: bool = True
+    has_reverse: bool = True
     batched: bool = True
     agrees: str = "exact"
     same_text: bool = True
@@ -211,16 +213,18 @@ def precise(operand: Operand) -> Operand:
 def lax() -> SimpleNamespace:
     """All public functions of the layers of primitives, as the reference's `lax` has them."""
     exported: dict[str, Any] = {}
-    others: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    imported: dict[str, Any] = {}
     for package in (pellucid.primitives, pellucid.higher_order):
         for module_info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{module_info.name}")
             listed = getattr(module, "__all__", None)
-            if listed:
-                exported |= {name: getattr(module, name) for name in listed}
-            else:
-                others |= {n: x for n, x in vars(module).items() if not n.startswith("_")}
-    return SimpleNamespace(**(others | exported))
+            for name in listed or [n for n in vars(module) if not n.startswith("_")]:
+                value = getattr(module, name)
+                is_own = getattr(value, "__module__", module.__name__) == module.__name__
+                kind = exported if listed else own if is_own else imported
+                kind[name] = value
+    return SimpleNamespace(**(imported | own | exported))
 
 
 # Tables of rows -----------------------------------------------------------------------------------

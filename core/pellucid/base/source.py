@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import linecache
 import os
+import sys
 import sysconfig
 import warnings
 from collections.abc import Callable
@@ -83,6 +84,15 @@ def user_frame(source: Any) -> Frame | None:
     """The innermost of the user's frames, or None."""
     frames = user_frames(source)
     return frames[0] if frames else None
+
+
+def called_by_user() -> str | None:
+    """The name of the public function of this package that the user's line at hand called, if there is one."""
+    frame, called = sys._getframe(1), None
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame, called = frame.f_back, frame
+    name = called.f_code.co_name if called is not None else ""
+    return name if called is not None and name in called.f_globals.get("__all__", ()) else None
 
 
 def describe(source: Any) -> str | None:

@@ -13,11 +13,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pellucid import numpy as jnp
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.base.tree import tree_leaves, tree_map
 from pellucid.higher_order.custom_vjp import closure_convert, custom_vjp
 from pellucid.higher_order.loops import fori_loop, scan, while_loop
+from pellucid.primitives.slicing import dynamic_update_index_in_dim
 from pellucid.tracing.values import is_array_like, type_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.gradient import vjp
@@ -25,15 +28,15 @@ from pellucid.transforms.ravel import ravel_pytree
 from pellucid.transforms.vmap import vmap
 
 # Butcher's table: times of the stages, their slopes' weights, weights of the result and of its error.
-_TIMES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
-_STAGES = (
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
-)
+_TIMES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0])
+_STAGES = np.array([
+    [1 / 5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [3 / 40, 9 / 40, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [44 / 45, -56 / 15, 32 / 9, 0.0, 0.0, 0.0, 0.0],
+    [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0.0, 0.0, 0.0],
+    [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0.0, 0.0],
+    [35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0],
+])  # fmt: skip
 _RESULT = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0)
 _ERROR = (
     35 / 384 - 1951 / 21600, 0.0, 500 / 1113 - 22642 / 50085, 125 / 192 - 451 / 720,
@@ -123,19 +126,26 @@ class _State(NamedTuple):
     quartic: Any
 
 
-def _weighted(weights: tuple[float, ...], slopes: list[Any]) -> Any:
-    """The weighted sum of as many slopes as there are weights."""
-    return sum(
-        (w * k for w, k in zip(weights, slopes, strict=True) if w), start=jnp.zeros_like(slopes[0])
+def _weighted(weights: Any, slopes: Any) -> Any:
+    """The weighted sum of the slopes, which are rows."""
+    return jnp.dot(jnp.asarray(weights, slopes.real.dtype), slopes, precision="highest")
+
+
+def _stages(func: Callable[..., Any], y: Any, slope: Any, time: Any, step: Any) -> Any:
+    """The slopes at the seven stages of a step, as rows."""
+
+    def stage(slopes: Any, row: tuple[Any, Any, Any]) -> tuple[Any, None]:
+        number, at, weights = row
+        found = func(y + step * _weighted(weights, slopes), time + at * step)
+        return dynamic_update_index_in_dim(slopes, found, number, 0), None
+
+    first = jnp.zeros((len(_TIMES) + 1, *slope.shape), slope.dtype).at[0].set(slope)
+    rows = (
+        np.arange(1, len(_TIMES) + 1),
+        _TIMES.astype(time.dtype),
+        _STAGES.astype(slope.real.dtype),
     )
-
-
-def _stages(func: Callable[..., Any], y: Any, slope: Any, time: Any, step: Any) -> list[Any]:
-    """The slopes at the seven stages of a step."""
-    slopes = [slope]
-    for at, weights in zip(_TIMES, _STAGES, strict=True):
-        slopes.append(func(y + step * _weighted(weights, slopes), time + at * step))
-    return slopes
+    return scan(stage, first, rows)[0]
 
 
 def _quartic(y: Any, end: Any, middle: Any, slope: Any, end_slope: Any, step: Any) -> Any:

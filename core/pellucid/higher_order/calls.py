@@ -15,13 +15,12 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import linearize_jaxpr
-from pellucid.transforms.recomputation import Worth
+from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import spread
 
-_RECOMPUTE = Worth(least_bytes=1024, by_kernel=True)
-"""A residual of fewer bytes isn't worth an equation."""
+_RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
 class Call(Primitive[Any]):
@@ -60,6 +59,13 @@ class Call(Primitive[Any]):
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute=_RECOMPUTE)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
+        results = [
+            *(
+                r if i is None else primals[i]
+                for r, i in zip(results, parts.forwarded, strict=False)
+            ),
+            *results[n:],
+        ]
         found: Sequence[Any] = ()
         if any(parts.nonzero_out) or parts.linear.effects:
             given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.logical import eq, select_n
 from pellucid.tracing.replay import replay
@@ -25,9 +25,9 @@ from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from pellucid.transforms.linearize import LinearizedJaxpr, Source, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import spread, zeros
 
 Platforms = tuple[tuple[str, ...] | None, ...]
@@ -319,37 +319,29 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
         params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want), lambda p: p.nonzero_out
     )
     n_results = len(mask)
+    shared_avals, shared_of = _shared_results(params, parts, n_results)
     slots: list[Slot] = []
     constants: list[Any] = []
-    shared_avals: list[Any] = []  # of further results that branches share, by position
     slots_of: list[list[int]] = []
-    extras_of: list[
-        dict[int, int]
-    ] = []  # for each branch: position among shared results -> its own result
-    for part in parts:
-        taken: set[int] = set()
-        extras: dict[int, int] = {}
+    for part, shared in zip(parts, shared_of, strict=True):
+        positions = {source: position for position, source in shared.items()}
         mine = []
         for source in part.sources:
-            if source.kind == "constant":
+            if source in positions:
+                slot = Slot("result", n_results + positions[source])
+            elif source.kind == "constant":
                 constants.append(part.constants[source.index])
                 slot = Slot("constant", len(constants) - 1)
-            elif source.kind == "input" or source.index < n_results:
-                slot = Slot(source.kind, source.index)
             else:
-                aval = part.primal.out_avals[source.index]
-                position = _shared_position(shared_avals, aval, taken)
-                extras[position] = source.index
-                slot = Slot("result", n_results + position)
+                slot = Slot(source.kind, source.index)
             if slot not in slots:
                 slots.append(slot)
             mine.append(slots.index(slot))
         slots_of.append(mine)
-        extras_of.append(extras)
     primal, consts = with_common_consts(
         [
-            _with_shared_results(p, e, shared_avals, n_results)
-            for p, e in zip(parts, extras_of, strict=True)
+            _with_shared_results(p, shared, shared_avals, n_results)
+            for p, shared in zip(parts, shared_of, strict=True)
         ],
         [p.consts for p in parts],
     )
@@ -360,13 +352,38 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
     return SplitBranches(primal, consts, linear, slots, constants, mask)
 
 
-def _shared_position(avals: list[Any], aval: Any, taken: set[int]) -> int:
-    """A position of type `aval` that a branch hasn't taken yet, added if there is none."""
-    position = next((i for i, a in enumerate(avals) if a is aval and i not in taken), len(avals))
-    if position == len(avals):
-        avals.append(aval)
-    taken.add(position)
-    return position
+def _shared_results(
+    params: CondParams, parts: Sequence[LinearizedJaxpr], n_results: int
+) -> tuple[list[Any], list[dict[int, Source]]]:
+    """Types of the further results that branches share; for each branch, which of its residuals is at which position.
+
+    An operand is handed on in a place that others need anyway, if there is one in each branch that keeps it: so
+    loops need not keep it for all steps.
+    """
+    avals: list[Any] = []
+    shared_of: list[dict[int, Source]] = [{} for _ in parts]
+    for part, shared in zip(parts, shared_of, strict=True):
+        for source in part.sources:
+            if source.kind == "result" and source.index >= n_results:
+                aval = part.primal.out_avals[source.index]
+                position = _free_position(avals, aval, shared)
+                if position is None:
+                    position = len(avals)
+                    avals.append(aval)
+                shared[position] = source
+    for i, aval in enumerate(params.branches[0].in_avals):
+        source = Source("input", i)
+        users = [s for part, s in zip(parts, shared_of, strict=True) if source in part.sources]
+        positions = [_free_position(avals, aval, shared) for shared in users]
+        if None not in positions:
+            for shared, position in zip(users, positions, strict=True):
+                shared[position] = source  # pyright: ignore[reportArgumentType]
+    return avals, shared_of
+
+
+def _free_position(avals: Sequence[Any], aval: Any, taken: Container[int]) -> int | None:
+    """The first position of type `aval` that is not taken."""
+    return next((i for i, a in enumerate(avals) if a is aval and i not in taken), None)
 
 
 def _slot_aval(
@@ -385,15 +402,20 @@ def _slot_aval(
 
 
 def _with_shared_results(
-    part: LinearizedJaxpr, extras: dict[int, int], shared_avals: Sequence[Any], n_results: int
+    part: LinearizedJaxpr,
+    shared: dict[int, Source],
+    shared_avals: Sequence[Any],
+    n_results: int,
 ) -> ClosedJaxpr:
     """The primal branch whose further results are at the shared positions; those of other branches are zeros."""
     jaxpr = part.primal.jaxpr
 
     def branch(*operands: Any) -> list[Any]:
         found = replay(jaxpr, (), *operands)
+        values = {"result": found, "input": operands[len(part.consts) :]}
         further = [
-            found[extras[i]] if i in extras else zeros(aval) for i, aval in enumerate(shared_avals)
+            values[shared[i].kind][shared[i].index] if i in shared else zeros(aval)
+            for i, aval in enumerate(shared_avals)
         ]
         return [*found[:n_results], *further]
 

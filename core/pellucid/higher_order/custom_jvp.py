@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
@@ -17,7 +18,9 @@ from pellucid.compilation.discharge import inline_on_cells
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
 from pellucid.tracing.function import indices, name_of, names, resolve_arguments
@@ -26,7 +29,7 @@ from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, described, result_leaves
 from pellucid.transforms.derived import stage_open
-from pellucid.transforms.vmap import batch_flat, brought_to
+from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import add_tangents, instantiate, zeros
 from pellucid.xla.pytree import flatten, flatten_with_path
 
@@ -165,8 +168,27 @@ class CustomCall(Primitive[Any]):
         return ctx.inline(params.call_jaxpr.jaxpr, (), operands)
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
-        remaining = equation if any(used) or equation.effects else None
-        return [remaining is not None] * len(equation.operands), remaining
+        n = len(equation.operands)
+        if not any(used) and not equation.effects:
+            return [False] * n, None
+        jaxpr = equation.params.call_jaxpr.jaxpr
+        key = ("used results", tuple(used))
+        if key not in jaxpr.memo:
+            pruned, _ = remove_dead_equations(jaxpr, used, keep_inputs=True)
+            is_changed = pruned.equations != jaxpr.equations or not all(used)
+            jaxpr.memo[key] = ClosedJaxpr(pruned) if is_changed else None
+        program = jaxpr.memo[key]
+        if program is None:
+            return [True] * n, equation
+        params = equation.params if all(used) else self.giving(equation.params, used)
+        results = list(compress(equation.results, used))
+        return [True] * n, equation.replace(
+            results=results, params=params._replace(call_jaxpr=program)
+        )
+
+    def giving(self, params: Any, used: Sequence[bool]) -> Any:
+        """`params` with rules that give only the `used` results."""
+        raise NotImplementedError(type(self))
 
 
 class CustomJvpCallPrimitive(CustomCall):
@@ -189,6 +211,13 @@ class CustomJvpCallPrimitive(CustomCall):
             params.symbolic_zeros,
             debug_of(jaxpr),
         )
+
+    def giving(self, params: CustomJvpParams, used: Sequence[bool]) -> CustomJvpParams:
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            results, out_tangents = params.jvp(primals, tangents)
+            return list(compress(results, used)), list(compress(out_tangents, used))
+
+        return params._replace(jvp=rule)
 
     def batch(
         self,

@@ -7,6 +7,7 @@ which is not known: only its transpose is, the user's backward function.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
@@ -33,7 +34,7 @@ from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
-from pellucid.primitives.broadcasting import reduce_sum
+from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
@@ -48,7 +49,7 @@ from pellucid.transforms.arguments import (
     with_aux,
 )
 from pellucid.transforms.derived import stage_open
-from pellucid.transforms.vmap import batch_flat, brought_to
+from pellucid.transforms.vmap import batch_flat
 from pellucid.transforms.zeros import spread
 from pellucid.xla.pytree import flatten, flatten_with_path
 
@@ -213,6 +214,18 @@ class CustomVjpCallPrimitive(CustomCall):
             params.name, calling(jaxpr), forward, backward, params.fwd_name, params.bwd_name,
             params.symbolic_zeros, debug_of(jaxpr),
         )  # fmt: skip
+
+    def giving(self, params: CustomVjpParams, used: Sequence[bool]) -> CustomVjpParams:
+        avals = params.call_jaxpr.out_avals
+
+        def forward(operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+            results, residuals, form = params.fwd(operands, perturbed)
+            return Forward(list(compress(results, used)), residuals, form)
+
+        def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            return params.bwd(form, residuals, spread(cotangents, used, avals))
+
+        return params._replace(fwd=forward, bwd=backward)
 
     def batch(
         self,

@@ -14,6 +14,7 @@ from pellucid.higher_order.loops import map as sequential_map
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rewriting import rearranged
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -21,7 +22,7 @@ from pellucid.transforms.arguments import check_callable, checked_leaves, descri
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
-from pellucid.transforms.vmap import batched_aval, brought_to
+from pellucid.transforms.vmap import batched_aval
 from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.pytree import flatten
 

@@ -11,12 +11,13 @@ from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import with_common_consts
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
 from pellucid.transforms.derived import stage_open
-from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import add_tangents, instantiate
 from pellucid.xla.pytree import flatten, treedef_tuple
 

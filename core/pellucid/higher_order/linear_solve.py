@@ -14,6 +14,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.primitives.arithmetic import neg
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
@@ -24,7 +25,7 @@ from pellucid.transforms.derived import stage_open
 from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.linearize import linearize
-from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import add_tangents, instantiate
 from pellucid.xla.pytree import flatten, flatten_with_path
 

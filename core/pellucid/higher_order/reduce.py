@@ -18,6 +18,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.broadcasting import (
     batched_axes,
     broadcast_in_dim,
+    brought_to,
     reduce_sum,
     reduced_shape,
 )
@@ -51,7 +52,7 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
 from pellucid.transforms.derived import stage_open
 from pellucid.transforms.jvp import concrete_value, jvp_flat
-from pellucid.transforms.vmap import batch_flat, brought_to
+from pellucid.transforms.vmap import batch_flat
 from pellucid.xla.pytree import flatten, treedef_tuple
 
 _REDUCE = stand_in("reduce", "operands", "init_values")

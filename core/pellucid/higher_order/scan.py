@@ -14,6 +14,7 @@ from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
@@ -21,9 +22,9 @@ from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linearize_jaxpr
-from pellucid.transforms.recomputation import Worth
+from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import add_tangents, instantiate, spread, zeros
 
 
@@ -118,14 +119,20 @@ class Scan(Primitive[ScanParams]):
             }
             fixed = [known[s.kind][s.index] for s in parts.fixed]
             per_step = [known[s.kind][s.index] for s in parts.per_step]
-            t_consts, t_carry, t_xs = params.split(instantiated(tangents, params, parts.carried))
-            live = [[t for t in ts if type(t) is not Zero] for ts in (t_consts, t_carry, t_xs)]
-            live[1] = [trace.linear_value(t) for t in live[1]]
+            t_consts, t_carry, t_xs = params.split(tangents)
+            live_consts, live_xs = (
+                [t for t in ts if type(t) is not Zero] for ts in (t_consts, t_xs)
+            )
+            live_carry = [
+                trace.linear_value(t) for t, c in zip(t_carry, parts.carried, strict=True) if c
+            ]
             linear = params._replace(
-                jaxpr=parts.linear, num_consts=len(fixed) + len(live[0]), num_carry=len(live[1])
+                jaxpr=parts.linear,
+                num_consts=len(fixed) + len(live_consts),
+                num_carry=len(live_carry),
             )
             out = trace.stage_linear(
-                self, (*fixed, *live[0], *live[1], *per_step, *live[2]), linear
+                self, (*fixed, *live_consts, *live_carry, *per_step, *live_xs), linear
             )
         return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
 
@@ -136,8 +143,13 @@ class Scan(Primitive[ScanParams]):
         linear = _linear_operands(params, asked)
         if not all(params.split(linear)[1]):
             return _transposed_by_parts(self, cotangents, operands, params)
-        nonzero = tuple([type(ct) is not Zero for ct in cotangents])
-        body = transposed_body(params, linear, nonzero)
+        # The carry's cotangents keep the types that they begin with, weak or not.
+        out_avals: Any = params.jaxpr.out_avals
+        given = [
+            None if type(ct) is Zero else a.tangent().update(weak_type=type_of(ct).weak_type)
+            for ct, a in zip(cotangents, out_avals, strict=True)
+        ]
+        body = transposed_body(params, linear, tuple(given))
         consts, _, xs = params.split(operands)
         residual_consts = [x for x in consts if type(x) is not LinearOperand]
         residual_xs = [x for x in xs if type(x) is not LinearOperand]
@@ -154,10 +166,10 @@ class Scan(Primitive[ScanParams]):
                 not params.reverse, params.unroll,
             ),
         )  # fmt: skip
-        given = iter(found)
+        values = iter(found)
         masks = iter([*body.consts_mask, *body.carry_mask, *body.xs_mask])
         cts = [
-            (next(given) if next(masks) else Zero(type_of(x))) if m else None
+            (next(values) if next(masks) else Zero(type_of(x))) if m else None
             for x, m in zip(operands, linear, strict=True)
         ]
         return [ct if a else None for ct, a in zip(cts, asked, strict=True)]
@@ -385,11 +397,13 @@ class ScanParts(NamedTuple):
 
 def split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
     """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
-    key = ("split scan", nonzero, params.num_consts, params.num_carry)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero))
+    # What is saved is saved in each step.
+    worth = Worth(-(-WORTH_AN_EQUATION // max(params.length, 1)), by_kernel=False)
+    key = ("split scan", nonzero, params.num_consts, params.num_carry, worth)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _split_scan(params, nonzero, worth))
 
 
-def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
+def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], worth: Worth) -> ScanParts:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_nz, carried, xs_nz = params.split(list(nonzero))
     n_ys = len(jaxpr.outvars) - n_carry
@@ -398,8 +412,7 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...]) -> ScanParts:
             jaxpr,
             [*consts_nz, *carried, *xs_nz],
             [*carried, *[False] * n_ys],
-            # What is saved is saved in each step.
-            recompute=Worth(least_bytes=1, by_kernel=False),
+            recompute=worth,
         )
         found = list(parts.nonzero_out[:n_carry])
         if found == carried:
@@ -467,8 +480,9 @@ def _place(
             return Place("const", body.invars.index(atom))
         return Place("hoisted", _index_of(atom, hoisted))
     n_results = len(parts.nonzero_out)
-    if source.kind == "result" and n_carry <= source.index < n_results:
-        return Place("result", source.index)
+    outputs = body.outvars[n_carry:n_results]
+    if atom in outputs:
+        return Place("result", n_carry + outputs.index(atom))
     return Place("result", n_results + _index_of(atom, per_step))
 
 
@@ -533,40 +547,44 @@ class TransposedBody(NamedTuple):
 
 
 def transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    params: ScanParams, linear: tuple[bool, ...], given: tuple[Any, ...]
 ) -> TransposedBody:
-    """The body of the reversed loop for operands that are `linear` and results with `nonzero` cotangents."""
-    key = ("transposed body", linear, nonzero, params.num_consts, params.num_carry)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, nonzero))
+    """The body of the reversed loop for operands that are `linear` and cotangents of types `given`, None for zeros."""
+    key = ("transposed body", linear, given, params.num_consts, params.num_carry)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, given))
 
 
 def _transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    params: ScanParams, linear: tuple[bool, ...], given: tuple[Any, ...]
 ) -> TransposedBody:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
-    carry_mask, ys_mask = nonzero[:n_carry], nonzero[n_carry:]
+    carry_mask = tuple([a is not None for a in given[:n_carry]])
+    ys_avals = given[n_carry:]
+    carry_avals = [
+        o.tangent() if a is None else a for a, o in zip(given, jaxpr.out_avals, strict=True)
+    ][:n_carry]
+    consts_in, _, xs_in = params.split(jaxpr.in_avals)
     while True:
         want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
-        avals = [
-            a.tangent() if nz else None
-            for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True)
-        ]
-        derived = transpose_jaxpr(jaxpr, linear, avals, want)
+        avals = [a if m else None for a, m in zip(carry_avals, carry_mask, strict=True)]
+        derived = transpose_jaxpr(
+            jaxpr, linear, [*avals, *ys_avals], want, [*consts_in, *carry_avals, *xs_in]
+        )
         found = derived.mask[n_consts : n_consts + n_carry]
         if found == carry_mask:
             break
         carry_mask = found
     consts_mask, xs_mask = derived.mask[:n_consts], derived.mask[n_consts + n_carry :]
-    n_sums, n_cts, n_ys = sum(consts_mask), sum(carry_mask), sum(ys_mask)
+    n_sums = sum(consts_mask)
+    carry_ct_avals, ys_ct_avals = (
+        [a for a in group if a is not None] for group in (avals, ys_avals)
+    )
     residual_avals = [
         a for a, is_linear in zip(jaxpr.in_avals, linear, strict=True) if not is_linear
     ]
     n_residual_consts = params.num_consts - n_consts
-    ct_avals = [
-        a.tangent() for a, nz in zip(jaxpr.out_avals, [*carry_mask, *ys_mask], strict=True) if nz
-    ]
     sum_avals = list(derived.program.out_avals[:n_sums])
     n_derived = len(derived.consts)
 
@@ -574,7 +592,7 @@ def _transposed_body(
         parts = iter(arguments)
         take = lambda n: [next(parts) for _ in range(n)]
         consts, residual_consts, sums, carry_cts, ys_cts = map(
-            take, (n_derived, n_residual_consts, n_sums, n_cts, n_ys)
+            take, (n_derived, n_residual_consts, n_sums, len(carry_ct_avals), len(ys_ct_avals))
         )
         found = replay(
             derived.program.jaxpr, (), *consts, *residual_consts, *parts, *carry_cts, *ys_cts
@@ -583,7 +601,7 @@ def _transposed_body(
 
     avals = [
         *derived.program.in_avals[:n_derived], *residual_avals[:n_residual_consts], *sum_avals,
-        *ct_avals, *residual_avals[n_residual_consts:],
+        *carry_ct_avals, *ys_ct_avals, *residual_avals[n_residual_consts:],
     ]  # fmt: skip
     program, consts = stage_open(body, avals, jaxpr.debug)
     return TransposedBody(program, [*consts, *derived.consts], consts_mask, carry_mask, xs_mask)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from pellucid.ir.rewriting import rearranged, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
 from pellucid.tracing.replay import replay
@@ -27,7 +27,7 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.vmap import batch_jaxpr, brought_to
+from pellucid.transforms.vmap import batch_jaxpr
 from pellucid.transforms.zeros import instantiate, spread
 
 
@@ -68,7 +68,7 @@ class While(Primitive[WhileParams]):
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
     ) -> tuple[Any, Any]:
         loop = _DifferentiatedLoop(params, tangents)
-        results = bind(self, *loop.operands(primals), params=loop.params)
+        results = bind(self, *loop.operands(primals, instantiate), params=loop.params)
         n = len(params.body_jaxpr.out_avals)
         return results[:n], spread(results[n:], loop.carried, [type_of(x) for x in results[:n]])
 
@@ -85,7 +85,8 @@ class While(Primitive[WhileParams]):
         out: Sequence[Any] = ()
         if any(loop.carried):
             # The number of steps is not known, so nothing of them can be kept: the linear loop computes all again.
-            out = trace.stage_linear(self, loop.operands(primals), loop.params)[len(results) :]
+            operands = loop.operands(primals, trace.linear_value)
+            out = trace.stage_linear(self, operands, loop.params)[len(results) :]
         return results, spread(out, loop.carried, [type_of(x) for x in results])
 
     def transpose(
@@ -256,13 +257,13 @@ class _DifferentiatedLoop:
             body, first + n_consts + sum(consts), condition, params.cond_nconsts
         )
 
-    def operands(self, primals: Sequence[Any]) -> tuple[Any, ...]:
-        """Operands of the loop, with tangents that are carried as arrays."""
+    def operands(self, primals: Sequence[Any], carried: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Operands of the loop; `carried` makes an array of a tangent that the loop carries."""
         cond_consts, body_consts, carry = self.source.split(primals)
         _, const_tangents, carry_tangents = self.tangents
         return (
             *cond_consts, *self.consts, *body_consts, *(t for t in const_tangents if type(t) is not Zero), *carry,
-            *(instantiate(t) for t, c in zip(carry_tangents, self.carried, strict=True) if c),
+            *(carried(t) for t, c in zip(carry_tangents, self.carried, strict=True) if c),
         )  # fmt: skip
 
 

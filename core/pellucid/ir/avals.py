@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.errors import ShapeError
 from pellucid.sharding.explicit_types import shown_sharding, type_text
 
 Shape = tuple[Any, ...]
@@ -140,6 +141,10 @@ class ShapedArray(AbstractValue):
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
 
 
+_MOST_ELEMENTS = 2**63 // 16 - 1
+"""Elements of 16 bytes whose sizes in bytes are counted with 64 bits; XLA ends the process where they aren't."""
+
+
 def shaped_array(
     shape: Shape,
     dtype: Any,
@@ -152,6 +157,12 @@ def shaped_array(
     key = (shape, dtype, weak_type, sharding, memory_space, varying)
     aval = _interned.get(key)
     if aval is None:
+        size = math.prod(shape)
+        if type(size) is int and size > _MOST_ELEMENTS:
+            raise ShapeError(
+                "an array can't have so many elements: its bytes are counted with 64 bits.",
+                got=f"shape {shape}",
+            )
         aval = object.__new__(ShapedArray)
         aval.shape = shape
         aval.dtype = dtype
@@ -160,7 +171,7 @@ def shaped_array(
         aval.memory_space = memory_space
         aval.varying = varying
         aval.ndim = len(shape)
-        aval.size = math.prod(shape)
+        aval.size = size
         aval = _interned.setdefault(key, aval)
     return aval
 

@@ -61,6 +61,8 @@ class Primitive(Generic[P]):
     """Whether params hold a Python function of the user that the program calls, or that is told of it."""
     always_transformed = False
     """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
+    fold: Any = None
+    """`fold(operands, params)` gives the results where they are known without an equation, else None."""
     run: Any = None
     """`run(operands, params)` gives the results outside a trace, for primitives that are no compiled programs."""
 

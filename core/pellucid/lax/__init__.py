@@ -81,6 +81,8 @@ from pellucid.primitives.broadcasting import (
     expand_dims,
     reduce_sum,
     reduce_sum_p,
+    squeeze,
+    squeeze_p,
 )
 from pellucid.primitives.complex_parts import (
     complex,
@@ -224,16 +226,7 @@ from pellucid.primitives.logical import (
     shift_right_logical_p,
     xor_p,
 )
-from pellucid.primitives.movement import (
-    reshape,
-    reshape_p,
-    rev,
-    rev_p,
-    squeeze,
-    squeeze_p,
-    transpose,
-    transpose_p,
-)
+from pellucid.primitives.movement import reshape, reshape_p, rev, rev_p, transpose, transpose_p
 from pellucid.primitives.padding import pad, pad_p, slice, slice_p
 from pellucid.primitives.placement import device_put_p
 from pellucid.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike

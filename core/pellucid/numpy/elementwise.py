@@ -24,6 +24,7 @@ from pellucid.numpy.promotion import (
 from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
+from pellucid.primitives.families import constant_like
 from pellucid.tracing.values import type_of
 
 # Families -----------------------------------------------------------------------------------------
@@ -107,13 +108,13 @@ log10 = _unary(
 )
 deg2rad = radians = _unary(
     "deg2rad",
-    lambda x: arithmetic.mul(x, _like(np.pi / 180, x)),
+    lambda x: arithmetic.mul(x, constant_like(x, np.pi / 180)),
     promote_dtypes_inexact,
     "Degrees in radians.",
 )
 rad2deg = degrees = _unary(
     "rad2deg",
-    lambda x: arithmetic.mul(x, _like(180 / np.pi, x)),
+    lambda x: arithmetic.mul(x, constant_like(x, 180 / np.pi)),
     promote_dtypes_inexact,
     "Radians in degrees.",
 )
@@ -239,7 +240,9 @@ def trunc(x: Any, /) -> Any:
     [x] = promote_dtypes("trunc", x)
     if type_of(x).dtype.kind in "iub":
         return x
-    return logical.select(logical.lt(x, _like(0, x)), arithmetic.ceil(x), arithmetic.floor(x))
+    return logical.select(
+        logical.lt(x, constant_like(x, 0)), arithmetic.ceil(x), arithmetic.floor(x)
+    )
 
 
 @numpy_function
@@ -270,7 +273,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     [a] = promote_dtypes("round", a)
     if decimals == 0:
         return rint(a)
-    scale = _like(10.0**decimals, a)
+    scale = constant_like(a, 10.0**decimals)
     return arithmetic.div(rint(arithmetic.mul(a, scale)), scale)
 
 
@@ -282,7 +285,7 @@ def remainder(x: Any, y: Any, /) -> Any:
     """Remainder of `x / y` with the sign of `y`."""
     x, y = promote_arguments_numeric("remainder", x, y)
     rem = arithmetic.rem(x, y)
-    zero = _like(0, rem)
+    zero = constant_like(rem, 0)
     nonzero = logical.ne(rem, zero)
     other_sign = logical.ne(logical.lt(rem, zero), logical.lt(y, zero))
     return _select(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
@@ -306,7 +309,7 @@ def floor_divide(x: Any, y: Any, /) -> Any:
         raise DtypeError(
             "jnp.floor_divide does not accept complex numbers.", got=f"got {dtype.name}"
         )
-    zero = _like(0, x)
+    zero = constant_like(x, 0)
     if dtype.kind in "iu" or "int" in dtype.name:
         quotient = arithmetic.div(x, y)
         if dtype.name.startswith("u"):
@@ -314,7 +317,9 @@ def floor_divide(x: Any, y: Any, /) -> Any:
         inexact = logical.ne(arithmetic.rem(x, y), zero)
         negative_ = logical.ne(arithmetic.sign(x), arithmetic.sign(y))
         return _select(
-            logical.bitwise_and(negative_, inexact), arithmetic.sub(quotient, _like(1, x)), quotient
+            logical.bitwise_and(negative_, inexact),
+            arithmetic.sub(quotient, constant_like(x, 1)),
+            quotient,
         )
     return _float_divmod(x, y)[0]
 
@@ -322,7 +327,7 @@ def floor_divide(x: Any, y: Any, /) -> Any:
 def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     """(floor of x / y, remainder with the sign of y) of floating operands."""
     mod_ = arithmetic.rem(x, y)
-    zero, one = _like(0, x), _like(1, x)
+    zero, one = constant_like(x, 0), constant_like(x, 1)
     numerator = _select(logical.eq(mod_, zero), x, arithmetic.sub(x, mod_))
     quotient = arithmetic.div(numerator, y)
     fix = logical.bitwise_and(
@@ -413,13 +418,15 @@ def hypot(x: Any, y: Any, /) -> Any:
     """Length of the vector (`x`, `y`), without overflow where the result has none."""
     x, y = promote_arguments_inexact("hypot", x, y)
     x, y = arithmetic.abs(x), arithmetic.abs(y)
-    infinite = logical.bitwise_or(logical.eq(x, _like(np.inf, x)), logical.eq(y, _like(np.inf, y)))
+    infinite = logical.bitwise_or(
+        logical.eq(x, constant_like(x, np.inf)), logical.eq(y, constant_like(y, np.inf))
+    )
     large, small = arithmetic.max(x, y), arithmetic.min(x, y)
-    zero, one = _like(0, large), _like(1, large)
+    zero, one = constant_like(large, 0), constant_like(large, 1)
     is_zero = logical.eq(large, zero)
     ratio = arithmetic.div(small, _select(is_zero, one, large))
     length = arithmetic.mul(large, arithmetic.sqrt(arithmetic.add(one, arithmetic.square(ratio))))
-    return _select(infinite, _like(np.inf, large), _select(is_zero, large, length))
+    return _select(infinite, constant_like(large, np.inf), _select(is_zero, large, length))
 
 
 @numpy_function
@@ -441,7 +448,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     large = arithmetic.max(x1, x2)
     delta = arithmetic.sub(x1, x2)
     term = transcendental.log1p(transcendental.exp2(arithmetic.neg(arithmetic.abs(delta))))
-    smooth = arithmetic.add(large, arithmetic.div(term, _like(np.log(2.0), term)))
+    smooth = arithmetic.add(large, arithmetic.div(term, constant_like(term, np.log(2.0))))
     return _select(logical.ne(delta, delta), arithmetic.add(x1, x2), smooth)
 
 
@@ -457,8 +464,10 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero."""
     x1, x2 = promote_arguments_inexact("heaviside", x1, x2)
-    zero = _like(0, x1)
-    step = _select(logical.lt(x1, zero), zero, _select(logical.gt(x1, zero), _like(1, x1), x2))
+    zero = constant_like(x1, 0)
+    step = _select(
+        logical.lt(x1, zero), zero, _select(logical.gt(x1, zero), constant_like(x1, 1), x2)
+    )
     return _select(logical.ne(x1, x1), x1, step)
 
 
@@ -466,11 +475,13 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 def sinc(x: Any, /) -> Any:
     """`sin(pi x) / (pi x)`, and 1 at 0."""
     [x] = promote_dtypes_inexact("sinc", x)
-    scaled = arithmetic.mul(_like(np.pi, x), x)
-    is_zero = logical.eq(x, _like(0, x))
-    safe = _select(is_zero, _like(1, x), scaled)
+    scaled = arithmetic.mul(constant_like(x, np.pi), x)
+    is_zero = logical.eq(x, constant_like(x, 0))
+    safe = _select(is_zero, constant_like(x, 1), scaled)
     # Near zero the series 1 - (pi x)^2 / 6 keeps derivatives exact.
-    series = arithmetic.sub(_like(1, x), arithmetic.div(arithmetic.square(scaled), _like(6, x)))
+    series = arithmetic.sub(
+        constant_like(x, 1), arithmetic.div(arithmetic.square(scaled), constant_like(x, 6))
+    )
     return _select(is_zero, series, arithmetic.div(transcendental.sin(safe), safe))
 
 
@@ -502,9 +513,11 @@ def nan_to_num(
     posinf = limits.max if posinf is None else posinf
     neginf = limits.min if neginf is None else neginf
     x = _select(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)
-    x = _select(logical.eq(x, _like(np.inf, x)), convert(posinf, type_of(posinf), aval.dtype), x)
+    x = _select(
+        logical.eq(x, constant_like(x, np.inf)), convert(posinf, type_of(posinf), aval.dtype), x
+    )
     return _select(
-        logical.eq(x, _like(-np.inf, x)), convert(neginf, type_of(neginf), aval.dtype), x
+        logical.eq(x, constant_like(x, -np.inf)), convert(neginf, type_of(neginf), aval.dtype), x
     )
 
 

@@ -26,11 +26,11 @@ from pellucid.numpy.indexing import (
     with_flags,
 )
 from pellucid.numpy.promotion import convert
-from pellucid.primitives.broadcasting import broadcast_to
+from pellucid.primitives.broadcasting import broadcast_to, squeeze
 from pellucid.primitives.filled import ones
 from pellucid.primitives.gather import fill_param, scatter_add
 from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
-from pellucid.primitives.movement import rev, squeeze
+from pellucid.primitives.movement import rev
 from pellucid.primitives.reshard import auto_axes
 from pellucid.primitives.scatter import scatter, scatter_max, scatter_min, scatter_mul, scatter_sub
 from pellucid.refs.access import set as write_reference

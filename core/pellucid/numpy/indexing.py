@@ -31,13 +31,14 @@ from pellucid.primitives.broadcasting import (
     broadcast_shapes,
     broadcast_to,
     expand_dims,
+    squeeze,
 )
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
 from pellucid.primitives.gather import gather
 from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
-from pellucid.primitives.movement import reshape, rev, squeeze
+from pellucid.primitives.movement import reshape, rev
 from pellucid.primitives.padding import slice as static_slice
 from pellucid.primitives.slicing import dynamic_slice, wrapped
 from pellucid.refs.access import get as read_reference

@@ -173,7 +173,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 @numpy_function(static="axes")
 def _squeeze(a: Any, axes: tuple[int, ...]) -> Any:
-    return movement.squeeze(a, axes)
+    return broadcasting.squeeze(a, axes)
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
@@ -488,7 +488,7 @@ def _roll_traced(a: Any, shifts: Any, axes: tuple[int, ...]) -> Any:
         size = _shape(a)[axis]
         if not size:
             continue
-        shift = movement.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
+        shift = broadcasting.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
         start = (
             np.asarray(size, type_of(shifts).dtype)[()]
             - shift % np.asarray(size, type_of(shifts).dtype)[()]

@@ -14,10 +14,10 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, convert, promote_dtypes
 from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.broadcasting import broadcast_shapes, expand_dims
+from pellucid.primitives.broadcasting import broadcast_shapes, expand_dims, squeeze
 from pellucid.primitives.complex_parts import conj
 from pellucid.primitives.contraction import dot_general
-from pellucid.primitives.movement import canonical_axis, move_axis, reshape, squeeze, transpose
+from pellucid.primitives.movement import canonical_axis, move_axis, reshape, transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reshard import auto_axes
 from pellucid.tracing.values import type_of

@@ -30,10 +30,10 @@ from pellucid.parallel.gathering import GatherAxesParams, all_gather_p, folded, 
 from pellucid.parallel.groups import batched_in_groups
 from pellucid.parallel.reductions import psum_p
 from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.broadcasting import broadcast, broadcast_in_dim, expand_dims
+from pellucid.primitives.broadcasting import broadcast, broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.creation import full_like, iota
 from pellucid.primitives.logical import eq, select
-from pellucid.primitives.movement import Movement, canonical_axis, move_axis, squeeze
+from pellucid.primitives.movement import Movement, canonical_axis, move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing.context import context

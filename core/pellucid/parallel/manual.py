@@ -25,6 +25,7 @@ from pellucid.parallel.local_types import (
 from pellucid.parallel.reductions import psum_p
 from pellucid.primitives.addends import marks_of
 from pellucid.primitives.arithmetic import div
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.varying import CollectiveParams, unified, vary
@@ -40,7 +41,7 @@ from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
-from pellucid.transforms.vmap import batch_flat, batched_aval, brought_to
+from pellucid.transforms.vmap import batch_flat, batched_aval
 from pellucid.transforms.zeros import spread
 
 Specs = tuple[PartitionSpec, ...]

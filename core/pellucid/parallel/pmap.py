@@ -12,8 +12,8 @@ from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_m
 from pellucid.higher_order.jitted import jit
 from pellucid.parallel.local_types import REPLICATED
 from pellucid.parallel.shard_map import shard_map
-from pellucid.primitives.broadcasting import expand_dims
-from pellucid.primitives.movement import canonical_axis, move_axis, squeeze
+from pellucid.primitives.broadcasting import expand_dims, squeeze
+from pellucid.primitives.movement import canonical_axis, move_axis
 from pellucid.primitives.placement import device_put
 from pellucid.runtime import platforms
 from pellucid.sharding.mesh import Mesh

@@ -26,6 +26,7 @@ from pellucid.primitives.families import (
     REAL,
     SIGNED,
     Elementwise,
+    LinearElementwise,
     constant_like,
     full_as,
     kind_of,
@@ -76,7 +77,7 @@ def add(x: Any, y: Any) -> Any:
     return bind1(add_p, x, y)
 
 
-add_p: Elementwise = Elementwise(
+add_p: Elementwise = LinearElementwise(
     "add", accepts=NUMBER, hlo="add",
     tangents=(lambda t, z, x, y: t, lambda t, z, x, y: t),
     transposes=(lambda c, x, y: c, lambda c, x, y: c),
@@ -94,7 +95,7 @@ def sub(x: Any, y: Any) -> Any:
     return bind1(sub_p, x, y)
 
 
-sub_p: Elementwise = Elementwise(
+sub_p: Elementwise = LinearElementwise(
     "sub", accepts=NUMBER, hlo="subtract",
     tangents=(lambda t, z, x, y: t, lambda t, z, x, y: neg(t)),
     transposes=(lambda c, x, y: c, lambda c, x, y: neg(c)),

@@ -316,7 +316,83 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     )
 
 
+# squeeze ------------------------------------------------------------------------------------------
+
+
+class SqueezeParams(NamedTuple):
+    dimensions: tuple[int, ...]
+
+
+class Squeeze(Movement):
+    name = "squeeze"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: SqueezeParams) -> Sequence[ShapedArray]:
+        [x] = avals
+        bad = [d for d in params.dimensions if x.shape[d] != 1]
+        if bad:
+            raise ShapeError(
+                f"squeeze can only remove dimensions of size 1; dimension {bad[0]} has size {x.shape[bad[0]]}.",
+                got=f"operand: {x.text()}",
+            )
+        shape = tuple([s for i, s in enumerate(x.shape) if i not in params.dimensions])
+        return [shaped_array(shape, x.dtype, x.weak_type)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: SqueezeParams,
+    ) -> Sequence[PartitionSpec]:
+        return [propagation.squeeze(operands[0], params.dimensions)]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: SqueezeParams) -> Any:
+        return expand_dims(cotangent, params.dimensions)
+
+    def batch(
+        self,
+        axis: BatchAxis,
+        operands: tuple[Any, ...],
+        dims: tuple[BatchDim, ...],
+        params: SqueezeParams,
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim: Any = dims[0]
+        dimensions = tuple([d + (d >= dim) for d in params.dimensions])
+        out_dim = dim - sum(d < dim for d in dimensions)
+        return [bind1(self, operands[0], params=SqueezeParams(dimensions))], [out_dim]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: SqueezeParams) -> Sequence[Any]:
+        return [ctx.reshape(operands[0], ctx.avals_out[0])]
+
+
+squeeze_p = Squeeze()
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` without its axes `dimensions`, which must have size 1.
+
+    >>> squeeze(np.zeros((1, 3)), (0,)).shape
+    (3,)
+    """
+    aval = type_of(array)
+    axes = tuple(sorted(canonical_axis(d, aval.ndim) for d in dimensions))
+    if len(set(axes)) != len(axes):
+        raise ArgumentValueError(f"squeeze got a dimension twice: {tuple(dimensions)}.")
+    if not axes:
+        return array
+    return bind1(squeeze_p, array, params=SqueezeParams(axes))
+
+
 # Batching of operands that must have one shape ------------------------------------------------------
+
+
+def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
+    """`x` with its batch axis at `target`; a value without one is repeated."""
+    if dim == target or target is None:
+        return x
+    if dim is None:
+        return move_axis(broadcast(x, (axis.size,)), 0, target)
+    return move_axis(x, dim, target)
 
 
 def aligned_for_batch(
@@ -324,12 +400,13 @@ def aligned_for_batch(
 ) -> tuple[list[Any], int]:
     """Operands of an elementwise rule brought to fit, and where the batch axis then is.
 
-    An operand without a batch axis gets one of size 1, unless it is a scalar: those fit as they are.
+    That is where all have it, or else in front. An operand without a batch axis gets one of size 1, unless it is
+    a scalar: those fit as they are.
     """
     ndims = [type_of(x).ndim - (d is not None) for x, d in zip(operands, dims, strict=True)]
     ndim = max(ndims)
-    positions = {d for d, n in zip(dims, ndims, strict=True) if d is not None and n == ndim}
-    target: int = positions.pop() if len(positions) == 1 else 0
+    places = {(d, n) for d, n in zip(dims, ndims, strict=True) if d is not None or n}
+    target: int = places.pop()[0] if len(places) == 1 else 0  # pyright: ignore[reportAssignmentType]  # one has a batch axis
     aligned = []
     for x, dim, n in zip(operands, dims, ndims, strict=True):
         if dim is None:
@@ -343,5 +420,6 @@ def aligned_for_batch(
 
 __all__ = [
     "aligned_for_batch", "batched_axes", "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes",
-    "broadcast_to", "expand_dims", "reduce_sum", "reduce_sum_p", "reduced_shape", "transpose", "unbroadcast",
+    "broadcast_to", "brought_to", "expand_dims", "reduce_sum", "reduce_sum_p", "reduced_shape", "squeeze", "squeeze_p",
+    "transpose", "unbroadcast",
 ]  # fmt: skip

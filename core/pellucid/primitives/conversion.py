@@ -45,12 +45,9 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
     aval: Any = type_of(operand)
-    if aval.dtype == dtype:  # noqa: SIM102
-        if hasattr(operand, "aval") or not context.trace.is_eager:
-            if aval.weak_type == weak_type:
-                return operand
-            if not hasattr(operand, "aval") and not weak_type:
-                return np.asarray(operand, dtype)  # a literal needs no equation  # pyright: ignore[reportArgumentType, reportCallIssue]
+    is_value = hasattr(operand, "aval") or not context.trace.is_eager
+    if is_value and aval.dtype == dtype and aval.weak_type == weak_type:
+        return operand
     if kind_of(aval.dtype) == "complex" and kind_of(dtype) not in ("complex", "key"):
         warnings.warn(
             "Casting complex values to real discards the imaginary part.",
@@ -61,7 +58,7 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
 
 
 def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
-    """`operand` as `dtype`, by an equation in any case; what derivatives use, so it warns of nothing."""
+    """`operand` as `dtype`; what derivatives use, so it warns of nothing."""
     params = ConvertElementTypeParams(dtype, weak_type)
     return bind1(convert_element_type_p, operand, params=params)
 
@@ -80,6 +77,19 @@ class ConvertElementType(Elementwise):
                 do="Use `random.key_data` and `random.wrap_key_data`.",
             )
         return [shaped_array(x.shape, params.new_dtype, params.weak_type)]
+
+    def fold(self, operands: tuple[Any, ...], params: ConvertElementTypeParams) -> Any:
+        # No equation converts what is of the type already, nor a number of the host to a wider type.
+        [x], dtype = operands, params.new_dtype
+        aval: Any = type_of(x)
+        if aval.dtype == dtype and aval.weak_type == params.weak_type:
+            return [x]
+        is_number = not hasattr(x, "aval") and aval.shape == () and isinstance(dtype, np.dtype)
+        if not is_number or not np.can_cast(aval.dtype, dtype, "same_kind"):
+            return None
+        number = np.asarray(x, aval.dtype).astype(dtype)
+        literal = number.item() if params.weak_type else number
+        return [literal] if type_of(literal).dtype == dtype else None
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ConvertElementTypeParams

@@ -12,7 +12,12 @@ from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
-from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_to, unbroadcast
+from pellucid.primitives.broadcasting import (
+    aligned_for_batch,
+    broadcast_to,
+    brought_to,
+    unbroadcast,
+)
 from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
@@ -256,7 +261,30 @@ class Elementwise(Primitive[Any]):
         return {name: value for name, value in shown.items() if value is not None}
 
 
-add_any_p: Elementwise = Elementwise(
+class LinearElementwise(Elementwise):
+    """An elementwise primitive that is linear in all operands together: of tangents it gives the tangent."""
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
+        if any(type(t) is Zero for t in tangents):
+            return super().jvp(primals, tangents, params)
+        return [bind1(self, *primals, params=params)], [bind1(self, *tangents, params=params)]
+
+
+class AddAny(LinearElementwise):
+    """Its operands have one type, so where only one of them has a batch axis, the other one is repeated."""
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        dim = next(d for d in dims if d is not None)
+        return [
+            bind1(self, *(brought_to(axis, x, d, dim) for x, d in zip(operands, dims, strict=True)))
+        ], [dim]
+
+
+add_any_p: Elementwise = AddAny(
     "add_any",
     accepts=ANY,
     hlo="add",
@@ -273,5 +301,5 @@ def boolean(*_: Any, **__: Any) -> np.dtype:
 
 __all__ = [
     "ANY", "ANY_OR_KEY", "BOOL", "COMPLEX", "FLOATING", "INTEGER", "KEY", "NUMBER", "REAL", "SIGNED", "UNSIGNED",
-    "Elementwise", "add_any_p", "boolean", "constant_like", "full_as", "kind_of",
+    "Elementwise", "LinearElementwise", "add_any_p", "boolean", "constant_like", "full_as", "kind_of",
 ]  # fmt: skip

@@ -275,7 +275,7 @@ def with_batched_indices(numbers: Any, windows_ndim: int, indices_dim: int) -> t
     """
     windows, collapsed, index_map, batching, indices_batching = numbers
     index_axes = kept_axes(windows_ndim, windows)
-    position = index_axes[indices_dim] if indices_dim < len(index_axes) else windows_ndim
+    position = (*index_axes, windows_ndim)[indices_dim] if index_axes else 0
     return type(numbers)(
         _shifted(windows, position),
         collapsed,

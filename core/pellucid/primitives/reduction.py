@@ -15,12 +15,12 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.arithmetic import div, mul
-from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_shape
+from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_shape, squeeze
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.families import ANY, BOOL, INTEGER, NUMBER, add_any_p, kind_of
 from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import MONOIDS, highest, lower_reduction, lowest, ordered
-from pellucid.primitives.movement import reshape, squeeze, transpose
+from pellucid.primitives.movement import reshape, transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.sharding import propagation

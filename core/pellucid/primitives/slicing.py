@@ -11,12 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, DtypeError, IndexingError, ShapeError
+from pellucid.base import dtypes
+from pellucid.base.errors import (
+    ArgumentValueError,
+    DtypeError,
+    IndexingError,
+    IntegerRangeError,
+    ShapeError,
+)
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.primitives.arithmetic import add, rem
-from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
+from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import kind_of
@@ -28,7 +35,7 @@ from pellucid.primitives.index_dims import (
     ScatterDimensionNumbers,
 )
 from pellucid.primitives.logical import lt, select_n
-from pellucid.primitives.movement import canonical_axis, squeeze
+from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.padding import inserted, slice
 from pellucid.primitives.scatter import scatter_p
 from pellucid.sharding import propagation
@@ -176,14 +183,25 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
 
 
 def wrapped(index: Any, size: int) -> Any:
-    """`index`, an array of integers, with `size` added where it is negative."""
-    dtype = type_of(index).dtype
+    """`index`, an array of integers, with `size` added where it is negative.
+
+    Raises: IntegerRangeError if the result may not be an int32 and 64-bit types are off.
+    """
+    dtype: Any = type_of(index).dtype
     if kind_of(dtype) == "unsigned":
         return index
     if size > np.iinfo(dtype).max:
-        dtype = np.dtype(np.int32)
+        dtype = dtypes.canonicalize_dtype(np.int32 if size <= 2**31 else np.int64)
+        if size > np.iinfo(dtype).max + 1:
+            raise IntegerRangeError(
+                "an index into so long a dimension needs 64 bits.",
+                got=f"size {size}, index {type_of(index).text()}",
+                do="Index with Python integers, or enable 64-bit types: `config.update('enable_x64', True)`.",
+            )
         index = convert_element_type(index, dtype)
-    return select_n(lt(index, dtype.type(0)), index, add(index, dtype.type(size)))
+    # The size itself may be one too large for the dtype; its sum with a negative index wraps around to what it is.
+    size_as_index = np.int64(size).astype(dtype)
+    return select_n(lt(index, dtype.type(0)), index, add(index, size_as_index))
 
 
 def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window: Shape) -> None:

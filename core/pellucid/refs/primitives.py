@@ -93,7 +93,7 @@ class NewRef(Primitive[NewRefParams]):
         tangent_type = type_of(results[0]).tangent()
         if type(tangent_type) is not AbstractRef:
             return results, [Zero(tangent_type)]
-        tangent = trace.linear_value(instantiate(tangents[0]))
+        tangent = trace.linear_value(tangents[0])
         return results, trace.stage_linear(self, (tangent,), params)
 
     def batch(

@@ -7,6 +7,7 @@ import re
 from collections import OrderedDict
 
 from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError, PellucidError
+from pellucid.base.source import called_by_user
 from pellucid.runtime import peers
 from pellucid.runtime.memory import live_arrays_in_words
 
@@ -55,7 +56,7 @@ def runtime_error(name: str, error: Exception) -> Exception:
         return lost
     if "RESOURCE_EXHAUSTED" in text or "Out of memory" in text:
         return OutOfMemoryError(
-            f"`{name}` needs more memory than the device has.",
+            f"`{called_by_user() or name}` needs more memory than the device has.",
             got=[text.splitlines()[0], *live_arrays_in_words()],
             do="Delete or donate arrays that are no longer needed, or use smaller or sharded ones.",
         )

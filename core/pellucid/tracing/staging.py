@@ -80,6 +80,10 @@ class StagingTrace(Trace):
     def interpret(
         self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
     ) -> list[Any]:
+        if primitive.fold is not None:
+            known = primitive.fold(operands, params)
+            if known is not None:
+                return known
         atoms = [
             x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
             for x in operands

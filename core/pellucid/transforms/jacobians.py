@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,12 +10,13 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
 from pellucid.ir.rules import BatchAxis, LinearOperand
-from pellucid.primitives.arithmetic import add
+from pellucid.primitives.broadcasting import brought_to
+from pellucid.primitives.concatenation import split
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import reshape
-from pellucid.primitives.slicing import index_in_dim, slice_in_dim
+from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     check_callable,
@@ -38,7 +38,7 @@ from pellucid.transforms.gradient import (
 from pellucid.transforms.jvp import jvp_flat
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass
-from pellucid.transforms.vmap import batch_flat, brought_to, vmap
+from pellucid.transforms.vmap import batch_flat, vmap
 from pellucid.transforms.zeros import instantiate
 from pellucid.xla.pytree import flatten
 
@@ -245,24 +245,15 @@ def _check_forward_input(aval: Any, path: Callable[[], str], holomorphic: bool) 
 def standard_basis(avals: Sequence[Any]) -> list[Any]:
     """For values of the types `avals`, all unit vectors of them together, along a new first axis."""
     total = sum(a.size for a in avals)
-    basis, first = [], 0
-    for aval in avals:
-        if not is_differentiable(aval):
-            basis.append(np.zeros((total, *aval.shape), dtypes.float0))
-            continue
-        rows = broadcasted_iota(np.int32, (total, aval.size), 0)
-        columns = broadcasted_iota(np.int32, (total, aval.size), 1)
-        ones = eq(rows, add(columns, np.int32(first)) if first else columns)
-        basis.append(
-            reshape(convert_element_type(ones, aval.dtype, aval.weak_type), (total, *aval.shape))
-        )
-        first += aval.size
-    return basis
+    ones = eq(*(broadcasted_iota(np.int32, (total, total), i) for i in (0, 1)))
+    return [
+        reshape(convert_element_type(part, aval.dtype, aval.weak_type), (total, *aval.shape))
+        if is_differentiable(aval)
+        else np.zeros((total, *aval.shape), dtypes.float0)
+        for part, aval in zip(split_along(ones, [a.size for a in avals], 1), avals, strict=True)
+    ]
 
 
 def split_along(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
     """`x` cut along `axis` into parts of `sizes`."""
-    if len(sizes) == 1:
-        return [x]
-    ends = np.cumsum([0, *sizes]).tolist()
-    return [slice_in_dim(x, start, end, axis=axis) for start, end in itertools.pairwise(ends)]
+    return [x] if len(sizes) == 1 else split(x, sizes, axis)

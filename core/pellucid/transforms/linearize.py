@@ -237,9 +237,12 @@ class LinearizeTrace(Trace):
         ]
 
     def linear_value(self, t: Any) -> StagingTracer:
-        """`t` as a tracer of the linear program."""
+        """`t` as a tracer of the linear program, which makes zeros itself: they are no residuals."""
         if type(t) is StagingTracer and t._trace is self.linear:
             return t
+        if type(t) is Zero:
+            with use_trace(self.linear), plumbing("linearize"):
+                t = instantiate(t)
         var = self.linear.atom(t)
         return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
 
@@ -387,7 +390,8 @@ class LinearizedJaxpr(NamedTuple):
 
     Neither has constants; those that the primal program needs, `consts`, come in front of its inputs.
     `nonzero_out` says which results have a tangent. `sources` tells where each residual is found: only those
-    that are neither inputs nor results nor `constants` are further results of `primal`.
+    that are neither inputs nor results nor `constants` are further results of `primal`. `forwarded` holds, for each
+    result that is an input, the number of that input, else None.
     """
 
     primal: ClosedJaxpr
@@ -396,6 +400,7 @@ class LinearizedJaxpr(NamedTuple):
     nonzero_out: tuple[bool, ...]
     sources: tuple[Source, ...]
     constants: list[Any]
+    forwarded: tuple[int | None, ...]
 
     def residuals(self, primals: Sequence[Any], results: Sequence[Any]) -> list[Any]:
         """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
@@ -424,6 +429,7 @@ def _linearize_jaxpr(
     found: list[LinearProgram] = []
     sources: list[Source] = []
     constants: list[Any] = []
+    forwarded: list[int | None] = []
 
     def run(*xs: Any) -> Any:
         results = replay(jaxpr, (), *xs)
@@ -438,6 +444,7 @@ def _linearize_jaxpr(
         found.append(program)
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
+        forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
         extra: list[Any] = []
         for residual in program.residuals:
             if not _belongs(residual, trace):
@@ -456,8 +463,9 @@ def _linearize_jaxpr(
     [program] = found
     linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=jaxpr.debug))
     return LinearizedJaxpr(
-        primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants
-    )
+        primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,
+        tuple(forwarded),
+    )  # fmt: skip
 
 
 def _with_fewer_residuals(
@@ -493,6 +501,4 @@ def with_tangent(x: Any) -> Any:
     trace = context.trace
     if type(x) is LinearizeTracer and x._trace is trace:
         return x
-    aval = type_of(x).tangent()
-    zero = instantiate(Zero(aval))
-    return LinearizeTracer(trace, x, trace.linear_value(zero))
+    return LinearizeTracer(trace, x, trace.linear_value(Zero(type_of(x).tangent())))

@@ -25,6 +25,9 @@ _SUMS = frozenset({"add", "sub"})
 With sums of two large operands, whole polynomials move into the backward kernels and cost a tenth of a step.
 """
 
+WORTH_AN_EQUATION = 1024
+"""Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
+
 _SMALL = 16
 """An operand is small if it has this many times fewer elements than the result."""
 

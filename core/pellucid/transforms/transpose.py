@@ -25,17 +25,17 @@ def backward_pass(
     jaxpr, more_consts = without_references(jaxpr)
     consts = [*more_consts, *consts]
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear: set[Any] = set()
+    linear: dict[Any, LinearOperand] = {}
     for var, x in zip(jaxpr.invars, operands, strict=True):
         if type(x) is LinearOperand:
-            linear.add(var)
+            linear[var] = x
         else:
             values[var] = x
     trace = context.trace
     scheduled = []
     for equation in jaxpr.equations:
         if any(a in linear for a in equation.operands if type(a) is not Literal):
-            linear.update(equation.results)
+            linear.update((v, LinearOperand(v.aval)) for v in equation.results)  # type: ignore[arg-type]
             scheduled.append(equation)
         else:
             given = tuple([a.val if type(a) is Literal else values[a] for a in equation.operands])
@@ -60,11 +60,7 @@ def backward_pass(
             )
             given = tuple(
                 [
-                    a.val
-                    if type(a) is Literal
-                    else LinearOperand(a.aval)
-                    if a in linear
-                    else values[a]
+                    a.val if type(a) is Literal else linear[a] if a in linear else values[a]
                     for a in equation.operands
                 ]
             )
@@ -94,27 +90,33 @@ def transpose_jaxpr(
     linear: Sequence[bool],
     cotangent_avals: Sequence[Any],
     instantiate_results: bool | Sequence[bool],
+    in_avals: Sequence[Any] | None = None,
 ) -> Derived:
     """The transposed program of `jaxpr`, which has no constants, for cotangents of some types, None for zeros.
 
     It maps (inputs that are not linear, nonzero cotangents of the results) to the cotangents of those linear
-    inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`.
+    inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`. The rules see linear inputs of the
+    types `in_avals`, by default those of `jaxpr`; only weak types may differ from these.
     """
     want = listed(instantiate_results, sum(linear))
-    key = ("transpose", tuple(linear), tuple(cotangent_avals), want)
-    return remembered(jaxpr, key, lambda: _transpose_jaxpr(jaxpr, linear, cotangent_avals, want))
+    in_avals = tuple(jaxpr.in_avals if in_avals is None else in_avals)
+    key = ("transpose", tuple(linear), tuple(cotangent_avals), want, in_avals)
+    return remembered(
+        jaxpr, key, lambda: _transpose_jaxpr(jaxpr, linear, cotangent_avals, want, in_avals)
+    )
 
 
 def _transpose_jaxpr(
-    jaxpr: Jaxpr, linear: Sequence[bool], cotangent_avals: Sequence[Any], want: Sequence[bool]
-) -> Derived:
+    jaxpr: Jaxpr, linear: Sequence[bool], cotangent_avals: Sequence[Any], want: Sequence[bool],
+    in_avals: Sequence[Any],
+) -> Derived:  # fmt: skip
     mask: list[bool] = []
 
     def backward(*arguments: Any) -> list[Any]:
         given = iter(arguments)
         operands = [
-            LinearOperand(v.aval) if is_linear else next(given)  # type: ignore[arg-type]
-            for v, is_linear in zip(jaxpr.invars, linear, strict=True)
+            LinearOperand(aval) if is_linear else next(given)  # type: ignore[arg-type]
+            for aval, is_linear in zip(in_avals, linear, strict=True)
         ]
         cotangents = [
             Zero(v.aval) if aval is None else next(given)

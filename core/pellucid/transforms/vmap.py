@@ -18,8 +18,7 @@ from pellucid.ir.axis_names import axis_names
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.broadcasting import broadcast, reduce_sum
-from pellucid.primitives.movement import move_axis
+from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
@@ -321,15 +320,6 @@ class BatchTrace(Trace):
 def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
     """Whether an equation refers to the batch axis by its name, so that it must see it."""
     return axis.name is not None and axis.name in axis_names(primitive, params)
-
-
-def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
-    """`x` with its batch axis at `target`; a value without one is repeated."""
-    if dim == target or target is None:
-        return x
-    if dim is None:
-        return move_axis(broadcast(x, (axis.size,)), 0, target)
-    return move_axis(x, dim, target)
 
 
 def batch_jaxpr(

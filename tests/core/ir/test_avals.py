@@ -6,6 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
+from pellucid import lax
+from pellucid.base.errors import ShapeError
 from pellucid.ir.avals import ShapedArray, abstract_token, shaped_array
 
 
@@ -56,3 +58,11 @@ def test_length_of_a_scalar_type_is_an_error() -> None:
 def test_a_token_has_a_tangent_type() -> None:
     assert abstract_token.text() == "Tok"
     assert abstract_token.tangent().shape == ()
+
+
+def test_a_shape_whose_bytes_cannot_be_counted_is_an_error() -> None:
+    with pytest.raises(
+        ShapeError, match=r"can't have so many elements(.*\n)*.*\(4611686018427387904, 4\)"
+    ):
+        lax.broadcast(1.0, (1 << 62, 4))
+    assert shaped_array((1 << 31,), np.dtype("int8")).nbytes == 1 << 31

@@ -18,7 +18,8 @@ X = np.arange(32, dtype=np.float32).reshape(8, 4) / 8
 
 @pytest.mark.parametrize("program", pmap_programs.PROGRAMS, ids=lambda p: p.__name__)
 def test_agrees_with_the_reference(oracle_8_devices: Any, program: Any) -> None:
-    oracle_8_devices.check(program, library=pl, tolerance=1e-5)
+    fails = program in pmap_programs.FAILING
+    oracle_8_devices.check(program, library=pl, tolerance=1e-5, fails=fails)
 
 
 def test_results_have_an_element_on_each_device():

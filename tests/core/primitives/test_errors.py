@@ -9,6 +9,7 @@ from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DtypeError,
+    IntegerRangeError,
     MissingRule,
     ShapeError,
 )
@@ -90,3 +91,25 @@ def test_absent_derivatives_are_named(function, first_line) -> None:
 def test_a_part_thrown_away_is_warned_of() -> None:
     with pytest.warns(np.exceptions.ComplexWarning):
         lax.convert_element_type(C, np.float32)
+
+
+def reading(size):
+    """The program that reads one element of a long array at an index that is known when it runs."""
+    array, index = (
+        pellucid.ShapeDtypeStruct((size,), np.int8),
+        pellucid.ShapeDtypeStruct((), np.int32),
+    )
+    return pellucid.make_jaxpr(lambda x, i: lax.dynamic_index_in_dim(x, i, 0))(array, index)
+
+
+def test_dimensions_that_int32_can_just_index():
+    assert "add b -2147483648:i32[]" in str(
+        reading(2**31)
+    )  # the sum wraps around to the index from the front
+
+
+def test_dimensions_that_need_wider_indices():
+    with pytest.raises(
+        IntegerRangeError, match=r"needs 64 bits(.*\n)*.*size 2147483649, index i32"
+    ):
+        reading(2**31 + 1)

@@ -14,7 +14,8 @@ X = layout_programs.X
 @pytest.mark.oracle
 @pytest.mark.parametrize(("program", "arguments"), layout_programs.PROGRAMS)
 def test_programs_give_what_the_reference_gives(oracle, program, arguments):
-    oracle.check(program, *arguments, library=pl)
+    fails = program in layout_programs.FAILING
+    oracle.check(program, *arguments, library=pl, fails=fails)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

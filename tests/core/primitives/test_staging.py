@@ -15,7 +15,8 @@ X = staged_values.X
 @pytest.mark.oracle
 @pytest.mark.parametrize(("program", "arguments"), staged_values.PROGRAMS)
 def test_programs_give_what_the_reference_gives(oracle, program, arguments):
-    oracle.check(program, *arguments, library=pl)
+    fails = program in staged_values.FAILING
+    oracle.check(program, *arguments, library=pl, fails=fails)
 
 
 def tangent(x, y):

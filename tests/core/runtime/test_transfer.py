@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import pellucid  # noqa: F401
+import pellucid
 from pellucid.base import config
 from pellucid.base.errors import (
     ArgumentTypeError,
@@ -305,6 +305,12 @@ def test_memory_of_a_device_without_statistics_is_what_arrays_hold(devices):
     assert after.in_use_bytes - before.in_use_bytes == x.nbytes
     assert not after.is_measured
     assert (after.peak_bytes, after.limit_bytes) == (None, None)
+
+
+def test_out_of_memory_names_the_function_that_was_called():
+    for function in (pellucid.numpy.zeros, pellucid.numpy.ones):
+        with pytest.raises(OutOfMemoryError, match=f"^`{function.__name__}` needs more memory"):
+            function((1 << 45,))
 
 
 def test_out_of_memory_names_the_largest_live_arrays():

@@ -39,7 +39,7 @@ from pellucid.primitives.arithmetic import (
     square_p,
     sub_p,
 )
-from pellucid.primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
+from pellucid.primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p, squeeze_p
 from pellucid.primitives.complex_parts import complex_p, conj_p, imag_p, real_p
 from pellucid.primitives.concatenation import concatenate_p
 from pellucid.primitives.contraction import dot_general_p
@@ -80,7 +80,7 @@ from pellucid.primitives.logical import (
     shift_right_logical_p,
     xor_p,
 )
-from pellucid.primitives.movement import reshape_p, rev_p, squeeze_p, transpose_p
+from pellucid.primitives.movement import reshape_p, rev_p, transpose_p
 from pellucid.primitives.padding import pad_p, slice_p
 from pellucid.primitives.placement import device_put_p
 from pellucid.primitives.random_bits import rng_bit_generator_p, rng_uniform_p, threefry2x32_p
