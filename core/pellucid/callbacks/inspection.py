@@ -11,8 +11,8 @@ from pellucid.callbacks.host import callback_failed
 from pellucid.callbacks.pure import values_of
 from pellucid.compilation.shardy import chosen_inside
 from pellucid.ir.effects import Effects, debug_effect
-from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
 from pellucid.sharding.drawing import check_can_be_drawn, visualize_sharding
@@ -38,19 +38,11 @@ class InspectShardingParams(NamedTuple):
             raise callback_failed(_CALLER, self.callback, error) from error
 
 
-class InspectSharding(Primitive[InspectShardingParams]):
+class InspectSharding(WithoutResults[InspectShardingParams]):
     """No result: a function is told the operand's sharding when the program is partitioned."""
 
     name = "inspect_sharding"
     calls_python = True
-
-    def abstract_eval(self, avals: tuple[Any, ...], params: InspectShardingParams) -> Sequence[Any]:
-        return ()
-
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: InspectShardingParams
-    ) -> Sequence[Any]:
-        return results
 
     def effects(self, avals: tuple[Any, ...], params: InspectShardingParams) -> Effects:
         return frozenset({debug_effect})
@@ -59,11 +51,6 @@ class InspectSharding(Primitive[InspectShardingParams]):
         [x] = operands
         params.tell((x if isinstance(x, ArrayImpl) else from_host(x)).sharding)
         return []
-
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: InspectShardingParams
-    ) -> tuple[Any, Any]:
-        return bind(self, *primals, params=params), []
 
     def batch(
         self,

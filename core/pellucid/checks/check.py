@@ -12,7 +12,6 @@ from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, describe
 from pellucid.checks.errors import Error, FailedCheckError, Site, error_of
 from pellucid.ir.effects import Effect, Effects
-from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import min
 from pellucid.primitives.broadcasting import broadcast
@@ -21,6 +20,7 @@ from pellucid.primitives.logical import ne, select_n
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.reduction import reduce_min
 from pellucid.primitives.slicing import dynamic_index_in_dim
+from pellucid.primitives.without_results import WithoutResults
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import is_array_like, type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
@@ -42,14 +42,11 @@ class CheckParams(NamedTuple):
     sites: tuple[Site, ...]
 
 
-class Check(Primitive[CheckParams]):
+class Check(WithoutResults[CheckParams]):
     """Fails if the first operand, a code, isn't 0."""
 
     name = "check"
     remember_types = False
-
-    def abstract_eval(self, avals: tuple[Any, ...], params: CheckParams) -> Sequence[Any]:
-        return []
 
     def effects(self, avals: tuple[Any, ...], params: CheckParams) -> Effects:
         return _CHECKS
@@ -58,11 +55,6 @@ class Check(Primitive[CheckParams]):
         if not params.debug:
             error_of(operands[0], operands[1:], params.sites).throw()
         return []
-
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CheckParams
-    ) -> tuple[Any, Any]:
-        return bind(self, *primals, params=params), []
 
     def batch(
         self,

@@ -12,6 +12,7 @@ from pellucid.ir.effects import Effects, no_dce_effect
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.movement import Movement
+from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.tokens import Token
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
@@ -66,27 +67,13 @@ class DceSinkParams(NamedTuple):
     prevent_mlir_dce: bool
 
 
-class DceSink(Primitive[DceSinkParams]):
+class DceSink(WithoutResults[DceSinkParams]):
     """A use of a value that does nothing."""
 
     name = "dce_sink"
-    multiple_results = True
-
-    def abstract_eval(self, avals: tuple[Any, ...], params: DceSinkParams) -> Sequence[Any]:
-        return ()
-
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: DceSinkParams
-    ) -> Sequence[Any]:
-        return results
 
     def effects(self, avals: tuple[Any, ...], params: DceSinkParams) -> Effects:
         return frozenset({no_dce_effect})
-
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DceSinkParams
-    ) -> tuple[Any, Any]:
-        return bind(self, *primals, params=params), []
 
     def batch(
         self,

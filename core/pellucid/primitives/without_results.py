@@ -1,0 +1,33 @@
+"""Primitives without results, which are there for their effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pellucid.ir.primitive import Primitive
+from pellucid.tracing.trace import bind
+
+P = TypeVar("P")
+
+
+class WithoutResults(Primitive[P]):
+    """A primitive without results: tangents and layouts of its operands mean nothing to it."""
+
+    multiple_results = True
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: P) -> Sequence[Any]:
+        return ()
+
+    def explicit_sharding(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: P
+    ) -> Sequence[Any]:
+        return results
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P
+    ) -> tuple[Any, Any]:
+        return bind(self, *primals, params=params), []
+
+
+__all__ = ["WithoutResults"]
