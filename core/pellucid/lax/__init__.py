@@ -21,6 +21,7 @@ from pellucid.parallel.exchange import (
     pswapaxes,
 )
 from pellucid.parallel.gathering import all_gather, all_gather_p, psum_scatter
+from pellucid.parallel.point_to_point import precv, psend
 from pellucid.parallel.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
 from pellucid.parallel.reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum, psum_p
 from pellucid.primitives.accuracy import AccuracyMode, Tolerance
@@ -373,7 +374,7 @@ from pellucid.primitives.windows import (
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p", "axis_size",
-    "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute", "ppermute_p", "pshuffle",
+    "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "precv", "psend", "ppermute", "ppermute_p", "pshuffle",
     "psum", "psum_p", "psum_scatter", "pswapaxes", "ragged_all_to_all", "ragged_all_to_all_p",
     "with_sharding_constraint",
     "sharding_constraint_p",

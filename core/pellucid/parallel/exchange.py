@@ -142,6 +142,28 @@ class PPermute(Exchange):
 ppermute_p = PPermute()
 
 
+def axes_and_pairs(
+    caller: str, axis_name: Any, perm: Iterable[Sequence[int]]
+) -> tuple[AxisNames, Pairs]:
+    """The named axes in the order of the mesh, and `perm` as a tuple of pairs.
+
+    Raises: CollectiveError for positions that the axes lack, or that are in several pairs on one side.
+    """
+    named = listed_axes(caller, axis_name)
+    axes = tuple([axis for axis in context.axes if axis in named])
+    pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
+    size = size_along(axes)
+    for what, positions in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
+        bad = [p for p in positions if not 0 <= p < size]
+        twice = sorted({p for p in positions if positions.count(p) > 1})
+        if bad or twice:
+            raise CollectiveError(
+                f"{caller}: each position is the {what} of one pair at most, and between 0 and {size - 1}.",
+                got=f"{what} {(bad or twice)[0]} in perm={list(pairs)}, axis_name={axes!r} of size {size}",
+            )
+    return axes, pairs
+
+
 def ppermute(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
     """`x` (arrays in a tree) sent along `axis_name`: `perm` holds pairs (source, destination) of positions.
 
@@ -155,18 +177,7 @@ def ppermute(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
     >>> vmap(lambda x: ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(np.array([1, 2, 3]))
     Array([0, 1, 2], dtype=int32)
     """
-    named = listed_axes("ppermute", axis_name)
-    axes = tuple([axis for axis in context.axes if axis in named])
-    pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
-    size = size_along(axes)
-    for what, positions in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
-        bad = [p for p in positions if not 0 <= p < size]
-        twice = sorted({p for p in positions if positions.count(p) > 1})
-        if bad or twice:
-            raise CollectiveError(
-                f"ppermute: each position is the {what} of one pair at most, and between 0 and {size - 1}.",
-                got=f"{what} {(bad or twice)[0]} in perm={list(pairs)}, axis_name={axes!r} of size {size}",
-            )
+    axes, pairs = axes_and_pairs("ppermute", axis_name, perm)
     params = PPermuteParams(axes, pairs)
     return tree_map(lambda leaf: bind1(ppermute_p, vary(leaf, axes), params=params), x)
 

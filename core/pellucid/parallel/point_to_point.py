@@ -1,0 +1,139 @@
+"""Sending and receiving apart: two halves of a `ppermute`, joined by a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.base.tree import tree_map
+from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token, shaped_array
+from pellucid.ir.primitive import Primitive
+from pellucid.lowering.collectives import device_groups
+from pellucid.parallel.axes import AxisNames
+from pellucid.parallel.exchange import Pairs, axes_and_pairs
+from pellucid.primitives.varying import vary
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+_PLATFORMS = ("cuda", "gpu", "rocm")
+
+
+class PSendParams(NamedTuple):
+    """`perm` holds pairs (source, destination) of positions along the axes."""
+
+    axis_name: AxisNames
+    perm: Pairs
+
+
+class PRecvParams(NamedTuple):
+    """`out_shape` is the type of what comes."""
+
+    axis_name: AxisNames
+    out_shape: ShapedArray
+    perm: Pairs
+
+
+class PointToPoint(Primitive[Any]):
+    """One half of an exchange along `params.axis_name`."""
+
+    def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
+        return frozenset(params.axis_name)
+
+    def attributes(self, ctx: Any, params: Any) -> dict[str, Any]:
+        """Attributes of the StableHLO operation.
+
+        Raises: UnsupportedError on platforms whose devices can't do it.
+        """
+        if ctx.platform not in _PLATFORMS:
+            raise UnsupportedError(
+                f"{self.name}: devices of the platform {ctx.platform!r} don't send and receive apart.",
+                do="Use `ppermute`, which does both.",
+            )
+        pairs = np.array(params.perm, np.int64).reshape(-1, 2)
+        pairs = device_groups(ctx, params.axis_name)[:, pairs].reshape(-1, 2)
+        return {
+            "channel_handle": ctx.attribute("#stablehlo.channel_handle<handle = 1, type = 1>"),
+            "source_target_pairs": ctx.int_matrix(pairs),
+        }
+
+
+class PSend(PointToPoint):
+    """Sends its operand; the result is a token."""
+
+    name = "psend"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PSendParams) -> Sequence[AbstractToken]:
+        return [abstract_token]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PSendParams) -> Sequence[Any]:
+        attributes = self.attributes(ctx, params)
+        token = ctx.op1("stablehlo.create_token", abstract_token, [])
+        return [ctx.op1("stablehlo.send", abstract_token, [*operands, token], attributes)]
+
+
+class PRecv(PointToPoint):
+    """Receives an array after what its operand, a token, waits for."""
+
+    name = "precv"
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: PRecvParams) -> Sequence[ShapedArray]:
+        if avals[0] is not abstract_token:
+            raise ArgumentTypeError(
+                "precv takes a token.",
+                got=avals[0].text(),
+                do="Give what `psend` gave, or `create_token()`.",
+            )
+        return [params.out_shape]
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: PRecvParams) -> Sequence[Any]:
+        types = [ctx.type(params.out_shape), ctx.type(abstract_token)]
+        return [ctx.op("stablehlo.recv", types, operands, self.attributes(ctx, params)).results[0]]
+
+
+psend_p = PSend()
+precv_p = PRecv()
+
+
+def psend(x: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
+    """Send `x` (arrays in a tree) along `axis_name`; gives a token for each array.
+
+    `perm` is as in `ppermute`. GPUs only; a program that does it can't be lowered for others.
+
+    Raises: what `ppermute` raises.
+
+    >>> from pellucid import make_jaxpr
+    >>> make_jaxpr(lambda x: psend(x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)
+    { lambda ; a:f32[]. let b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a in (b,) }
+    """
+    axes, pairs = axes_and_pairs("psend", axis_name, perm)
+    return tree_map(
+        lambda leaf: bind1(psend_p, vary(leaf, axes), params=PSendParams(axes, pairs)), x
+    )
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Sequence[int]]) -> Any:
+    """What `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
+
+    Raises: what `ppermute` raises; ArgumentTypeError for what is no token.
+
+    >>> from pellucid import make_jaxpr
+    >>> make_jaxpr(lambda x: precv(psend(x, "i", [(0, 1)]), x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)
+    { lambda ; a:f32[]. let
+        b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a
+        c:f32[] = precv[axis_name=('i',) out_shape=f32[] perm=((0, 1),)] b
+      in (c,) }
+    """
+    axes, pairs = axes_and_pairs("precv", axis_name, perm)
+
+    def received(out: Any) -> Any:
+        aval: Any = out if hasattr(out, "shape") and hasattr(out, "dtype") else type_of(out)
+        params = PRecvParams(axes, shaped_array(tuple(aval.shape), np.dtype(aval.dtype)), pairs)
+        return vary(bind1(precv_p, token, params=params), axes)
+
+    return tree_map(received, out_shape)
+
+
+__all__ = ["precv", "precv_p", "psend", "psend_p"]
