@@ -186,9 +186,8 @@ class CustomCall(Primitive[Any]):
             results=results, params=params._replace(call_jaxpr=program)
         )
 
-    def giving(self, params: Any, used: Sequence[bool]) -> Any:
-        """`params` with rules that give only the `used` results."""
-        raise NotImplementedError(type(self))
+    giving: Any
+    """`giving(params, used)` gives params with rules that give only the `used` results."""
 
 
 class CustomJvpCallPrimitive(CustomCall):

@@ -68,7 +68,7 @@ class Primitive(Generic[P]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "multiple_results" not in vars(cls) and not cls.remember_types:
+        if vars(cls).get("remember_types") is False and "multiple_results" not in vars(cls):
             cls.multiple_results = True
         own = cls.placed is not Primitive.placed or cls.out_sharding is not Primitive.out_sharding
         cls.may_be_placed = own or not cls.remember_types

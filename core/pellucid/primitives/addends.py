@@ -52,11 +52,11 @@ class Recast(Movement):
     """A cast of what a type says of mesh axes; `inverse` names what its transpose does."""
 
     remember_types = False  # its type depends on the current mesh
+    multiple_results = False
     inverse: ClassVar[str]
 
-    def typed(self, aval: Any, axes: Axes) -> Any:
-        """The type of the result."""
-        raise NotImplementedError
+    typed: Any
+    """`typed(aval, axes)` gives the type of the result."""
 
     def _typed(self, avals: tuple[Any, ...], params: MarkParams) -> tuple[tuple[Any, ...], Effects]:
         return (self.typed(avals[0], frozenset(params.axes)),), self.effects(avals, params)

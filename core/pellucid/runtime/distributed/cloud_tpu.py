@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import urllib.error
 import urllib.request
@@ -49,13 +50,13 @@ class _CloudTpu(Cluster):
         self._is_tpu = is_tpu
         self._wait_for = wait_for
 
+    @abc.abstractmethod
     def workers(self) -> list[str]:
         """Hosts of this slice's processes, in order."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def worker(self) -> int:
         """Index of this process within its slice."""
-        raise NotImplementedError
 
     def coordinator(self, seconds: float) -> tuple[str, int]:
         host = self._setting("MEGASCALE_COORDINATOR_ADDRESS") or self.workers()[0]
