@@ -163,6 +163,7 @@ class AllGatherReduced(AllGather):
     """An all_gather whose result is reduced: its cotangents are addends, which are summed where they are scattered."""
 
     name = "all_gather_reduced"
+    multiple_results = False
     remember_types = False  # the type depends on the current mesh
 
     def _typed(self, avals: tuple[Any, ...], params: GatherAxesParams) -> Any:
@@ -321,6 +322,7 @@ class UnreducedReduceScatter(ReduceScatter):
     """The sum of addends along named axes, of which each position keeps one part."""
 
     name = "unreduced_reduce_scatter"
+    multiple_results = False
     remember_types = False  # the type depends on the current mesh
 
     def _typed(self, avals: tuple[Any, ...], params: ScatterSumParams) -> Any:
