@@ -15,7 +15,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY_OR_KEY, FLOATING, Elementwise, kind_of
-from pellucid.primitives.movement import Movement, move_axis
+from pellucid.primitives.movement import Identity, move_axis
 from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
@@ -254,29 +254,13 @@ reduce_precision_p: Elementwise = Elementwise(
 # copy and stop_gradient ---------------------------------------------------------------------------
 
 
-class Copy(Movement):
+class Copy(Identity):
     """The same value in another buffer."""
 
     name = "copy"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
-        return avals
-
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
-
     def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
         return copy(cotangent)
-
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        return [copy(operands[0])], dims
-
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
-        return operands
 
 
 copy_p = Copy()

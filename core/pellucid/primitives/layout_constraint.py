@@ -11,13 +11,10 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.movement import Movement
+from pellucid.primitives.movement import Identity
 from pellucid.primitives.placement import device_put
 from pellucid.runtime.transfer import from_host
-from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.layout import Format, Layout
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
@@ -28,7 +25,7 @@ class LayoutConstraintParams(NamedTuple):
     layout: Layout
 
 
-class LayoutConstraint(Movement):
+class LayoutConstraint(Identity):
     """The same value, laid out in memory as stated."""
 
     name = "layout_constraint"
@@ -38,15 +35,6 @@ class LayoutConstraint(Movement):
     ) -> Sequence[ShapedArray]:
         params.layout.check_compatible_aval(avals[0].shape)
         return avals
-
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: LayoutConstraintParams,
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
 
     def run(self, operands: tuple[Any, ...], params: LayoutConstraintParams) -> list[Any]:
         self.abstract_eval(tuple(map(type_of, operands)), params)

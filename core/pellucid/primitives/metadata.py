@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.tree import tree_map
-from pellucid.ir.avals import ShapedArray
-from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.movement import Movement
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.primitives.movement import Identity
 from pellucid.tracing.context import attribute_text, xla_metadata
 from pellucid.tracing.trace import bind, bind1
 
@@ -22,41 +17,15 @@ class XlaMetadataParams(NamedTuple):
     xla_metadata_kvs: tuple[tuple[str, Any], ...]
 
 
-class XlaMetadataValue(Movement):
+class XlaMetadataValue(Identity):
     """The same value; the operation that computes it has metadata."""
 
     name = "xla_metadata_value"
-
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: XlaMetadataParams
-    ) -> Sequence[ShapedArray]:
-        return avals
-
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: XlaMetadataParams,
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
-
-    def undo(self, cotangent: Any, aval: ShapedArray, params: XlaMetadataParams) -> Any:
-        return cotangent
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: XlaMetadataParams
     ) -> tuple[Any, Any]:
         return bind(self, *primals, params=params), tangents
-
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: XlaMetadataParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        return bind(self, *operands, params=params), dims
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: XlaMetadataParams) -> Sequence[Any]:
         texts = {key: attribute_text(value) for key, value in params.xla_metadata_kvs}

@@ -56,6 +56,29 @@ class Movement(Primitive[Any]):
         raise self.missing("undo")
 
 
+class Identity(Movement):
+    """A primitive that gives its operand; what else it says is its own."""
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+        return avals
+
+    def explicit_specs(
+        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
+
+    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
+        return cotangent
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return [bind1(self, *operands, params=params)], dims
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        return operands
+
+
 # reshape ------------------------------------------------------------------------------------------
 
 

@@ -7,45 +7,23 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
-from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token
+from pellucid.ir.avals import AbstractToken, abstract_token
 from pellucid.ir.effects import Effects, no_dce_effect
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.movement import Movement
+from pellucid.primitives.movement import Identity
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.tokens import Token
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
 # stage ----------------------------------------------------------------------------------------------
 
 
-class Stage(Movement):
+class Stage(Identity):
     """The same value, as part of the program."""
 
     name = "stage"
-
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
-        return avals
-
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
-
-    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
-        return cotangent
-
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        return bind(self, *operands), dims
-
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
-        return operands
 
 
 stage_p = Stage()
