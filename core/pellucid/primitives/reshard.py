@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -142,7 +142,7 @@ def auto_axes(
     Types inside don't show these axes. `out_sharding`, which may also be given when the function is called,
     lays out the results: a PartitionSpec, a NamedSharding, or a tree of these that is a prefix.
 
-    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for results.
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for results.
     """
     if f is None:
         return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
@@ -150,7 +150,7 @@ def auto_axes(
 
     def inside(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
-            raise ArgumentValueError(
+            raise ArgumentTypeError(
                 "auto_axes: nobody said how the results are laid out.",
                 do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
             )
@@ -178,7 +178,7 @@ def explicit_axes(
     `in_sharding`, which may also be given when the function is called, lays out the positional arguments: a
     PartitionSpec, a NamedSharding, or a tree of these that is a prefix of them.
 
-    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for arguments.
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for arguments.
     """
     if f is None:
         return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)
@@ -186,7 +186,7 @@ def explicit_axes(
 
     def inside(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
-            raise ArgumentValueError(
+            raise ArgumentTypeError(
                 "explicit_axes: nobody said how the arguments are laid out.",
                 do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
             )
