@@ -334,7 +334,7 @@ def _over_devices(sharding: Any, request: Request) -> Any:
 
 
 def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
-    shown = getattr(aval, "sharding", None)
+    shown = getattr(aval, "shown_sharding", None)
     spec = PartitionSpec() if shown is None else shown.spec
     space = getattr(aval, "memory_space", None)
     kind = None if space is None else space.memory_kind

@@ -129,7 +129,7 @@ def _typed(aval: Any, sharding: Any) -> Any:
     if getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
         return placed
     # The placement has no say in types, and the argument lies as its type shows.
-    return placed.update(sharding=aval.sharding)
+    return placed.update(shown_sharding=aval.shown_sharding)
 
 
 def with_constraints(

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-
-from pellucid.base import dtypes
-from pellucid.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    DeviceError,
-    UnsupportedError,
-)
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import layout_of
-from pellucid.sharding.layout import AutoLayout, Format
-from pellucid.sharding.manual_axis_type import ManualAxisType
-from pellucid.sharding.stated import placement_text, stated_layout, stated_sharding
+from pellucid.sharding.layout import Format
+from pellucid.sharding.stated import placement_text
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
@@ -33,135 +23,6 @@ from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
 from pellucid.xla.pytree import flatten
-
-
-class ShapeDtypeStruct:
-    """Shape and dtype of an array, in place of one where only they matter.
-
-    `sharding` says where the array lies; a `Format` says its order in memory too. `manual_axis_type` says over
-    which mesh axes it varies inside `shard_map`.
-
-    Raises: ShardingError for a sharding, or LayoutError for a layout, of values of another rank.
-
-    >>> ShapeDtypeStruct((2, 3), np.float32)
-    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
-    """
-
-    __slots__ = ("aval", "sharding", "layout", "manual_axis_type")
-
-    is_ref = False
-
-    def __init__(
-        self,
-        shape: Sequence[int],
-        dtype: Any,
-        *,
-        sharding: Any = None,
-        weak_type: bool = False,
-        is_ref: bool = False,
-        manual_axis_type: ManualAxisType | None = None,
-    ) -> None:
-        if dtype is None:
-            raise ArgumentValueError("ShapeDtypeStruct needs a dtype.")
-        if is_ref:
-            raise UnsupportedError(
-                "ShapeDtypeStruct can't stand for a reference.",
-                do="Pass a reference itself: `new_ref(jnp.zeros(shape, dtype))`.",
-            )
-        chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        self.aval: ShapedArray = shaped_array(
-            tuple(operator.index(s) for s in shape), chosen, weak_type
-        )
-        layout = stated_layout(sharding)
-        if isinstance(layout, AutoLayout):
-            raise ArgumentTypeError(
-                "ShapeDtypeStruct can't leave the order of elements to the compiler.",
-                got=f"sharding: {sharding}",
-                do="Give `Layout.AUTO` to jit's `in_shardings`.",
-            )
-        if layout is not None:
-            layout.check_compatible_aval(self.shape)
-        sharding = stated_sharding("ShapeDtypeStruct", sharding, with_layout=True)
-        if sharding is not None:
-            sharding.check_compatible_aval(self.shape)
-            self.aval = aval_at(self.aval, sharding)
-        if manual_axis_type is not None:
-            self.aval = self.aval.update(varying=manual_axis_type.varying)
-        self.sharding = sharding
-        self.layout = layout
-        self.manual_axis_type = manual_axis_type
-
-    @staticmethod
-    def like(x: Any) -> ShapeDtypeStruct:
-        """The type of `x`, an array or a number, and where it lies if the user put it there.
-
-        >>> ShapeDtypeStruct.like(np.ones(3, np.float32))
-        ShapeDtypeStruct(shape=(3,), dtype=float32)
-        """
-        if isinstance(x, ShapeDtypeStruct):
-            return x
-        aval: Any = type_of(x)
-        place = x.format if isinstance(x, ArrayImpl) and x.committed else None
-        return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type)
-
-    @property
-    def format(self) -> Format:
-        """Order in memory and sharding, each None where nothing is said of it."""
-        return Format(self.layout, self.sharding)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    def __len__(self) -> int:
-        return len(self.aval)
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """This struct with some fields changed."""
-        fields = {
-            "shape": self.shape,
-            "dtype": self.dtype,
-            "sharding": self.sharding if self.layout is None else self.format,
-            "weak_type": self.weak_type,
-            "manual_axis_type": self.manual_axis_type,
-        }
-        return ShapeDtypeStruct(**(fields | changes))
-
-    def __repr__(self) -> str:
-        name = self.dtype.name if isinstance(self.dtype, np.dtype) else self.dtype
-        said = {
-            "sharding": self.sharding,
-            "format": self.layout,
-            "weak_type": self.weak_type or None,
-            "manual_axis_type": self.manual_axis_type,
-        }
-        more = "".join(f", {field}={value}" for field, value in said.items() if value is not None)
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{more})"
-
-    def _facts(self) -> tuple[Any, ...]:
-        return self.aval, self.sharding, self.layout, self.manual_axis_type
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._facts() == other._facts()
-
-    def __hash__(self) -> int:
-        return hash(self._facts())
 
 
 class ArgInfo(NamedTuple):
@@ -247,7 +108,7 @@ class Stage:
 def struct_of(aval: Any) -> ShapeDtypeStruct:
     """The ShapeDtypeStruct of an aval."""
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding
+        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.shown_sharding
     )
 
 
@@ -515,6 +376,6 @@ def typeof(x: Any) -> Any:
     """The type of an array: shape, dtype, and more.
 
     >>> typeof(np.zeros(3, np.float32))
-    f32[3]
+    ShapedArray(float32[3])
     """
     return type_of(x)

@@ -200,7 +200,7 @@ def full_like(
 def layout_of(x: Any) -> Any:
     """The sharding of arrays like `x`: its own if the user put it there, or what its type shows; else None."""
     if not context.trace.is_eager:
-        return type_of(x).sharding
+        return type_of(x).shown_sharding
     return x._sharding if type(x) is ArrayImpl and x._committed else None
 
 

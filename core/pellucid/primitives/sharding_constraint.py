@@ -14,11 +14,11 @@ from pellucid.primitives.layout_constraint import with_layout_constraint
 from pellucid.primitives.padding import inserted
 from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
 from pellucid.sharding.explicit_types import explicit_part, operand_of
-from pellucid.sharding.layout import Layout
+from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.mesh import AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
-from pellucid.sharding.stated import stated_layout, stated_sharding
+from pellucid.sharding.stated import check_no_manual_axis, stated_layout, stated_sharding
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 
@@ -141,14 +141,17 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 def _constrained_as(x: Any, stated: Any, path: str) -> Any:
     """One array, laid out as a user stated it."""
     name = "with_sharding_constraint"
-    sharding = stated_sharding(name, stated, with_layout=True)
-    result = constrained(x, sharding or stated_sharding(name, PartitionSpec()), path)
+    place = stated.sharding if isinstance(stated, Format) else stated
+    sharding = stated_sharding(name, PartitionSpec() if place is None else place)
+    # None is a layout over a mesh without axes, as types show it
+    result = x if sharding is None else constrained(x, sharding, path)
     layout = stated_layout(stated)
     return with_layout_constraint(result, layout) if isinstance(layout, Layout) else result
 
 
 def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
     """One array, laid out as `sharding`; `path` is what messages call it."""
+    check_no_manual_axis("with_sharding_constraint", sharding)
     shape = type_of(x).shape
     try:
         sharding.check_compatible_aval(shape)
