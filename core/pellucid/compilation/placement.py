@@ -20,7 +20,7 @@ from pellucid.sharding.single_device import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )
-from pellucid.sharding.stated import placement_text
+from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.shardings import Device, DeviceList
@@ -259,7 +259,12 @@ def _argument_sharding(
     names: Names,
 ) -> Any:
     """Where an argument must be; None where the compiler may choose."""
-    own = getattr(x, "sharding", None) if type(x) is not ArrayImpl else x._sharding
+    if type(x) is ArrayImpl:
+        own = x._sharding
+    elif (
+        own := getattr(x, "sharding", None)
+    ) is not None:  # a ShapeDtypeStruct may be cut unevenly
+        check_fits(f"`{name}`", _argument_text(names(), i), own, x.shape)
     is_committed = own is not None and getattr(x, "_committed", True)
     if asked is not None:
         if is_committed and not (

@@ -12,6 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.ir.avals import abstract_ref, shaped_array
 from pellucid.runtime.array import aval_at
+from pellucid.sharding.explicit_types import check_divisible
 from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.manual_axis_type import ManualAxisType
 from pellucid.sharding.stated import stated_layout, stated_sharding
@@ -69,6 +70,9 @@ class ShapeDtypeStruct:
         if self.sharding is not None:
             self.sharding.check_compatible_aval(aval.shape)
             aval = aval_at(aval, self.sharding)
+            if aval.shown_sharding is not None:
+                mesh, spec = aval.shown_sharding.mesh, aval.shown_sharding.spec
+                check_divisible(aval.shape, spec, mesh, "ShapeDtypeStruct: ")
         self.manual_axis_type = manual_axis_type
         if manual_axis_type is not None:
             if manual_axis_type.unreduced or manual_axis_type.reduced:

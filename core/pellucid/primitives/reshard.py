@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_map
+from pellucid.base.tree import (
+    broadcast_prefix,
+    is_none,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
+from pellucid.base.tree.paths import shown_path
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.sharding_constraint import batched_sharding
@@ -17,7 +24,12 @@ from pellucid.sharding.explicit_types import check_divisible, explicit_part, sho
 from pellucid.sharding.mesh import AbstractMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.stated import check_no_manual_axis, stated_result, stated_sharding
+from pellucid.sharding.stated import (
+    check_fits,
+    check_no_manual_axis,
+    stated_result,
+    stated_sharding,
+)
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -38,7 +50,7 @@ class Reshard(Primitive[ReshardParams]):
         [aval] = avals
         mesh = params.dst_sharding.mesh.abstract_mesh
         spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
-        check_divisible(aval.shape, spec, mesh)
+        check_divisible(aval.shape, spec, mesh, "reshard: ")
         return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
     def explicit_sharding(
@@ -104,14 +116,19 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.zeros(8), pl.NamedSharding(mesh, pl.P("x"))).sharding.spec
     P('x',)
     """
-    leaves, structure = tree_flatten(xs)
+    with_paths, structure = tree_flatten_with_path(xs)
     stated = broadcast_prefix(
         out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
     )
-    return structure.unflatten([_resharded(x, s) for x, s in zip(leaves, stated, strict=True)])
+    return structure.unflatten(
+        [
+            _resharded(x, s, shown_path("xs", path))
+            for (path, x), s in zip(with_paths, stated, strict=True)
+        ]
+    )
 
 
-def _resharded(x: Any, stated: Any) -> Any:
+def _resharded(x: Any, stated: Any, path: str) -> Any:
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -127,7 +144,7 @@ def _resharded(x: Any, stated: Any) -> Any:
                 do="Use `with_sharding_constraint` for axes over which the compiler decides.",
             )
     aval = type_of(x)
-    sharding.check_compatible_aval(aval.shape)
+    check_fits("reshard", path, sharding, aval.shape)
     return bind1(reshard_p, x, params=ReshardParams(sharding))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.runtime.array import aval_at, check_not_deleted
 from pellucid.runtime.transfer import put_shards, sharding_for
 from pellucid.sharding.placement import tiles
+from pellucid.sharding.stated import check_fits
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl, assemble
 
@@ -39,8 +41,20 @@ def make_array_from_callback(
     Array([0, 1, 2], dtype=int32)
     """
     name = "make_array_from_callback"
-    shape = tuple(shape)
+    if not callable(data_callback):
+        raise ArgumentTypeError(
+            f"{name} takes a function of the index of a part.",
+            got=f"data_callback: {type(data_callback).__name__}",
+        )
     sharding = _checked_sharding(name, sharding)
+    return _from_callback(
+        name, _checked_shape(name, shape, sharding), sharding, data_callback, dtype
+    )
+
+
+def _from_callback(
+    name: str, shape: Shape, sharding: Any, data_callback: Callable[[Any], Any], dtype: Any
+) -> Any:
     found: dict[Any, Any] = {}
     parts = []
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -66,8 +80,8 @@ def make_array_from_single_device_arrays(
     Raises: ArgumentValueError if the devices, shapes or dtypes of the arrays don't fit.
     """
     name = "make_array_from_single_device_arrays"
-    shape = tuple(shape)
     sharding = _checked_sharding(name, sharding)
+    shape = _checked_shape(name, shape, sharding)
     if not isinstance(arrays, (list, tuple)):
         raise ArgumentTypeError(
             f"{name} takes a list of arrays.", got=f"arrays: {type(arrays).__name__}"
@@ -148,6 +162,7 @@ def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
             f"{name}: `global_shape` has one size for each dimension of the data.",
             got=f"data of shape {data.shape}, global_shape {given}",
         )
+    sharding.check_compatible_aval(data.shape)
     tiling = tiles(sharding, data.ndim)
     devices = list(sharding._internal_device_list)
     local = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
@@ -167,7 +182,8 @@ def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
         places = zip(index, shape, data.shape, mine, tiling.counts, strict=True)
         return data[tuple([_local_slice(*place) for place in places])]
 
-    return make_array_from_callback(shape, sharding, part, data.dtype)
+    check_fits(name, "an array", sharding, tuple(shape))
+    return _from_callback(name, tuple(shape), sharding, part, data.dtype)
 
 
 def _local_slice(index: slice, size: int, local_size: int, mine: list[int], count: int) -> slice:
@@ -184,6 +200,18 @@ def _checked_sharding(name: str, sharding: Any) -> Any:
     if found is None:
         raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")
     return found
+
+
+def _checked_shape(name: str, shape: Any, sharding: Any) -> Shape:
+    """`shape` as a tuple of sizes that `sharding` cuts evenly."""
+    try:
+        sizes = tuple(map(operator.index, shape))
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name}: `shape` is a sequence of integers.", got=f"shape: {shape!r}"
+        ) from None
+    check_fits(name, "an array", sharding, sizes)
+    return sizes
 
 
 def _put_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:

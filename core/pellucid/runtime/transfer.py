@@ -41,12 +41,12 @@ from pellucid.runtime.array import (
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
-from pellucid.sharding.errors import LayoutError, ShardingArgumentError
+from pellucid.sharding.errors import LayoutError, ShardingArgumentError, ShardingError
 from pellucid.sharding.layout import AutoLayout, Format, Layout
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
-from pellucid.sharding.stated import stated_layout, stated_sharding
+from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
@@ -300,8 +300,9 @@ def device_put(
     leaves, tree, places = leaves_to_put(x, device, src, donate, may_alias)
     try:
         results = [put_leaf(leaf, *place) for leaf, place in zip(leaves, places, strict=True)]
-    except ArgumentTypeError:
+    except (ArgumentTypeError, ShardingError):
         _check_leaves("device_put", "x", x)
+        _check_places(x, places)
         raise
     return tree.unflatten(results)
 
@@ -446,6 +447,14 @@ def _check_leaves(caller: str, name: str, tree: Any) -> None:
         raise ArgumentTypeError(
             f"{caller} takes a tree of arrays and Python numbers.", got=wrong[:5]
         ) from None
+
+
+def _check_places(x: Any, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+    """Raise ShardingError that names the first array of the tree `x` that can't be placed as asked, if there is one."""
+    for (path, leaf), (place, *_) in zip(tree_flatten_with_path(x)[0], places, strict=True):
+        sharding = None if isinstance(place, MemorySpace) else sharding_for(place)
+        if sharding is not None:
+            check_fits("device_put", shown_path("x", path), sharding, np.shape(leaf))
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:

@@ -155,7 +155,7 @@ class NamedSharding(GSPMDSharding):
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Raise PartitionSpecError if the spec has more entries than `aval_shape`."""
         if len(self.spec) > len(aval_shape):
-            raise rank_error(self.spec, len(aval_shape))
+            raise rank_error(self.spec, len(aval_shape), f"shape {aval_shape}")
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both put the same parts of a value of `ndim` dimensions on the same devices.

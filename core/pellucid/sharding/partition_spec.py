@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, overload
 
 from pellucid.sharding.errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
@@ -297,10 +297,11 @@ def _checked_axis_set(name: str, axes: Any) -> frozenset[AxisName]:
     return frozenset(axes)
 
 
-def rank_error(spec: PartitionSpec, ndim: int) -> PartitionSpecError:
-    """The error for a spec with more entries than the value has dimensions."""
+def rank_error(spec: PartitionSpec, ndim: int, got: str | Sequence[str] = ()) -> PartitionSpecError:
+    """The error for a spec with more entries than the value, which `got` describes, has dimensions."""
     return PartitionSpecError(
         f"{spec!r} is for values of rank {len(spec)} or more, but this one has rank {ndim}.",
+        got=got,
         do="Use `PartitionSpec()` for a scalar."
         if ndim == 0
         else "Leave the last entries out; dimensions not mentioned are not sharded.",

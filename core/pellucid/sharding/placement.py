@@ -197,6 +197,7 @@ def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | N
 
 
 def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
+    sharding.check_compatible_aval(shape)
     tiling = tiles(sharding, len(shape))
     for dim, (size, count) in enumerate(zip(shape, tiling.counts, strict=True)):
         if size % count:
