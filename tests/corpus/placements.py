@@ -72,6 +72,7 @@ def scope(jax):
     d = jax.devices()
     x, matrix = np.arange(8, dtype=np.float32), np.arange(32, dtype=np.float32).reshape(8, 4)
     mesh = sharding.Mesh(np.reshape(d, (4, 2)), ("x", "y"))
+    explicit = mesh.update(axis_types=(sharding.AxisType.Explicit,) * 2)
     over = lambda *axes: sharding.NamedSharding(mesh, sharding.PartitionSpec(*axes))
     return {
         "jax": jax, "jnp": jax.numpy, "lax": jax.lax, "np": np, "tree": jax.tree,
@@ -82,11 +83,20 @@ def scope(jax):
         "Layout": layout.Layout, "Format": layout.Format, "Space": jax.memory.Space,
         "mu": module("experimental.mesh_utils"), "mh": module("experimental.multihost_utils"),
         "pjit": module("experimental.pjit"), "put": jax.device_put, "guard": jax.transfer_guard,
-        "d": d, "mesh": mesh, "explicit": mesh.update(axis_types=(sharding.AxisType.Explicit,) * 2),
+        "d": d, "mesh": mesh, "explicit": explicit,
         "amesh": mesh.abstract_mesh, "over_x": over("x"), "x": x, "X": matrix,
         "cut": jax.device_put(x, over("x")), "tiled": jax.device_put(matrix, over("x", "y")),
-        "moved": jax.device_put(x, d[1]),
+        "moved": jax.device_put(x, d[1]), "types": lambda function: types(jax, explicit, function),
     }  # fmt: skip
+
+
+def types(jax, mesh, function):
+    """The types of what a function gives of a matrix that is cut along both dimensions over Explicit axes."""
+    spec = importlib.import_module(f"{jax.__name__}.sharding").PartitionSpec("x", "y")
+    argument = jax.ShapeDtypeStruct((8, 4), "float32", sharding=jax.NamedSharding(mesh, spec))
+    with jax.set_mesh(mesh):
+        results = jax.tree.leaves(jax.eval_shape(function, argument))
+    return [(r.dtype.name, r.shape, str(r.sharding.spec)) for r in results]
 
 
 def plain(jax, value):
