@@ -308,6 +308,11 @@ class LoweringContext:
             return {}
         return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
 
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether XLA's partitioner cuts operations: it doesn't on one device, nor where every mesh axis is manual."""
+        return self.sharding_attributes is not None and not (self.manual and self.manual.is_full)
+
     def everywhere(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x` of type `aval`, which every device must hold in full.
 
