@@ -14,7 +14,13 @@ from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.contraction import Bilinear, converted, dot_general, inverse_permutation
+from pellucid.primitives.contraction import (
+    Bilinear,
+    converted,
+    cotangent_sharding,
+    dot_general,
+    inverse_permutation,
+)
 from pellucid.primitives.convolution_shapes import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
@@ -116,12 +122,16 @@ class ConvGeneralDilated(Bilinear):
             )
             pads.append((window - 1 - low, size + low - windows))
         swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
+        grouped = params.batch_group_count > 1  # then it isn't shaped as the operand is
+        stated = (
+            None if grouped else cotangent_sharding(lhs.aval, range(lhs.aval.ndim), cotangent, rhs)
+        )
         found = bind1(self, cotangent, rhs, params=params._replace(
             window_strides=params.lhs_dilation, padding=tuple(pads), lhs_dilation=params.window_strides,
             dimension_numbers=ConvDimensionNumbers(out_spec, swapped, lhs_spec),
-            feature_group_count=groups, batch_group_count=1, out_sharding=None,
+            feature_group_count=groups, batch_group_count=1, out_sharding=stated,
         ))  # fmt: skip
-        if params.batch_group_count > 1:
+        if grouped:
             found = _regrouped(found, lhs_spec[1], lhs_spec[0], params.batch_group_count)
         return found
 
@@ -146,7 +156,8 @@ class ConvGeneralDilated(Bilinear):
         return bind1(self, lhs, cotangent, params=params._replace(
             window_strides=params.rhs_dilation, padding=tuple(pads), rhs_dilation=params.window_strides,
             dimension_numbers=dimension_numbers, feature_group_count=params.batch_group_count,
-            batch_group_count=params.feature_group_count, out_sharding=None,
+            batch_group_count=params.feature_group_count,
+            out_sharding=cotangent_sharding(rhs.aval, range(rhs.aval.ndim), lhs, cotangent),
         ))  # fmt: skip
 
     def batch(
