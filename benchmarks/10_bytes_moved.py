@@ -29,16 +29,18 @@ _TENSOR = {
     "q": _COLUMNS, "k": _COLUMNS, "v": _COLUMNS, "up": _COLUMNS, "o": _ROWS, "down": _ROWS,
     "embedding": _COLUMNS, "head": _COLUMNS, "scale": _WHOLE, "bias": _WHOLE,
 }  # fmt: skip
-_LAYOUTS: dict[str, Callable[[str], tuple[Any, ...]]] = {
-    "data-parallel": lambda name: _WHOLE,
-    "tensor-parallel": lambda name: _TENSOR[name],
-    "fully sharded": lambda name: (("data", "model"),),
+_ALL = (("data", "model"),)
+_LAYOUTS: dict[str, tuple[Callable[[str], tuple[Any, ...]], tuple[Any, ...]]] = {
+    "data-parallel": (lambda name: _WHOLE, _ALL),
+    "tensor-parallel": (lambda name: _TENSOR[name], ("data",)),
+    "fully sharded": (lambda name: _ALL, _ALL),
 }
-"""For each way, the spec of a parameter by its name."""
+"""For each way: the spec of a parameter by its name, and that of the batch."""
 
 
-def train_step(layout: Callable[[str], tuple[Any, ...]], jax: Any) -> None:
-    """A step of 12 layers over two by four devices, each parameter laid out by its name."""
+def train_step(way: str, jax: Any) -> None:
+    """A step of 12 layers over two by four devices."""
+    layout, batch = _LAYOUTS[way]
     mesh = jax.make_mesh((2, 4), ("data", "model"), (jax.sharding.AxisType.Auto,) * 2)
 
     def placed(*spec: Any) -> Any:
@@ -47,21 +49,18 @@ def train_step(layout: Callable[[str], tuple[Any, ...]], jax: Any) -> None:
     def placement(path: Any, _: Any) -> Any:
         return placed(*layout(path[-1].key))
 
-    parameters = transformer.parameters(jax)
+    parameters, ids = transformer.parameters(jax), transformer.tokens(jax, 8)
     shardings = jax.tree_util.tree_map_with_path(placement, parameters)
     step = jax.jit(transformer.train_step(jax), out_shardings=(shardings, placed()))
-    step(
-        jax.device_put(parameters, shardings),
-        jax.device_put(transformer.tokens(jax), placed("data")),
-    )
+    step(*jax.device_put((parameters, ids), (shardings, placed(*batch))))
 
 
 def measurements(jax: Any) -> dict[str, Any]:
     """What each program exchanges."""
     programs = dict(exchanges.PROGRAMS)
-    for name, layout in _LAYOUTS.items():
-        step = functools.partial(train_step, layout)
-        programs[f"train step of 12 layers, {name}"] = step, exchanges.value
+    for way in _LAYOUTS:
+        step = functools.partial(train_step, way)
+        programs[f"train step of 12 layers, {way}"] = step, exchanges.value
     return {
         name: functools.partial(exchanges.exchanged, jax, *program)
         for name, program in programs.items()
