@@ -211,10 +211,17 @@ class ConvGeneralDilated(Bilinear):
             n < 0 for ends in params.padding for n in ends
         ):
             return ctx.from_python(_padded_before, operands, params)
-        # Where positions are cut, XLA's partitioner gives wrong values for some kernels.
         lhs, rhs = operands
-        lhs = ctx.whole_along(lhs, ctx.avals_in[0], params.dimension_numbers.lhs_spec[2:])
+        lhs_spec, rhs_spec, _ = params.dimension_numbers
+        if ctx.is_partitioned and _is_cut_right(ctx, rhs, params):
+            rhs = ctx.whole_along(rhs, ctx.avals_in[1], range(ctx.avals_in[1].ndim))
+        else:
+            lhs = ctx.whole_along(lhs, ctx.avals_in[0], lhs_spec[2:])
+            rhs = ctx.whole_along(rhs, ctx.avals_in[1], rhs_spec[2:])
         if params.batch_group_count > 1:
+            if ctx.may_cut_by_some_axes:  # sums of features would come out wrong
+                lhs = ctx.whole_along(lhs, ctx.avals_in[0], lhs_spec[1:2])
+                rhs = ctx.whole_along(rhs, ctx.avals_in[1], rhs_spec[1:2])
             lhs = ctx.in_even_parts(lhs, ctx.avals_in[0], any)
             rhs = ctx.in_even_parts(rhs, ctx.avals_in[1], any)
         attributes = {
@@ -229,6 +236,21 @@ class ConvGeneralDilated(Bilinear):
             "precision_config": precision_attribute(ctx, params.precision),
         }
         return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], [lhs, rhs], attributes)]
+
+
+def _is_cut_right(ctx: Any, kernel: Any, params: ConvParams) -> bool:
+    """Whether XLA's partitioner gives right values where positions are cut: for whole kernels, in even parts.
+
+    A kernel is made whole only if nothing has to be exchanged for it.
+    """
+    lhs_spec, _, out_spec = params.dimension_numbers
+    return (
+        params.batch_group_count == 1
+        and set(params.lhs_dilation) <= {1}
+        and ctx.splits_evenly(ctx.avals_in[0], lhs_spec[2:])
+        and ctx.splits_evenly(ctx.avals_out[0], out_spec[2:])
+        and ctx.is_surely_whole(kernel)
+    )
 
 
 def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> None:
