@@ -99,8 +99,8 @@ class ReduceExtreme(Reduction):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
         [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
-        is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
-        if ctx.platform != "cpu" or not ctx.is_partitioned or not is_floating:
+        may_be_nan = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c" and aval.size != 0
+        if ctx.platform != "cpu" or not ctx.is_partitioned or not may_be_nan:
             return super().lower(ctx, operands, params)
 
         def reduce(keys: ir.Value, given: ShapedArray, result: ShapedArray) -> ir.Value:
