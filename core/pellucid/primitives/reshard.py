@@ -17,7 +17,7 @@ from pellucid.sharding.explicit_types import check_divisible, explicit_part, sho
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.stated import stated_sharding
+from pellucid.sharding.stated import check_no_manual_axis, stated_result, stated_sharding
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -41,7 +41,7 @@ class Reshard(Primitive[ReshardParams]):
         mesh = params.dst_sharding.mesh.abstract_mesh
         spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
         check_divisible(aval.shape, spec, mesh)
-        return [aval.update(sharding=shown_sharding(mesh, spec))]
+        return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
     def explicit_sharding(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: ReshardParams
@@ -62,7 +62,7 @@ class Reshard(Primitive[ReshardParams]):
         [ct], [operand] = cotangents, operands
         if type(ct) is Zero:
             return [Zero(operand.aval)]
-        old, mesh = operand.aval.sharding, params.dst_sharding.mesh
+        old, mesh = operand.aval.shown_sharding, params.dst_sharding.mesh
         back = (
             NamedSharding(params.source or mesh, PartitionSpec())
             if old is None
@@ -85,7 +85,7 @@ class Reshard(Primitive[ReshardParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
         sharding = params.dst_sharding
-        if not sharding.mesh.explicit_axes or ctx.avals_out[0].sharding is not None:
+        if not sharding.mesh.explicit_axes or ctx.avals_out[0].shown_sharding is not None:
             return operands  # nothing moves, or what the type says is laid out by the caller
         return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
 
@@ -113,6 +113,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def _from_mesh(source: Mesh | AbstractMesh | None, xs: Any, out_shardings: Any) -> Any:
+    """`reshard` of values that are over the mesh `source`, where their types don't say."""
     leaves, structure = tree_flatten(xs)
     stated = broadcast_prefix(
         out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
@@ -128,6 +129,7 @@ def _resharded(x: Any, stated: Any, source: Mesh | AbstractMesh | None) -> Any:
         raise ShardingArgumentError(
             "reshard takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
         )
+    check_no_manual_axis("reshard", sharding)
     mesh, spec = sharding.mesh, sharding.spec
     for axis in spec.axis_names | spec.unreduced | spec.reduced:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
@@ -175,6 +177,13 @@ def auto_axes(
         return _from_mesh(mesh, results, out_sharding)
 
     return inside
+
+
+def with_out_sharding(out_sharding: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
+    if stated_result("out_sharding", out_sharding) is None:
+        return function(*operands)
+    return auto_axes(function, out_sharding=out_sharding)(*operands)
 
 
 def explicit_axes(
@@ -251,7 +260,7 @@ def _without_axes(xs: Any, mesh: Any) -> Any:
 
 def _shown(x: Any) -> Any:
     """The sharding that the type of `x` shows; None also for what is no array."""
-    return getattr(getattr(x, "aval", None), "sharding", None)
+    return getattr(getattr(x, "aval", None), "shown_sharding", None)
 
 
 def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:
@@ -261,4 +270,4 @@ def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:
     return put_leaf(x, sharding.update(mesh=retyped))
 
 
-__all__ = ["auto_axes", "explicit_axes", "reshard", "reshard_p"]
+__all__ = ["auto_axes", "explicit_axes", "reshard", "reshard_p", "with_out_sharding"]
