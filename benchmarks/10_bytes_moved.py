@@ -70,10 +70,12 @@ def measurements(jax: Any) -> dict[str, Any]:
 def main() -> None:
     here = pathlib.Path(__file__)
     ours, theirs = Worker("pellucid", here), Worker("jax", here)
-    mine, other = {}, {}
+    mine: dict[str, Any] = {}
+    other: dict[str, Any] = {}
     try:
         for name in ours.names:
-            a, b = mine[name], other[name] = ours.measure(name), theirs.measure(name)
+            a = mine[name] = ours.measure(name)
+            b = other[name] = theirs.measure(name)
             if a != b and not ("refused" in a and "refused" in b):
                 more = exchanges.exceeding({name: a}, {name: b})
                 print(f"{'MORE' if more else '    '}  {name}: pellucid {a}, jax {b}", flush=True)
