@@ -125,7 +125,7 @@ else:
 
 
 def wait_for(arrays: Sequence[Any]) -> None:
-    """Wait until several arrays, none of them deleted, are computed."""
+    """Wait until several arrays are computed; JaxRuntimeError for deleted ones."""
     _jax.batched_block_until_ready(arrays)
 
 
