@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
 from pellucid.base.events import (
@@ -309,6 +311,8 @@ def _is_small(jaxpr: Jaxpr) -> bool:
 def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...] | None:
     """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
     stated, mesh = request.result_shardings, request.mesh
+    if stated is not None and request.placement.devices:
+        stated = tuple([_over_devices(sharding, request) for sharding in stated])
     if mesh is None or not mesh.are_all_axes_explicit:
         return stated
     stated = stated or (None,) * len(avals)
@@ -320,11 +324,21 @@ def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...]
     )
 
 
+def _over_devices(sharding: Any, request: Request) -> Any:
+    """`sharding`, which may be over an abstract mesh, over the devices that the program runs on."""
+    if not getattr(sharding, "is_abstract", False):
+        return sharding
+    wanted = sharding.mesh
+    devices = np.array(request.placement.devices, dtype=object).reshape(wanted.axis_sizes)
+    return sharding.update(mesh=Mesh(devices, wanted.axis_names, wanted.axis_types))
+
+
 def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
     shown = getattr(aval, "shown_sharding", None)
     spec = PartitionSpec() if shown is None else shown.spec
     space = getattr(aval, "memory_space", None)
-    return canonical(NamedSharding(mesh, spec, None if space is None else space.memory_kind))
+    kind = None if space is None else space.memory_kind
+    return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
 
 
 def _const_sharding(const: Any, request: Request) -> Any:
