@@ -1,5 +1,6 @@
 """One process of a job: runs the program that its argument names, and writes what it returns."""
 
+import importlib
 import json
 import pathlib
 import sys
@@ -10,5 +11,7 @@ if __name__ == "__main__":
 
     request = json.loads(sys.argv[1])
     place = programs.Place(request["address"], request["process"], request["count"])
-    result = getattr(programs, request["program"])(place, **request["arguments"])
+    result = getattr(importlib.import_module(request["module"]), request["program"])(
+        place, **request["arguments"]
+    )
     pathlib.Path(request["result"]).write_text(json.dumps(result))

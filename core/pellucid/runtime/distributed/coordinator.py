@@ -11,6 +11,7 @@ import secrets
 from typing import Any
 
 from pellucid.runtime.distributed import wire
+from pellucid.runtime.distributed.agreements import Agreements
 
 _SECONDS_TO_SAY_HELLO = 10.0
 
@@ -24,6 +25,7 @@ class Coordinator:
         self._service_port = service_port
         self._members: dict[int, asyncio.StreamWriter] = {}
         self._failures: dict[int, str] = {}
+        self._agreements = Agreements(self._tell_one)
         self._job = ""
         self.address_for_others: str | None = None
         """Where another process found this one; None while none has."""
@@ -98,8 +100,9 @@ class Coordinator:
             self.address_for_others = writer.get_extra_info("sockname")[0]
         self._tell_who_is_there()
         try:
-            reason = await self._until_it_ends(reader)
+            reason = await self._until_it_ends(process, reader)
         finally:
+            self._agreements.forget(process)
             del self._members[process]
             if not self._members:
                 self._is_empty.set()
@@ -115,7 +118,7 @@ class Coordinator:
         self._failures[process] = reason
         self._tell("failed", processes=self._failures)
 
-    async def _until_it_ends(self, reader: asyncio.StreamReader) -> str | None:
+    async def _until_it_ends(self, process: int, reader: asyncio.StreamReader) -> str | None:
         """Why a member failed; None if it left."""
         while True:
             try:
@@ -124,8 +127,14 @@ class Coordinator:
                 return f"nothing was heard of it for {self._heartbeat_timeout:g} s"
             if message is None:
                 return "its connection closed"
-            if message["event"] == "leaving":
+            event = message.pop("event")
+            if event == "leaving":
                 return message.get("reason")
+            if event == "come":
+                group = tuple(message.pop("group"))
+                self._agreements.come(process, group, **message)
+            elif event == "withdraw":
+                self._agreements.withdraw(process)
 
     def _tell_who_is_there(self) -> None:
         missing = sorted(set(range(self._num_processes)) - set(self._members))
@@ -134,6 +143,10 @@ class Coordinator:
         else:
             self._job = secrets.token_hex(8)
             self._tell("complete", job=self._job)
+
+    def _tell_one(self, process: int, event: str, **fields: Any) -> None:
+        if process in self._members:
+            wire.send(self._members[process], event, **fields)
 
     def _tell(self, event: str, **fields: Any) -> None:
         for writer in self._members.values():

@@ -92,7 +92,7 @@ def initialize(
         config.cuda_visible_devices.set(",".join(map(str, found.local_device_ids)))
     job = Job(plan)
     _job.append(job)
-    peers.enter(job.membership, job.barriers)
+    peers.enter(job.membership, job.meetings)
     platforms.set_job(job)
     atexit.unregister(_leave_at_exit)
     atexit.register(_leave_at_exit)

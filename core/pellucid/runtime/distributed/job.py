@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ from pellucid.base.interruption import interruptible
 from pellucid.runtime.distributed import coordination, sockets
 from pellucid.runtime.distributed.coordinator import Coordinator
 from pellucid.runtime.distributed.event_loop import EventLoopThread
+from pellucid.runtime.distributed.meetings import Meetings
 from pellucid.runtime.distributed.membership import Membership
 from pellucid.runtime.distributed.tunnel import Tunnel
 from pellucid.xla import distributed as xla_distributed
@@ -52,7 +54,11 @@ class Job:
         self._preemption_watch: Any = None
         self._end_of_mpi: Any = None
         self.membership = Membership(
-            plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails
+            plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails,
+            lambda message: self.meetings.hear(message),
+        )  # fmt: skip
+        self.meetings = Meetings(
+            self.membership, functools.partial(self._loop.call, self.membership.send)
         )
         self.client: Any = None
         try:
@@ -167,6 +173,7 @@ class Job:
 
     def _when_one_fails(self) -> None:
         self._cut_gloo()
+        self.meetings.wake()
         logger.error("%s", self.membership.failure())
 
     # The end.
@@ -179,7 +186,7 @@ class Job:
 
     def leave(self) -> None:
         """End the job together with the others."""
-        self.barriers.wait("shutdown", self.plan.shutdown_timeout)
+        self.meetings.agree("distributed.shutdown", "no more", seconds=self.plan.shutdown_timeout)
         if self._preemption_watch is not None:
             self._preemption_watch.shutdown()
         interruptible(self.client.shutdown)

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from pellucid.base.errors import DistributedError, DistributedTimeoutError, PeerFailureError
 from pellucid.runtime.distributed import wire
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.2
 _SECONDS_TO_SAY_GOODBYE = 2.0
+_MOST_NAMED = 16
 
 
 class Membership:
@@ -23,6 +25,7 @@ class Membership:
         num_processes: int,
         heartbeat_timeout: float,
         on_failure: Callable[[], None],
+        on_message: Callable[[dict[str, Any]], None],
     ) -> None:
         self.process_id = process_id
         self.num_processes = num_processes
@@ -30,6 +33,7 @@ class Membership:
         self.failures: dict[int, str] = {}
         self._heartbeat_timeout = heartbeat_timeout
         self._on_failure = on_failure
+        self._on_message = on_message
         self._failed = threading.Event()
         self._writer: asyncio.StreamWriter | None = None
         self._missing: list[int] = []
@@ -96,7 +100,7 @@ class Membership:
     def _late(self, seconds: float) -> DistributedTimeoutError:
         if self._missing:
             return DistributedTimeoutError(
-                f"{_processes(self._missing)} of {self.num_processes} did not come within {seconds:g} s.",
+                f"{processes_in_words(self._missing)} of {self.num_processes} did not come within {seconds:g} s.",
                 got=f"process {self.process_id} waited at {self._address}",
                 do="Start all processes with the same coordinator_address, or raise initialization_timeout.",
             )
@@ -118,6 +122,8 @@ class Membership:
                 return
             if message["event"] == "failed":
                 self._note({int(process): why for process, why in message["processes"].items()})
+            elif message["event"] != "alive":
+                self._on_message(message)
 
     def _note(self, failures: dict[int, str]) -> None:
         self.failures = {**failures, **self.failures}
@@ -129,6 +135,11 @@ class Membership:
         while True:
             await asyncio.sleep(self._heartbeat_timeout / 4)
             wire.send(writer, "alive")
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Tell the coordinator something; called in the thread of the connections."""
+        if self._writer is not None:
+            wire.send(self._writer, event, **fields)
 
     async def leave(self, reason: str | None = None) -> None:
         """Go, for `reason` if this is a failure to the others."""
@@ -146,7 +157,7 @@ class Membership:
             return None
         failed = sorted(self.failures)
         error = PeerFailureError(
-            f"{_processes(failed)} of {self.num_processes} failed; process {self.process_id} can't go on alone.",
+            f"{processes_in_words(failed)} of {self.num_processes} failed; process {self.process_id} can't go on alone.",
             got=[f"process {process}: {self.failures[process]}" for process in failed],
             do="Call distributed.shutdown() here, start what failed again, and initialize() anew; "
             "arrays over several processes are lost.",
@@ -155,6 +166,9 @@ class Membership:
         return error
 
 
-def _processes(indices: list[int]) -> str:
-    names = ", ".join(map(str, indices))
-    return f"process {names}" if len(indices) == 1 else f"processes {names}"
+def processes_in_words(indices: list[int]) -> str:
+    """As in "process 3" or "processes 0, 2"; of very many, the first."""
+    shown = ", ".join(map(str, indices[:_MOST_NAMED]))
+    if len(indices) > _MOST_NAMED:
+        shown += f" and {len(indices) - _MOST_NAMED} others"
+    return f"process {shown}" if len(indices) == 1 else f"processes {shown}"

@@ -25,11 +25,18 @@ class Meeting:
         self.port = free_port()
         self.coordinator = Coordinator(2, heartbeat, service_port=1)
         self.told = []
+        self.heard = []
         self.members = []
 
     def member(self, process, count=2):
         self.members.append(
-            Membership(process, count, self.heartbeat, lambda: self.told.append(process))
+            Membership(
+                process,
+                count,
+                self.heartbeat,
+                lambda: self.told.append(process),
+                lambda message: self.heard.append((process, message)),
+            )
         )
         return self.members[-1]
 
@@ -146,3 +153,20 @@ def test_who_is_silent_has_failed():
         return first.failures
 
     assert during(meeting, run) == {1: "nothing was heard of it for 0.4 s"}
+
+
+def test_what_processes_agree_on_goes_through_the_coordinator():
+    meeting = Meeting()
+
+    async def run():
+        members = await meeting.both()
+        for member, said in zip(members, "fg", strict=True):
+            member.send("come", group=[0, 1], what="a program", said=said, seconds=5.0)
+        for _ in range(50):
+            if len(meeting.heard) == 2:
+                break
+            await asyncio.sleep(0.05)
+
+    during(meeting, run)
+    disagreed = {"event": "disagreed", "said": [[[0], "a program", "f"], [[1], "a program", "g"]]}
+    assert sorted(meeting.heard) == [(0, disagreed), (1, disagreed)]
