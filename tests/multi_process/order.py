@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import numpy as np
-from programs import Place, error_of, join
+from place import Place
+from programs import error_of, join
 
 import pellucid as pl
 from pellucid.experimental import multihost_utils

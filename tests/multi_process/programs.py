@@ -8,9 +8,10 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from place import Place
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -18,14 +19,6 @@ from pellucid import lax
 from pellucid.base.errors import PellucidError
 from pellucid.experimental import mesh_utils, multihost_utils
 from pellucid.xla import distributed as xla_distributed
-
-
-class Place(NamedTuple):
-    """Where a process is in its job."""
-
-    address: str
-    process: int
-    count: int
 
 
 def join(place: Place, *, initialization: float = 20, heartbeat: float = 20, shutdown: float = 20):

@@ -87,9 +87,17 @@ def test_values_between_processes():
         check(texts["shapes"], "AgreementError", "process 0: int64[2]", "process 1: int64[3]")
         check(texts["sources"], "ArgumentValueError", "one process is the source", "sources: 0, 1")
         check(texts["names"], "AgreementError", "process 0: 'name 0'", "process 1: 'name 1'")
-        check(texts["values"], "AgreementError", "the seeds", "process 0", "int64[] 0", "int64[] 1")
-        check(texts["spec"], "ArgumentTypeError", "tree of PartitionSpecs", "Write PartitionSpec()")
-        check(texts["put"], "AgreementError", "device_put of a host value", "process 1: i32[4]")
+        check(
+            texts["values"],
+            "AgreementError: the seeds",
+            "['x'], int64[]: 0 in process 0; 1 in process 1",
+        )
+        check(
+            texts["spec"], "PartitionSpecError", "tree of PartitionSpecs", "Write PartitionSpec()"
+        )
+        check(
+            texts["put"], "AgreementError", "device_put over several processes", "process 1: i32[4]"
+        )
         check(texts["numpy"], "DeviceError", "other processes' devices", "process_allgather")
         check(texts["local shape"], "IndivisibleError", "size 6", "4 parts")
         check(texts["global shape"], "ArgumentValueError", "neither this process's part", "Give 8")

@@ -7,10 +7,10 @@ import sys
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
-    import programs
+    from place import Place
 
     request = json.loads(sys.argv[1])
-    place = programs.Place(request["address"], request["process"], request["count"])
+    place = Place(request["address"], request["process"], request["count"])
     result = getattr(importlib.import_module(request["module"]), request["program"])(
         place, **request["arguments"]
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, DeletedArrayError, DeviceError
+from pellucid.base.errors import DeletedArrayError, DeviceError, IndexingError
 from pellucid.base.source import describe
 from pellucid.runtime import peers, platforms
 from pellucid.runtime.donation import donors_of
@@ -196,7 +196,7 @@ def _addressable_data(array: Any, index: int) -> Any:
     check_not_deleted(array)
     shards = arrays.shards_of(array)
     if not -len(shards) <= index < len(shards):
-        raise ArgumentValueError(
+        raise IndexingError(
             f"there is no shard {index}.", got=f"{array.aval.text()} has {len(shards)} shards here"
         )
     return shards[index]

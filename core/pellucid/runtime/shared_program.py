@@ -45,20 +45,22 @@ class SharedProgram:
         return self._exchanges_data and is_every_run
 
     def launch(self, start: Callable[[Any], T], arguments: Any, given: Sequence[Any]) -> T:
-        """`start(arguments)`, when all processes are about to do it with the same values from the host.
+        """`start(arguments)`, when all processes are about to do it, with the same values where each has its own.
 
-        Those are among `given`. Large ones are compared before the first run only.
+        Those are among `given`: values from the host, and arrays of this process alone. Large ones are compared
+        before the first run only.
         """
         is_first_run, self._has_run = not self._has_run, True
         if not (self.agrees_on_every_run or (is_first_run and self._exchanges_data)):
             peers.check()
             return start(arguments)
-        from_host = [
+        own = [
             x
             for x in given
-            if type(x) is not ArrayImpl and (is_first_run or np.asarray(x).nbytes <= _SMALL_BYTES)
+            if (type(x) is not ArrayImpl or x.is_fully_addressable)
+            and (is_first_run or np.asarray(x).nbytes <= _SMALL_BYTES)
         ]
         said = self._said
-        if from_host:
-            said += f", arguments from the host with contents {peers.digest(from_host)}"
+        if own:
+            said += f", arguments of its own with contents {peers.digest(own)}"
         return peers.launch(start, arguments, _ABOUT, said, self._process_ids)

@@ -78,7 +78,7 @@ def test_a_shard_is_an_array_with_a_type(sharded):
 
 
 def test_a_shard_that_is_not_there_is_refused(sharded):
-    with pytest.raises(ArgumentValueError, match="there is no shard 4"):
+    with pytest.raises(IndexError, match="there is no shard 4"):
         sharded.addressable_data(4)
 
 
