@@ -32,7 +32,7 @@ def test_programs_out_of_order_are_errors_everywhere_and_all_can_go_on():
             found["one fewer"], APART, "process 0: the program over several processes, total(f32[4])",
             "process 1: assert_equal, ",
         )  # fmt: skip
-        check(found["host values"], "process 0: <lambda>(f32[4], f32[])", "from the host")
+        check(found["host values"], "process 0: <lambda>(f32[4], f32[])", "arguments of its own")
         late = (
             "the others waited 1 s for this process",
             "process 1 did not come within 1 s.\n  process 1: last agreed on the program",

@@ -106,7 +106,7 @@ def test_values_between_processes():
             texts["arguments"],
             "AgreementError",
             "_scaled(",
-            "arguments from the host with contents",
+            "arguments of its own with contents",
         )
         check(texts["again"], "DistributedError", "in a job already", f"process {process} of 2")
         check(
