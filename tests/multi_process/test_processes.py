@@ -245,3 +245,19 @@ def test_all_processes_stop_after_the_same_step_when_one_is_preempted():
     first, second = results(launch("is_preempted", 2))
     assert first == second
     assert first is not None
+
+
+def test_all_hear_of_a_block_that_not_all_finish():
+    ends = launch("in_blocks", 2)
+    assert ends[1].exit_code == -9
+    [(ids, raised, failed, again, empty)] = results(ends[:1])
+    assert ids == [0, 0, 1, 1]
+    assert raised[0] == "AgreementError"
+    check(
+        raised[1], "live_devices: the processes don't agree", "process 0: ends",
+        "process 1: raised ArgumentValueError: a mistake of the user",
+    )  # fmt: skip
+    assert failed == [1, 1]
+    assert again[0] == "ProcessFailureError"
+    check(again[1], "process 1: its connection closed", "initialize() anew")
+    check(empty[1], "none of the devices belongs to this process")

@@ -304,6 +304,18 @@ agreement_on_programs = _declare(
     "'every run', or 'auto', which is every run on CPUs and the first elsewhere.",
     in_call_key=True,
 )
+enable_preemption_service = _declare(
+    "enable_preemption_service",
+    True,
+    _boolean,
+    "Whether `multihost_utils.reached_preemption_sync_point` may watch for SIGTERM.",
+)
+enable_recoverability = _declare(
+    "enable_recoverability",
+    False,
+    _one_of(False),
+    "Whether a job goes on after some of its processes failed; True is refused, a new job has to be formed here.",
+)
 cuda_visible_devices = _declare(
     "cuda_visible_devices",
     "all",

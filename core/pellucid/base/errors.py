@@ -7,6 +7,7 @@ inherits the builtin it resembles, so that `except TypeError` keeps working.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 def message(
@@ -172,6 +173,12 @@ class PeerFailureError(DistributedError):
     """A process of the job died or went silent; `failed` are their indices."""
 
     failed: tuple[int, ...] = ()
+
+
+class ProcessFailureError(PeerFailureError):
+    """A process died or went silent during a block of `live_devices`; `failed_devices` are its devices among these."""
+
+    failed_devices: frozenset[Any] = frozenset()
 
 
 class AgreementError(DistributedError, AssertionError):

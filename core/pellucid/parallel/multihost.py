@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import AgreementError, ArgumentValueError
+from pellucid.base import config
+from pellucid.base.errors import AgreementError, ArgumentValueError, DistributedError
 from pellucid.base.tree import (
     broadcast_prefix,
     keystr,
@@ -216,9 +217,17 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
     All processes call this at every step, from the same step on. From the first call on SIGTERM doesn't end a
     process; it makes all of them stop at the same step. Without a job of several processes it is False.
+
+    Raises: DistributedError if the option `enable_preemption_service` is off.
     """
     if not initialize.is_initialized():
         return False
+    if not config.enable_preemption_service.value:
+        raise DistributedError(
+            "reached_preemption_sync_point: nobody watches for SIGTERM.",
+            got="option enable_preemption_service: False",
+            do="Switch it on before the first step.",
+        )
     watch = initialize.job("reached_preemption_sync_point").preemption_watch()
     return bool(watch.reached_sync_point(step_id))
 

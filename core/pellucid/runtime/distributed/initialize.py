@@ -88,7 +88,7 @@ def initialize(
         (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds),
         _partition_index(partition_index),
     )
-    if found.local_device_ids is not None:
+    if found.local_device_ids:
         config.cuda_visible_devices.set(",".join(map(str, found.local_device_ids)))
     job = Job(plan)
     _job.append(job)
@@ -183,8 +183,16 @@ def _device_ids(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
 
 
 def _partition_index(given: int | None) -> int | None:
+    if given is not None:
+        return given
     text = os.environ.get("JAX_PARTITION_INDEX")
-    return int(text) if given is None and text else given
+    if not text and (text := os.environ.get("JAX_SLICE_INDEX")):
+        warnings.warn(
+            "`JAX_SLICE_INDEX` is deprecated; use `JAX_PARTITION_INDEX`.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return int(text) if text else None
 
 
 def _plan(
