@@ -16,7 +16,7 @@ from pellucid.sharding.explicit_types import explicit_part, operand_of
 from pellucid.sharding.mesh import AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED
-from pellucid.sharding.stated import stated_sharding
+from pellucid.sharding.stated import check_no_manual_axis, stated_sharding
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 
@@ -128,18 +128,18 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     name = "with_sharding_constraint"
     with_paths, structure = tree_flatten_with_path(x)
     stated = broadcast_prefix(shardings, x, is_none, caller=f"{name}: shardings", name="x")
+    asked = [stated_sharding(name, s) for s in stated]
     return structure.unflatten(
         [
-            leaf
-            if s is None
-            else constrained(leaf, stated_sharding(name, s), shown_path("x", path))
-            for (path, leaf), s in zip(with_paths, stated, strict=True)
+            leaf if sharding is None else constrained(leaf, sharding, shown_path("x", path))
+            for (path, leaf), sharding in zip(with_paths, asked, strict=True)
         ]
     )
 
 
 def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
     """One array, laid out as `sharding`; `path` is what messages call it."""
+    check_no_manual_axis("with_sharding_constraint", sharding)
     shape = type_of(x).shape
     try:
         sharding.check_compatible_aval(shape)

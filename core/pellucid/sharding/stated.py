@@ -6,10 +6,15 @@ from typing import Any
 
 from pellucid.base.errors import UnsupportedError
 from pellucid.sharding import mesh_context
-from pellucid.sharding.errors import MissingMeshError, ShardingArgumentError, ShardingError
+from pellucid.sharding.errors import (
+    MissingMeshError,
+    PartitionSpecError,
+    ShardingArgumentError,
+    ShardingError,
+)
 from pellucid.sharding.layout import AutoLayout, Format, Layout
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.partition_spec import PartitionSpec, axes_text
 from pellucid.sharding.placement import Sharding
 
 
@@ -21,11 +26,14 @@ def stated_layout(stated: Any) -> Layout | AutoLayout | None:
 def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> Any:
     """The sharding that `stated` means to `caller`: itself, or a spec over the current mesh; None for None.
 
+    A layout over the AbstractMesh of the current Mesh is over that Mesh; one over a mesh without axes says nothing.
     `with_layout`: the caller asks for `stated_layout` too.
 
     Raises: MissingMeshError for a PartitionSpec where no mesh is current; ShardingArgumentError for anything
     that places no value; UnsupportedError for a format with a layout where it can't be had.
     """
+    if isinstance(stated, NamedSharding):
+        return _over_devices(stated)
     if stated is None or isinstance(stated, Sharding):
         return stated
     if isinstance(stated, PartitionSpec):
@@ -37,7 +45,7 @@ def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> A
                 got=f"{stated.layout}",
                 do="Give the sharding alone; jit and device_put take formats.",
             )
-        return stated.sharding
+        return stated_sharding(caller, stated.sharding)
     raise ShardingArgumentError(
         f"{caller}: a value is placed by a Sharding or a PartitionSpec.",
         got=f"{type(stated).__name__} ({stated!r:.60})",
@@ -45,15 +53,20 @@ def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> A
     )
 
 
+def _over_devices(sharding: NamedSharding) -> NamedSharding | None:
+    current = mesh_context.concrete.value
+    if current is not None and sharding.mesh is current.abstract_mesh:
+        return sharding.update(mesh=current)
+    return None if sharding.mesh.empty else sharding
+
+
 def stated_result(caller: str, stated: Any) -> NamedSharding | None:
     """The layout over Explicit mesh axes that `stated`, an argument `out_sharding`, means; None for None.
 
     Raises: ShardingArgumentError unless it is a NamedSharding, or a PartitionSpec over the current mesh.
     """
-    if stated is None:
-        return None
     sharding = stated_sharding(caller, stated)
-    if not isinstance(sharding, NamedSharding):
+    if sharding is not None and not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
             f"{caller}: `out_sharding` is a PartitionSpec or a NamedSharding.",
             got=f"out_sharding: {type(stated).__name__}",
@@ -79,6 +92,20 @@ def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
             do="Write NamedSharding(mesh, spec), or set the mesh first: `with set_mesh(mesh):`.",
         )
     return mesh
+
+
+def check_no_manual_axis(caller: str, sharding: Any) -> None:
+    """Raise PartitionSpecError if `sharding` cuts a value along axes over which the `shard_map` around it runs."""
+    mesh = mesh_context.abstract.value
+    if mesh is None or not isinstance(sharding, NamedSharding):
+        return
+    for axis in mesh.manual_axes:
+        if axis in sharding.spec.axis_names:
+            raise PartitionSpecError(
+                f"{caller}: {sharding.spec!r} names mesh axis {axis!r}, which is manual here.",
+                got=f"the shard_map around it runs once for each position along {axes_text(mesh.manual_axes)}",
+                do=f"Leave {axis!r} out; in_specs and out_specs say what is cut along it.",
+            )
 
 
 def check_fits(caller: str, what: str, sharding: Any, shape: tuple[int, ...]) -> None:
