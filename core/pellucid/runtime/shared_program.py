@@ -50,7 +50,7 @@ class SharedProgram:
         Those are among `given`: values from the host, and arrays of this process alone. Large ones are compared
         before the first run only.
         """
-        is_first_run, self._has_run = not self._has_run, True
+        is_first_run = not self._has_run
         if not (self.agrees_on_every_run or (is_first_run and self._exchanges_data)):
             peers.check()
             return start(arguments)
@@ -63,4 +63,6 @@ class SharedProgram:
         said = self._said
         if own:
             said += f", arguments of its own with contents {peers.digest(own)}"
-        return peers.launch(start, arguments, _ABOUT, said, self._process_ids)
+        results = peers.launch(start, arguments, _ABOUT, said, self._process_ids)
+        self._has_run = True
+        return results

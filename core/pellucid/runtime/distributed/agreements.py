@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+_MOST_LINES = 5
+"""Of what many processes say, so much is told: a message has to stay short."""
 Group = tuple[int, ...]
 Tell = Callable[..., None]
 """`tell(process, event, **fields)` sends a message to a member."""
@@ -45,7 +47,7 @@ class Agreements:
         if len(set(here.values())) > 1:
             self._refuse([group])
         elif len(here) == len(group):
-            for member in self._leave(group):
+            for member in self._dismiss(group):
                 self._last[member] = f"{what}: {said}"
                 self._tell(member, "agreed")
         elif circle := self._circle(process):
@@ -62,9 +64,9 @@ class Agreements:
         if group is not None:
             del self._said[group][process]
             if not self._said[group]:
-                self._leave(group)
+                self._dismiss(group)
 
-    def _leave(self, group: Group) -> list[int]:
+    def _dismiss(self, group: Group) -> list[int]:
         """Who waited in `group`; they don't any more."""
         here = list(self._said.pop(group))
         self._timers.pop(group).cancel()
@@ -74,7 +76,8 @@ class Agreements:
 
     def _give_up(self, group: Group, seconds: float) -> None:
         missing = [process for process in group if process not in self._said[group]]
-        last = [[[process], self._last.get(process, "nothing yet")] for process in missing]
+        named = missing[:_MOST_LINES]
+        last = [[[process], self._last.get(process, "nothing yet")] for process in named]
         self._end([group], {"event": "late", "missing": missing, "last": last, "seconds": seconds})
 
     def _refuse(self, groups: list[Group]) -> None:
@@ -83,11 +86,11 @@ class Agreements:
             for process, text in self._said[group].items():
                 by_text.setdefault(text, []).append(process)
         said = [[sorted(who), *text] for text, who in by_text.items()]
-        self._end(groups, {"event": "disagreed", "said": sorted(said)})
+        self._end(groups, {"event": "disagreed", "said": sorted(said)[:_MOST_LINES]})
 
     def _end(self, groups: list[Group], outcome: dict[str, Any]) -> None:
         """Tell all members of `groups` the `outcome`: those who wait at once, the others when they come."""
-        waiting = {group: self._leave(group) for group in groups}
+        waiting = {group: self._dismiss(group) for group in groups}
         told = {process for here in waiting.values() for process in here}
         for process in told:
             self._tell(process, **outcome)
