@@ -1,7 +1,8 @@
 """Process 0's meeting place: it lets processes in, watches them, and leads them to jaxlib's service.
 
 Everything goes through one port. A connection says first what it is for: membership, which lasts as long as
-the process is in the job, or a tunnel to jaxlib's coordination service, which listens on this machine only.
+the process is in the job, agreements with the other processes, or a tunnel to jaxlib's coordination service, which
+listens on this machine only.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Coordinator:
         self._heartbeat_timeout = heartbeat_timeout
         self._service_port = service_port
         self._members: dict[int, asyncio.StreamWriter] = {}
+        self._meetings: dict[int, asyncio.StreamWriter] = {}
         self._failures: dict[int, str] = {}
         self._agreements = Agreements(self._tell_one)
         self._job = ""
@@ -66,6 +68,8 @@ class Coordinator:
                 await wire.join((reader, writer), service)
             finally:
                 service[1].close()
+        elif hello["event"] == "meetings":
+            await self._attend_meetings(hello["process_id"], reader, writer)
         else:
             await self._attend(hello["process_id"], reader, writer)
 
@@ -73,7 +77,7 @@ class Coordinator:
         """Why a connection isn't let in, and whether that can change; empty if it is let in."""
         if hello.get("version") != wire.VERSION:
             return {"reason": "process 0 runs another version of pellucid", "final": True}
-        if hello["event"] == "tunnel":
+        if hello["event"] in ("tunnel", "meetings"):
             known = self._job and hello.get("job") == self._job
             return {} if known else {"reason": "the job is over", "final": True}
         process, count = hello.get("process_id"), hello.get("num_processes")
@@ -100,9 +104,8 @@ class Coordinator:
             self.address_for_others = writer.get_extra_info("sockname")[0]
         self._tell_who_is_there()
         try:
-            reason = await self._until_it_ends(process, reader)
+            reason = await self._until_it_ends(reader)
         finally:
-            self._agreements.forget(process)
             del self._members[process]
             if not self._members:
                 self._is_empty.set()
@@ -113,12 +116,28 @@ class Coordinator:
         else:
             self._tell_who_is_there()
 
+    async def _attend_meetings(
+        self, process: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Hear what a member says where it meets others, until it leaves or fails."""
+        self._meetings[process] = writer
+        try:
+            while (message := await wire.receive(reader)) is not None:
+                if message["event"] == "come":
+                    self._agreements.come(
+                        process, tuple(message["group"]), message["what"], message["said"], message["seconds"]
+                    )  # fmt: skip
+                else:
+                    self._agreements.withdraw(process)
+        finally:
+            self._agreements.forget(process)
+
     def note_failure(self, process: int, reason: str) -> None:
         """Tell all members that `process` has failed."""
         self._failures[process] = reason
         self._tell("failed", processes=self._failures)
 
-    async def _until_it_ends(self, process: int, reader: asyncio.StreamReader) -> str | None:
+    async def _until_it_ends(self, reader: asyncio.StreamReader) -> str | None:
         """Why a member failed; None if it left."""
         while True:
             try:
@@ -127,14 +146,8 @@ class Coordinator:
                 return f"nothing was heard of it for {self._heartbeat_timeout:g} s"
             if message is None:
                 return "its connection closed"
-            event = message.pop("event")
-            if event == "leaving":
+            if message["event"] == "leaving":
                 return message.get("reason")
-            if event == "come":
-                group = tuple(message.pop("group"))
-                self._agreements.come(process, group, **message)
-            elif event == "withdraw":
-                self._agreements.withdraw(process)
 
     def _tell_who_is_there(self) -> None:
         missing = sorted(set(range(self._num_processes)) - set(self._members))
@@ -145,8 +158,7 @@ class Coordinator:
             self._tell("complete", job=self._job)
 
     def _tell_one(self, process: int, event: str, **fields: Any) -> None:
-        if process in self._members:
-            wire.send(self._members[process], event, **fields)
+        wire.send(self._meetings[process], event, **fields)
 
     def _tell(self, event: str, **fields: Any) -> None:
         for writer in self._members.values():

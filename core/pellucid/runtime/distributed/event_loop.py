@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -32,9 +31,9 @@ class EventLoopThread:
             future.cancel()
             raise
 
-    def call(self, function: Any, *arguments: Any, **more: Any) -> None:
-        """Have `function(*arguments, **more)` called in the thread of the loop, soon."""
-        self._loop.call_soon_threadsafe(functools.partial(function, *arguments, **more))
+    def call(self, function: Any, *arguments: Any) -> None:
+        """Have `function(*arguments)` called in the thread of the loop, soon."""
+        self._loop.call_soon_threadsafe(function, *arguments)
 
     def stop(self) -> None:
         """Cancel everything and end the thread."""

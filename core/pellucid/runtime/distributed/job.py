@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import socket
@@ -54,12 +53,9 @@ class Job:
         self._preemption_watch: Any = None
         self._end_of_mpi: Any = None
         self.membership = Membership(
-            plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails,
-            lambda message: self.meetings.hear(message),
-        )  # fmt: skip
-        self.meetings = Meetings(
-            self.membership, functools.partial(self._loop.call, self.membership.send)
+            plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails
         )
+        self.meetings = Meetings(self.membership)
         self.client: Any = None
         try:
             self._join()
@@ -67,6 +63,7 @@ class Job:
             if self.client is not None:
                 self.abandon("it could not join")
             else:
+                self.meetings.close()
                 self._stop_coordinator(0.0)
                 self._loop.stop()
             raise
@@ -77,6 +74,7 @@ class Job:
         plan = self.plan
         near_port = self._start_coordinator() if plan.process_id == 0 else None
         self._loop.run(self.membership.join(plan.host, plan.port, plan.initialization_timeout))
+        self.meetings.connect(plan.host, plan.port)
         if near_port is None:
             self._tunnel = Tunnel(plan.host, plan.port, self.membership.job)
             near_port = self._loop.run(self._tunnel.start())
@@ -192,6 +190,7 @@ class Job:
         interruptible(self.client.shutdown)
         if self._end_of_mpi is not None:
             self._end_of_mpi()
+        self.meetings.close()
         self._loop.run(self.membership.leave())
         self._stop_coordinator(self.plan.shutdown_timeout)
         if self._service is not None:
@@ -207,6 +206,7 @@ class Job:
         xla_distributed.keep_for_ever(self.client, self._service)
         _abandoned.append(self)
         self._cut_gloo()  # so that nothing waits for the others any more
+        self.meetings.close()
         has_failed = bool(self.membership.failures)
         self._loop.run(self.membership.leave(None if has_failed else reason))
         if self._coordinator is not None and not has_failed:

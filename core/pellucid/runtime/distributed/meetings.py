@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pellucid.base import config
-from pellucid.base.errors import AgreementError, DistributedTimeoutError
+from pellucid.base.errors import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.runtime.distributed import wire
 from pellucid.runtime.distributed.membership import Membership, processes_in_words
 
 T = TypeVar("T")
 _LONGEST_TEXT = 400
+_SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
 _MOST_LINES = 4
 _IN_ORDER = (
     "Let all processes call the same functions, on values of the same types, in the same order."
@@ -20,28 +25,46 @@ _IN_ORDER = (
 
 
 class Meetings:
-    """The member's side of `Agreements`: says what this process does next, and waits for the others."""
+    """The member's side of `Agreements`: says what this process does next, and waits for the others.
 
-    def __init__(self, membership: Membership, send: Callable[..., None]) -> None:
+    It has a connection of its own, which the thread that waits reads itself: each thread more on the way to the
+    coordinator and back costs as much as the rest.
+    """
+
+    def __init__(self, membership: Membership) -> None:
         self._membership = membership
-        self._send = send
         self._lock = threading.RLock()
-        self._decided = threading.Event()
-        self._withdrawn = threading.Event()
-        self._outcome: dict[str, Any] = {}
+        self._connection: socket.socket | None = None
+        self._received: list[bytes] = []
+        """What came since this process last said something."""
 
-    def hear(self, message: dict[str, Any]) -> None:
-        """Take what the coordinator decided; called in the thread of the connections."""
-        if message["event"] == "withdrawn":
-            self._withdrawn.set()
-        else:
-            self._outcome = message
-            self._decided.set()
+    def connect(self, host: str, port: int) -> None:
+        """Open the connection to the coordinator of the job that this process has joined."""
+        try:
+            self._connection = socket.create_connection((host, port))
+        except OSError as error:
+            self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
+            raise DistributedError(
+                f"process 0 can't be reached any more at {host}:{port}.", got=str(error)
+            ) from None
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._say(
+            "meetings", version=wire.VERSION, process_id=self._membership.process_id,
+            job=self._membership.job,
+        )  # fmt: skip
 
     def wake(self) -> None:
-        """Wait no longer, since a process has failed."""
-        self._decided.set()
-        self._withdrawn.set()
+        """Wait no longer: a process has failed, or the job is over."""
+        if self._connection is not None:
+            with contextlib.suppress(OSError):  # closed already
+                self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the connection."""
+        self.wake()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
 
     def agree(
         self,
@@ -78,40 +101,57 @@ class Meetings:
             if len(group) == 1:
                 return start(argument)
             self._raise_failure()
-            self._outcome = {}
-            self._decided.clear()
-            self._withdrawn.clear()
+            self._received.clear()
             try:
-                self._send(
+                self._say(
                     "come", group=group, what=what, said=_shortened(said),
                     seconds=seconds or config.peer_timeout_seconds.value,
                 )  # fmt: skip
-                self._decided.wait()
-                self._check(what)
+                _check(what, self._membership.process_id, self._heard(1)[0])
                 # All of this line is C: Python looks for signals before it and after it.
                 started.extend(map(start, (argument,)))
             except KeyboardInterrupt:
                 if not started:
-                    self._send("withdraw")
-                    self._withdrawn.wait()
-                    if self._outcome.get("event") == "agreed":
+                    self._say("withdraw")
+                    n_heard = 1
+                    while (heard := self._heard(n_heard))[-1]["event"] != "withdrawn":
+                        n_heard += 1
+                    if heard[0]["event"] == "agreed":
                         started.extend(map(start, (argument,)))
                 raise
         return started[0]
 
-    def _raise_failure(self) -> None:
-        failure = self._membership.failure()
+    def _raise_failure(self, seconds: float = 0.0) -> None:
+        failure = self._membership.failure(seconds)
         if failure is not None:
             raise failure
 
-    def _check(self, what: str) -> None:
-        outcome = self._outcome
-        if not outcome:
-            self._raise_failure()
-        if outcome["event"] == "disagreed":
-            raise _disagreement(what, outcome["said"])
-        if outcome["event"] == "late":
-            raise _late(what, self._membership.process_id, outcome)
+    def _say(self, event: str, **fields: Any) -> None:
+        assert self._connection is not None
+        with contextlib.suppress(OSError):  # then nothing will be heard, either
+            self._connection.sendall(wire.line(event, **fields))
+
+    def _heard(self, count: int) -> list[dict[str, Any]]:
+        """At least `count` messages of the coordinator, the first ones since this process last said something."""
+        assert self._connection is not None
+        while True:
+            lines = b"".join(self._received).split(b"\n")[:-1]
+            if len(lines) >= count:
+                return [json.loads(line) for line in lines]
+            # In C as above, so that nothing is lost between the connection and the list.
+            with contextlib.suppress(OSError):
+                self._received.extend(map(self._connection.recv, (wire.CHUNK,)))
+                if self._received[-1]:
+                    continue
+            self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
+            raise DistributedError("the connection to process 0 is closed.")
+
+
+def _check(what: str, process: int, outcome: dict[str, Any]) -> None:
+    if outcome["event"] == "disagreed":
+        raise _disagreement(what, outcome["said"])
+    if outcome["event"] == "late":
+        raise _late(what, process, outcome)
 
 
 def _nothing(_: Any) -> None:

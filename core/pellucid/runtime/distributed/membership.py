@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from pellucid.base.errors import DistributedError, DistributedTimeoutError, PeerFailureError
 from pellucid.runtime.distributed import wire
@@ -25,7 +24,6 @@ class Membership:
         num_processes: int,
         heartbeat_timeout: float,
         on_failure: Callable[[], None],
-        on_message: Callable[[dict[str, Any]], None],
     ) -> None:
         self.process_id = process_id
         self.num_processes = num_processes
@@ -33,7 +31,6 @@ class Membership:
         self.failures: dict[int, str] = {}
         self._heartbeat_timeout = heartbeat_timeout
         self._on_failure = on_failure
-        self._on_message = on_message
         self._failed = threading.Event()
         self._writer: asyncio.StreamWriter | None = None
         self._missing: list[int] = []
@@ -122,8 +119,6 @@ class Membership:
                 return
             if message["event"] == "failed":
                 self._note({int(process): why for process, why in message["processes"].items()})
-            elif message["event"] != "alive":
-                self._on_message(message)
 
     def _note(self, failures: dict[int, str]) -> None:
         self.failures = {**failures, **self.failures}
@@ -135,11 +130,6 @@ class Membership:
         while True:
             await asyncio.sleep(self._heartbeat_timeout / 4)
             wire.send(writer, "alive")
-
-    def send(self, event: str, **fields: Any) -> None:
-        """Tell the coordinator something; called in the thread of the connections."""
-        if self._writer is not None:
-            wire.send(self._writer, event, **fields)
 
     async def leave(self, reason: str | None = None) -> None:
         """Go, for `reason` if this is a failure to the others."""

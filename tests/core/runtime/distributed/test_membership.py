@@ -5,9 +5,10 @@ import socket
 
 import pytest
 
-from pellucid.base.errors import DistributedError
+from pellucid.base.errors import AgreementError, DistributedError
 from pellucid.runtime.distributed import wire
 from pellucid.runtime.distributed.coordinator import Coordinator
+from pellucid.runtime.distributed.meetings import Meetings
 from pellucid.runtime.distributed.membership import Membership
 
 
@@ -25,18 +26,11 @@ class Meeting:
         self.port = free_port()
         self.coordinator = Coordinator(2, heartbeat, service_port=1)
         self.told = []
-        self.heard = []
         self.members = []
 
     def member(self, process, count=2):
         self.members.append(
-            Membership(
-                process,
-                count,
-                self.heartbeat,
-                lambda: self.told.append(process),
-                lambda message: self.heard.append((process, message)),
-            )
+            Membership(process, count, self.heartbeat, lambda: self.told.append(process))
         )
         return self.members[-1]
 
@@ -158,15 +152,22 @@ def test_who_is_silent_has_failed():
 def test_what_processes_agree_on_goes_through_the_coordinator():
     meeting = Meeting()
 
+    def say(member, said):
+        meetings = Meetings(member)
+        meetings.connect("127.0.0.1", meeting.port)
+        try:
+            for text in said:
+                meetings.agree("a program", text)
+        except AgreementError as error:
+            return error.got
+        finally:
+            meetings.close()
+
     async def run():
         members = await meeting.both()
-        for member, said in zip(members, "fg", strict=True):
-            member.send("come", group=[0, 1], what="a program", said=said, seconds=5.0)
-        for _ in range(50):
-            if len(meeting.heard) == 2:
-                break
-            await asyncio.sleep(0.05)
+        said = [["first", "f"], ["first", "g"]]
+        return await asyncio.gather(
+            *[asyncio.to_thread(say, *p) for p in zip(members, said, strict=True)]
+        )
 
-    during(meeting, run)
-    disagreed = {"event": "disagreed", "said": [[[0], "a program", "f"], [[1], "a program", "g"]]}
-    assert sorted(meeting.heard) == [(0, disagreed), (1, disagreed)]
+    assert during(meeting, run) == [("process 0: f", "process 1: g")] * 2
