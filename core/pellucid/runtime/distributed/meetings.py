@@ -111,15 +111,22 @@ class Meetings:
                 # All of this line is C: Python looks for signals before it and after it.
                 started.extend(map(start, (argument,)))
             except KeyboardInterrupt:
-                if not started:
-                    self._say("withdraw")
-                    n_heard = 1
-                    while (heard := self._heard(n_heard))[-1]["event"] != "withdrawn":
-                        n_heard += 1
-                    if heard[0]["event"] == "agreed":
-                        started.extend(map(start, (argument,)))
+                if not started and self._comes_too_late_to_withdraw():
+                    started.extend(map(start, (argument,)))
                 raise
         return started[0]
+
+    def _comes_too_late_to_withdraw(self) -> bool:
+        """Stop waiting for the others, unless all have agreed meanwhile."""
+        self._say("withdraw")
+        count = 1
+        try:
+            while (heard := self._heard(count))[-1]["event"] != "withdrawn":
+                count += 1
+        except KeyboardInterrupt:
+            self.wake()  # whether the others count on this process is not known any more
+            raise
+        return heard[0]["event"] == "agreed"
 
     def _raise_failure(self, seconds: float = 0.0) -> None:
         failure = self._membership.failure(seconds)
@@ -144,7 +151,10 @@ class Meetings:
                 if self._received[-1]:
                     continue
             self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
-            raise DistributedError("the connection to process 0 is closed.")
+            raise DistributedError(
+                "the connection to process 0 is closed.",
+                do="Call distributed.shutdown() here, and initialize() anew in all processes.",
+            )
 
 
 def _check(what: str, process: int, outcome: dict[str, Any]) -> None:
