@@ -121,6 +121,17 @@ def _join(address: str, count: int, process: int, devices: int) -> None:
     importlib.import_module("pellucid").distributed.initialize(
         address, count, process, shutdown_timeout_seconds=_SECONDS_TO_LEAVE
     )
+    shell.events.register("pre_run_cell", lambda _: _report(None))
+    shell.events.register("post_run_cell", lambda result: _report(result.error_in_exec))
+
+
+def _report(error: BaseException | None) -> None:
+    """In an engine: let the others, which run the same cell, not wait for one in which it has failed."""
+    distributed = importlib.import_module("pellucid").distributed
+    if distributed.is_initialized():
+        distributed.report_error(
+            None if error is None else f"its cell ended with {type(error).__name__}: {error}"
+        )
 
 
 def _leave() -> None:

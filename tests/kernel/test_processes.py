@@ -80,6 +80,10 @@ if pl.process_index() == 1:
     print("waiting")
     time.sleep(60)
 total(ones).block_until_ready()"""
+FAILING = """%%px
+if pl.process_index() == 1:
+    1 / 0
+total(ones).block_until_ready()"""
 KILLED = """%%px
 if pl.process_index() == 1:
     os.kill(os.getpid(), signal.SIGKILL)
@@ -95,7 +99,7 @@ print(json.dumps(sorted(family - {os.getpid()})))"""
 
 @pytest.mark.multi_process
 def test_a_notebook_survives_its_processes_and_they_end_with_it():
-    """A cell is interrupted, a process killed, the kernel used on, and then killed too."""
+    """A cell is interrupted, another fails in one process, one is killed, the kernel used on, and then killed too."""
     with kernel() as (manager, client):
         assert "error" not in run(client, "%pellucid processes 2 1")
         assert run(client, SUM)["shown"].count("sum 2.0") == 2
@@ -104,6 +108,11 @@ def test_a_notebook_survives_its_processes_and_they_end_with_it():
         threading.Timer(2.0, os.kill, (pid, signal.SIGINT)).start()
         assert "Sending signal SIGINT to engines" in run(client, LATE)["stderr"]
         time.sleep(1)  # a cell that comes while engines end the last one is dropped by ipyparallel
+        assert run(client, SUM)["shown"].count("sum 2.0") == 2
+
+        shown = run(client, FAILING)["shown"]
+        assert "process 1: its cell ended with ZeroDivisionError: division by zero" in shown
+        time.sleep(1)
         assert run(client, SUM)["shown"].count("sum 2.0") == 2
 
         assert "process 1 of 2 failed" in run(client, KILLED)["shown"]

@@ -8,6 +8,8 @@ from typing import Any
 
 _MOST_LINES = 5
 """Of what many processes say, so much is told: a message has to stay short."""
+_SECONDS_TO_GO_ON = 1.0
+"""So long is one waited for that has stopped: it may be about to go on."""
 Group = tuple[int, ...]
 Tell = Callable[..., None]
 """`tell(process, event, **fields)` sends a message to a member."""
@@ -30,10 +32,13 @@ class Agreements:
         """On what each process agreed last."""
         self._owed: dict[tuple[Group, int], dict[str, Any]] = {}
         """What those hear as soon as they come who weren't there when it was decided."""
+        self._stopped: dict[int, str] = {}
+        """Who does no more for now, and why."""
         self._timers: dict[Group, asyncio.TimerHandle] = {}
 
     def come(self, process: int, group: Group, what: str, said: str, seconds: float) -> None:
         """`process` says `said` about `what` to its `group`, and waits `seconds` at most for the others."""
+        self._stopped.pop(process, None)
         owed = self._owed.pop((group, process), None)
         if owed is not None:
             self._tell(process, **owed)
@@ -41,8 +46,8 @@ class Agreements:
         here = self._said.setdefault(group, {})
         here[process] = what, said
         self._place[process] = group
+        loop = asyncio.get_running_loop()
         if len(here) == 1:
-            loop = asyncio.get_running_loop()
             self._timers[group] = loop.call_later(seconds, self._give_up, group, seconds)
         if len(set(here.values())) > 1:
             self._refuse([group])
@@ -52,6 +57,26 @@ class Agreements:
                 self._tell(member, "agreed")
         elif circle := self._circle(process):
             self._refuse(circle)
+        elif self._stopped:
+            loop.call_later(_SECONDS_TO_GO_ON, self._let_go, group)
+
+    def stop(self, process: int, reason: str | None) -> None:
+        """`process` comes nowhere for now, for `reason`: who waits for it then, or later, is told; None if it goes on."""
+        self._stopped.pop(process, None)
+        if reason is not None:
+            self._stopped[process] = reason
+            for group in self._said:
+                asyncio.get_running_loop().call_later(_SECONDS_TO_GO_ON, self._let_go, group)
+
+    def _let_go(self, group: Group) -> None:
+        """Tell those who wait in `group` for one that has stopped."""
+        missing = self._missing(group) if group in self._said else ()
+        stopped = [
+            [process, self._stopped[process]] for process in missing if process in self._stopped
+        ]
+        if stopped:
+            for process in self._dismiss(group):
+                self._tell(process, "stopped", stopped=stopped[:_MOST_LINES])
 
     def withdraw(self, process: int) -> None:
         """`process` doesn't wait any more; it hears that after what it may have been told before."""

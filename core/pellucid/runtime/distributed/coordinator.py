@@ -127,6 +127,8 @@ class Coordinator:
                     self._agreements.come(
                         process, tuple(message["group"]), message["what"], message["said"], message["seconds"]
                     )  # fmt: skip
+                elif message["event"] == "stop":
+                    self._agreements.stop(process, message["reason"])
                 else:
                     self._agreements.withdraw(process)
         finally:

@@ -146,6 +146,15 @@ def barrier(
     job("distributed.barrier").barriers.wait(name, timeout_seconds, process_ids)
 
 
+def report_error(reason: str | None) -> None:
+    """Tell the others that this process, which lives on, does no more for now; or, by None, that it goes on.
+
+    Who waits for it longer than a moment gets a DistributedError with `reason`. For whoever catches the errors of any
+    program, as a notebook does.
+    """
+    job("distributed.report_error").meetings.stop(reason)
+
+
 def key_value_store() -> KeyValueStore:
     """Strings and bytes by name, the same for all processes of the job."""
     return job("distributed.key_value_store").store

@@ -66,6 +66,11 @@ class Meetings:
             if self._connection is not None:
                 self._connection.close()
 
+    def stop(self, reason: str | None) -> None:
+        """Tell the others that this process comes nowhere for now, or, by None, that it goes on."""
+        with self._lock:
+            self._say("stop", reason=None if reason is None else _shortened(reason))
+
     def agree(
         self,
         what: str,
@@ -162,6 +167,12 @@ def _check(what: str, process: int, outcome: dict[str, Any]) -> None:
         raise _disagreement(what, outcome["said"])
     if outcome["event"] == "late":
         raise _late(what, process, outcome)
+    if outcome["event"] == "stopped":
+        raise DistributedError(
+            f"{what}: {processes_in_words([who for who, _ in outcome['stopped']])} stopped before.",
+            got=_first([f"process {who}: {reason}" for who, reason in outcome["stopped"]]),
+            do="Mend that, and run it again in all processes.",
+        )
 
 
 def _nothing(_: Any) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from pellucid.runtime.distributed import agreements
 from pellucid.runtime.distributed.agreements import Agreements
 
 
@@ -100,5 +101,29 @@ def test_who_withdraws_has_not_come():
         assert job.heard() == dict.fromkeys((0, 1), ("agreed", {}))
         job.agreements.withdraw(1)  # too late: it has been told
         assert job.heard() == {1: ("withdrawn", {})}
+
+    asyncio.run(run())
+
+
+def test_one_that_has_stopped_is_not_waited_for_longer_than_a_moment(monkeypatch):
+    monkeypatch.setattr(agreements, "_SECONDS_TO_GO_ON", 0.05)
+    stopped = ("stopped", {"stopped": [[1, "an error"]]})
+
+    async def run():
+        job = Job()
+        job.come(0, (0, 1), "f")
+        job.agreements.stop(1, "an error")
+        assert job.heard() == {}
+        await asyncio.sleep(0.2)
+        assert job.heard() == {0: stopped}
+        job.come(0, (0, 1), "f")
+        await asyncio.sleep(0.2)
+        assert job.heard() == {0: stopped}
+        job.come(0, (0, 1), "f")
+        job.agreements.stop(1, None)
+        await asyncio.sleep(0.2)
+        assert job.heard() == {}
+        job.come(1, (0, 1), "f")
+        assert job.heard() == dict.fromkeys((0, 1), ("agreed", {}))
 
     asyncio.run(run())
