@@ -14,7 +14,7 @@ from pellucid.runtime.transfer import put_leaf
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
-from pellucid.sharding.mesh import AbstractMesh, AxisType, axis_not_in_mesh_error
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import check_no_manual_axis, stated_result, stated_sharding
@@ -27,6 +27,8 @@ class ReshardParams(NamedTuple):
     """How the result is laid out, over a mesh whose axis types the result's type has."""
 
     dst_sharding: NamedSharding
+    source: Mesh | AbstractMesh | None = None
+    """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
 
 
 class Reshard(Primitive[ReshardParams]):
@@ -60,10 +62,13 @@ class Reshard(Primitive[ReshardParams]):
         [ct], [operand] = cotangents, operands
         if type(ct) is Zero:
             return [Zero(operand.aval)]
-        old = operand.aval.shown_sharding
-        mesh = params.dst_sharding.mesh if old is None else old.mesh
-        spec = PartitionSpec() if old is None else old.spec.to_ct_spec()
-        return [bind1(self, ct, params=ReshardParams(NamedSharding(mesh, spec)))]
+        old, mesh = operand.aval.shown_sharding, params.dst_sharding.mesh
+        back = (
+            NamedSharding(params.source or mesh, PartitionSpec())
+            if old is None
+            else NamedSharding(old.mesh, old.spec.to_ct_spec())
+        )
+        return [bind1(self, ct, params=ReshardParams(back, mesh))]
 
     def batch(
         self,
@@ -76,7 +81,7 @@ class Reshard(Primitive[ReshardParams]):
         sharding = params.dst_sharding
         if dim is not None:
             sharding = batched_sharding(sharding, dim, type_of(operands[0]).ndim - 1, axis)
-        return [bind1(self, *operands, params=ReshardParams(sharding))], dims
+        return [bind1(self, *operands, params=params._replace(dst_sharding=sharding))], dims
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
         sharding = params.dst_sharding
@@ -104,14 +109,21 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.zeros(8), pl.NamedSharding(mesh, pl.P("x"))).sharding.spec
     P('x',)
     """
+    return _from_mesh(None, xs, out_shardings)
+
+
+def _from_mesh(source: Mesh | AbstractMesh | None, xs: Any, out_shardings: Any) -> Any:
+    """`reshard` of values that are over the mesh `source`, where their types don't say."""
     leaves, structure = tree_flatten(xs)
     stated = broadcast_prefix(
         out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
     )
-    return structure.unflatten([_resharded(x, s) for x, s in zip(leaves, stated, strict=True)])
+    return structure.unflatten(
+        [_resharded(x, s, source) for x, s in zip(leaves, stated, strict=True)]
+    )
 
 
-def _resharded(x: Any, stated: Any) -> Any:
+def _resharded(x: Any, stated: Any, source: Mesh | AbstractMesh | None) -> Any:
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -128,7 +140,7 @@ def _resharded(x: Any, stated: Any) -> Any:
             )
     aval = type_of(x)
     sharding.check_compatible_aval(aval.shape)
-    return bind1(reshard_p, x, params=ReshardParams(sharding))
+    return bind1(reshard_p, x, params=ReshardParams(sharding, source))
 
 
 def auto_axes(
@@ -162,7 +174,7 @@ def auto_axes(
         args, kwargs = _without_axes((args, kwargs), mesh)
         with use_abstract_mesh(mesh):
             results = function(*args, **kwargs)
-        return reshard(results, out_sharding)
+        return _from_mesh(mesh, results, out_sharding)
 
     return inside
 
@@ -201,7 +213,7 @@ def explicit_axes(
         outer = _mesh_of("explicit_axes", args)
         names = _axes_of(outer, axes, "explicit_axes")
         with use_abstract_mesh(outer.update_axis_types(dict.fromkeys(names, AxisType.Explicit))):
-            results = function(*reshard(args, in_sharding), **kwargs)
+            results = function(*_from_mesh(outer, args, in_sharding), **kwargs)
         return _without_axes(results, outer)
 
     return inside

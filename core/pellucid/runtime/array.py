@@ -5,7 +5,7 @@ Operators and NumPy's methods are installed by `wiring`; they are the NumPy API.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -296,7 +296,7 @@ def _checked(name: str) -> None:
     def checked(array: Any) -> Any:
         check_not_deleted(array)
         try:
-            if waits and not array._sharding.is_fully_addressable:
+            if waits and not peers.is_alone() and not array._sharding.is_fully_addressable:
                 return peers.wait(unchecked, array)
             return unchecked(array)
         except JaxRuntimeError as error:
@@ -306,6 +306,21 @@ def _checked(name: str) -> None:
     checked.__name__ = name
     checked.__doc__ = _CHECKED[name]
     setattr(ArrayImpl, name, checked)
+
+
+def wait_for(several: Sequence[Any]) -> None:
+    """`block_until_ready` of several arrays at once."""
+    try:
+        if peers.is_alone():
+            arrays.wait_for(several)
+        else:
+            for x in several:
+                x.block_until_ready()
+    except JaxRuntimeError as error:
+        for x in several:
+            check_not_deleted(x)
+        failure = runtime_error("block_until_ready", error)
+        raise failure from failure.__cause__
 
 
 _CHECKED = {

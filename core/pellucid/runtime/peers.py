@@ -53,6 +53,11 @@ def leave() -> None:
     _meetings.clear()
 
 
+def is_alone() -> bool:
+    """Whether this process is in no job, so that every device is its own."""
+    return not _watch
+
+
 def agree(what: str, said: str, process_ids: Sequence[int] | None = None) -> None:
     """Wait until all processes (of `process_ids`) have said the same about `what`; alone, one agrees with itself.
 

@@ -36,13 +36,14 @@ from pellucid.runtime.array import (
     is_exported,
     note_donated,
     share_memory,
+    wait_for,
 )
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.memory import MemorySpace
-from pellucid.sharding.placement import Sharding
+from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import stated_layout, stated_sharding
 from pellucid.tracing.values import type_of
@@ -84,9 +85,11 @@ def put_host(
     if type(sharding) is SingleDeviceSharding:
         result = _put(aval, sharding, [data], [sharding._device], committed, explicit)
     else:
-        index_map = sharding.addressable_devices_indices_map(data.shape)
-        shards = [data[index] for index in index_map.values()]
-        result = _put(aval, sharding, shards, list(index_map), committed, explicit)
+        devices, indices = addressable_parts(sharding, data.shape)
+        is_small = data.nbytes < arrays.LARGE
+        parts = np.array(data) if is_small else data  # one copy, which devices may take parts of
+        shards = [parts[index] for index in indices]
+        result = _put(aval, sharding, shards, devices, committed, explicit, may_alias=is_small)
     if on.transfer_finished:
         _publish("host_to_device", result, data.nbytes, start)
     return result
@@ -113,12 +116,14 @@ def _put(
     devices: Sequence[Any],
     committed: bool,
     explicit: bool,
+    *,
+    may_alias: bool = False,
 ) -> Any:
     try:
         if _host_to_device.value == "allow":
-            return arrays.put(aval, sharding, shards, devices, committed)
+            return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
         with guards.passed("host_to_device", aval, sharding, explicit=explicit):
-            return arrays.put(aval, sharding, shards, devices, committed)
+            return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
     except JaxRuntimeError as error:
         raise runtime_error("device_put", error) from None
 
@@ -522,7 +527,11 @@ def _got(leaf: Any) -> Any:
 
 def copy_to_host_async(x: Any) -> Any:
     """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then."""
-    return _each_array(x, host.copy_to_host_async, "copy_to_host_async")
+    found, others = _arrays_and_others(x)
+    for array in found:
+        host.copy_to_host_async(array)
+    _call_own(others, "copy_to_host_async")
+    return x
 
 
 def block_until_ready(x: Any) -> Any:
@@ -531,17 +540,26 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready([device_put(1.5), "anything else"])
     [Array(1.5, dtype=float32, weak_type=True), 'anything else']
     """
-    return _each_array(x, ArrayImpl.block_until_ready, "block_until_ready")
-
-
-def _each_array(x: Any, function: Any, method: str) -> Any:
-    """Call `function` on the arrays of the tree `x`, and `method` on other leaves that have it."""
-    for leaf in tree_flatten(x)[0]:
-        if type(leaf) is ArrayImpl:
-            function(leaf)
-        elif callable(own := getattr(leaf, method, None)):
-            own()
+    found, others = _arrays_and_others(x)
+    wait_for(found)
+    _call_own(others, "block_until_ready")
     return x
+
+
+def _arrays_and_others(x: Any) -> tuple[list[Any], list[Any]]:
+    """The leaves of the tree `x` that are arrays, and the other ones."""
+    leaves = tree_flatten(x)[0]
+    found = [leaf for leaf in leaves if type(leaf) is ArrayImpl]
+    if len(found) == len(leaves):
+        return found, []
+    return found, [leaf for leaf in leaves if type(leaf) is not ArrayImpl]
+
+
+def _call_own(leaves: Sequence[Any], method: str) -> None:
+    """Call `method` of those leaves that have it."""
+    for leaf in leaves:
+        if callable(own := getattr(leaf, method, None)):
+            own()
 
 
 @host.method("to_device")

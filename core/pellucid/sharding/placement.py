@@ -109,9 +109,7 @@ class _Placement(shardings.Sharding if TYPE_CHECKING else object):
 
     def addressable_devices_indices_map(self, global_shape: Shape) -> Mapping[Device, Index]:
         """`devices_indices_map` for the devices of this process."""
-        indices = _devices_indices(self, tuple(global_shape))
-        local = self._devices_for("addressable_devices_indices_map").addressable_device_list
-        return {device: indices[device] for device in local}
+        return dict(zip(*addressable_parts(self, tuple(global_shape)), strict=True))
 
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Shape of the part of a value of `global_shape` that each device holds.
@@ -203,6 +201,16 @@ def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
 def _shard_shape(sharding: Sharding, shape: Shape) -> Shape:
     tiling = _even_tiles(sharding, shape)
     return tuple(size // count for size, count in zip(shape, tiling.counts, strict=True))
+
+
+@functools.lru_cache(maxsize=1024)
+def addressable_parts(
+    sharding: Sharding, shape: Shape
+) -> tuple[tuple[Device, ...], tuple[Index, ...]]:
+    """The devices of this process, and for each the part that it holds of a value of `shape`."""
+    indices = _devices_indices(sharding, shape)
+    local = sharding._devices_for("addressable_devices_indices_map").addressable_device_list
+    return tuple(local), tuple([indices[device] for device in local])
 
 
 @functools.lru_cache(maxsize=1024)

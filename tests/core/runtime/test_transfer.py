@@ -79,6 +79,26 @@ def test_an_array_already_there_is_shared_unless_told_otherwise(devices):
     assert own.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
 
 
+@pytest.mark.parametrize("size", [64, 1 << 16, 1 << 20])
+@pytest.mark.parametrize("offset", [0, 16], ids=["aligned", "not aligned"])
+@pytest.mark.parametrize("spec", [("x",), ()], ids=["cut", "everywhere"])
+def test_later_writes_to_a_host_array_show_nowhere(devices, size, offset, spec):
+    memory = np.zeros(4 * size + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + offset
+    host = memory[start : start + 4 * size].view(np.float32)
+    x = device_put(host, over(devices, 8, ("x",), *spec))
+    host[:] = 7.0
+    for shard in x.addressable_shards:
+        np.testing.assert_array_equal(shard.data, 0.0)
+
+
+def test_waiting_for_a_deleted_array_among_others_says_so(devices):
+    kept, gone = device_put(np.ones(2, np.float32)), device_put(np.ones(3, np.float32))
+    gone.delete()
+    with pytest.raises(DeletedArrayError, match=r"f32\[3\]"):
+        block_until_ready([kept, gone])
+
+
 def test_donating_to_another_device_deletes_the_source(devices):
     x = device_put(np.arange(4, dtype=np.float32))
     moved = device_put(x, devices[1], donate=True)
