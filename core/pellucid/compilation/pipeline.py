@@ -6,6 +6,7 @@ a failure into an error that names it. No pass runs any other way.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -43,6 +44,7 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_only, compile_options
 from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
+from pellucid.xla.mlir import bytecode_without_locations
 from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 
 
@@ -249,7 +251,19 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         is_small=_is_small(jaxpr),
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
+        digest=_digest(lowered),
     )
+
+
+def _digest(lowered: LoweredProgram) -> str:
+    """A short text that is the same in all processes that lowered the same program, which runs in all of them.
+
+    Empty for others, and for a program that holds addresses of this process's objects.
+    """
+    devices = lowered.request.placement.device_list
+    if devices is None or devices.is_fully_addressable or lowered.module.keep_alive:
+        return ""
+    return hashlib.sha256(bytecode_without_locations(lowered.module.module)).hexdigest()[:8]
 
 
 def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[list[Any], list[Any]]:
