@@ -49,7 +49,7 @@ def records_of(program):
 @pytest.mark.parametrize("program", cases())
 def test_all_is_known_of_every_program(program):
     for record in records_of(program):
-        assert -1 not in record.value_shardings
+        assert -1 not in record.layouts.sharding
         assert -1 not in record.why.origin
         for each in (*record.planned, *record.collectives):
             assert each.axes
