@@ -118,7 +118,9 @@ def cotangent_sharding(
 
     The operand's type says it, so a product of `factors` whose addends are on several devices is summed as it needs.
     """
-    shardings = [a.sharding for a in (aval, *map(type_of, factors)) if a.sharding is not None]
+    shardings = [
+        a.shown_sharding for a in (aval, *map(type_of, factors)) if a.shown_sharding is not None
+    ]
     if not shardings:
         return None
     spec = operand_of(aval).spec.to_ct_spec()

@@ -48,8 +48,8 @@ class Operand(NamedTuple):
 
 
 def operand_of(aval: Any) -> Operand:
-    """The sharded type of `aval`, which has a shape, a dtype and a sharding or None."""
-    sharding = aval.sharding
+    """The sharded type of `aval`, which has a shape, a dtype and the sharding it shows, or None."""
+    sharding = aval.shown_sharding
     spec = PartitionSpec() if sharding is None else sharding.spec
     return Operand(aval.shape, spec.padded(len(aval.shape)), str(aval.dtype))
 

@@ -263,7 +263,7 @@ class BatchTracer(Tracer):
 
 def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""
-    if aval.sharding is not None:
+    if aval.shown_sharding is not None:
         return aval.without_dim(dim)
     return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]))
 
