@@ -1,49 +1,14 @@
 """What is known of how programs lay out their values, for all programs of the corpora."""
 
 import pytest
-from corpus import explicit_programs, manual_programs, sharded_programs
-from corpus.recording import Recording
 
-import pellucid as pl
 from pellucid import introspect
-from pellucid.introspect.errors import PellucidError
-
-QUICK = {
-    "data_parallel", "fully_sharded", "embedding", "scanned_layers", "sorted_and_summed",
-    "ring_attention", "axes_left_to_the_compiler",
-}  # fmt: skip
-
-
-def cases():
-    found = {f.__name__: lambda jax, f=f, a=a: f(jax, *a) for f, a in sharded_programs.PROGRAMS}
-    found |= {f.__name__: f for f in explicit_programs.PROGRAMS}
-    found |= {
-        name: lambda jax, name=name: manual_programs.value(jax, name)
-        for name in manual_programs.PROGRAMS
-        if name not in manual_programs.NESTED and name not in found
-    }
-    return [
-        pytest.param(program, id=name, marks=() if name in QUICK else pytest.mark.slow)
-        for name, program in found.items()
-    ]
+from tests.introspect.sharded_cases import QUICK, cases, told
 
 
 def records_of(program):
-    """Records of the jitted functions that a program calls. What refuses a call must refuse to tell of it, too."""
-    found, refused, raised = [], [], []
-
-    def note(jitted, args):
-        try:
-            found.append(introspect.sharding(jitted, *args))
-        except PellucidError as error:
-            refused.append(type(error))
-
-    try:
-        program(Recording(pl, note))
-    except PellucidError as error:
-        raised.append(type(error))
-    assert refused == raised
-    return found
+    """Records of the jitted functions that a program calls."""
+    return told(program, introspect.sharding)
 
 
 @pytest.mark.parametrize("program", cases())
