@@ -8,6 +8,7 @@ from corpus import explicit_programs, manual_programs, sharded_programs
 from corpus.recording import Recording
 
 import pellucid as pl
+from benchmarks import transformer
 from pellucid.introspect.errors import PellucidError
 
 QUICK = {
@@ -16,12 +17,31 @@ QUICK = {
 }  # fmt: skip
 
 
+def transformer_step(jax: Any) -> Any:
+    """A step of training a transformer of 12 layers, cut along both axes of a mesh."""
+    types = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh((2, 4), ("data", "model"), axis_types=types)
+
+    def placed(x: Any, *spec: Any) -> Any:
+        return jax.device_put(
+            x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+        )
+
+    columns, rows = (None, "model"), ("model",)
+    cut = {"q": columns, "k": columns, "v": columns, "up": columns, "o": rows, "down": rows}
+    parameters = jax.tree_util.tree_map_with_path(
+        lambda path, x: placed(x, *cut.get(path[-1].key, ())), transformer.parameters(pl)
+    )
+    ids = placed(transformer.tokens(pl), "data")
+    return jax.jit(transformer.train_step(jax, jit_layers=True))(parameters, ids)
+
+
 def cases() -> list[Any]:
     """The programs as parameters of tests; those that are not `QUICK` are slow."""
     found: dict[str, Any] = {
         f.__name__: lambda jax, f=f, a=a: f(jax, *a) for f, a in sharded_programs.PROGRAMS
     }
-    found |= {f.__name__: f for f in explicit_programs.PROGRAMS}
+    found |= {f.__name__: f for f in (*explicit_programs.PROGRAMS, transformer_step)}
     found |= {
         name: lambda jax, name=name: manual_programs.value(jax, name)
         for name in manual_programs.PROGRAMS

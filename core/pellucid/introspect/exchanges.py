@@ -391,10 +391,19 @@ def running(
                 mesh = planned_over.get(equation, own)
                 axes, group_size = _group_of(instruction, operation, meshes[mesh])
                 if group_size > 1:
-                    sent = sent_bytes(operation, sum(each.bytes for each in operands), group_size)
-                    calls = tuple(ids)
+                    count = len(instruction.operands)
                     found.append(
-                        Exchange(operation, axes, group_size, sent, runs, equation, calls, mesh)
+                        Exchange(
+                            operation,
+                            axes,
+                            group_size,
+                            sent_bytes(operation, sum(each.bytes for each in operands), group_size),
+                            runs,
+                            equation,
+                            calls=tuple(ids),
+                            mesh=mesh,
+                            note=f"{count} values at once" if count > 1 else "",
+                        )
                     )
     return found
 
@@ -462,13 +471,20 @@ def explained(
         if known is None:
             note = "the partitioner's own: Shardy's plan has no such exchange"
             reason = _likely_reason(each, device_count)
-            found.append(each._replace(equation=equation, reason=reason, note=note))
+            found.append(
+                each._replace(equation=equation, reason=reason, note=_joined(note, each.note))
+            )
             continue
         nearest = max(known, key=lambda planned: len({*each.calls} & {*planned.calls}))
         if equation is None:
             each = each._replace(equation=nearest.equation, calls=nearest.calls)
-        found.append(each._replace(reason=nearest.reason, note=nearest.note))
+        note = _joined(nearest.note, each.note)
+        found.append(each._replace(reason=nearest.reason, note=note))
     return found
+
+
+def _joined(*notes: str) -> str:
+    return ", ".join(filter(None, notes))
 
 
 def _likely_reason(each: Exchange, device_count: int) -> Reason:

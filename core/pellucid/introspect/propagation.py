@@ -211,7 +211,9 @@ class _Reader:
         elif name == "sdy.manual_computation":
             self.describe_stated(results, per_value(attributes["out_shardings"]))
         elif "sdy.sharding" in attributes:
-            for value, sharding in zip(results, per_value(attributes["sdy.sharding"]), strict=True):
+            # An operation without results, such as a callback, has a sharding of its own.
+            shardings = per_value(attributes["sdy.sharding"])
+            for value, sharding in zip(results, shardings, strict=False):
                 value.layout = self.layout(sharding)
         if "sdy.sharding_origins" in attributes and name != "sdy.sharding_constraint":
             for value, origins in zip(results, attributes["sdy.sharding_origins"], strict=False):

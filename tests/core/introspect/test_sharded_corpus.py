@@ -1,9 +1,18 @@
 """What is known of how programs lay out their values, for all programs of the corpora."""
 
 import pytest
+from corpus.abstract import Abstract, Answer
 
+import pellucid as pl
 from pellucid import introspect
+from pellucid.introspect.errors import PellucidError
+from pellucid.xla import plugins
 from tests.introspect.sharded_cases import QUICK, cases, told
+
+H100 = pl.sharding.AbstractDevice("NVIDIA H100 80GB HBM3", None, "gpu")
+NEEDS_PLUGIN = pytest.mark.skipif(
+    plugins.cuda_plugin() is None, reason="the CUDA plugin is not installed"
+)
 
 
 def records_of(program):
@@ -11,16 +20,39 @@ def records_of(program):
     return told(program, introspect.sharding)
 
 
+def check(record):
+    """Everything is known of every value and of every exchange."""
+    assert -1 not in record.layouts.sharding
+    assert -1 not in record.why.origin
+    for each in (*record.planned, *record.collectives):
+        assert each.axes
+        assert each.equation >= 0
+        assert each.site >= 0
+        assert each.reason != "unknown"
+        assert each.group_size * each.group_count == len(record.device_peak_bytes)
+
+
 @pytest.mark.parametrize("program", cases())
 def test_all_is_known_of_every_program(program):
     for record in records_of(program):
-        assert -1 not in record.layouts.sharding
-        assert -1 not in record.why.origin
-        for each in (*record.planned, *record.collectives):
-            assert each.axes
-            assert each.equation >= 0
-            assert each.reason != "unknown"
-            assert each.group_size * each.group_count == len(record.device_peak_bytes)
+        check(record)
+
+
+EAGER = {"eager"}
+"""Programs that call no jitted function."""
+
+
+@pytest.mark.parametrize(
+    "device", [None, pytest.param(H100, marks=NEEDS_PLUGIN)], ids=["cpu", "gpu"]
+)
+@pytest.mark.parametrize("program", [case for case in cases() if case.id not in EAGER])
+def test_all_is_known_over_abstract_devices(program, device):
+    with pytest.raises((Answer, PellucidError)) as ended:
+        program(Abstract(pl, device, introspect.sharding))
+    if isinstance(ended.value, Answer):  # others are refused when they are traced
+        record = ended.value.said
+        assert record.basis == ("estimate" if device is None else "compiler")
+        check(record)
 
 
 @pytest.mark.parametrize("program", [case for case in cases() if case.id in QUICK])

@@ -28,9 +28,9 @@ from pellucid_viz.render.sharded import (
     by_cost,
     collective_row,
     is_costly,
-    meshes_text,
     site_rows,
     summary,
+    where_text,
 )
 from pellucid_viz.render.text import (
     STAGES,
@@ -189,7 +189,7 @@ def _function_sharding(record: FunctionShardingRecord) -> str:
         [collective_row(record, each) for each in exchanges],
         list(map(is_costly, exchanges)),
     )
-    title = f"<b>{html.escape(record.name)}</b> on mesh {html.escape(meshes_text(record))}"
+    title = f"<b>{html.escape(record.name)}</b> {html.escape(where_text(record))}"
     differs = "".join(f"<li>{html.escape(each)}</li>" for each in record.differences)
     noted = f"<p>Differs from Shardy's plan:</p><ul>{differs}</ul>" if differs else ""
     return f"<p>{title}: {html.escape(summary(record))}</p>{values}{moved}{noted}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -48,9 +49,16 @@ def mesh_text(mesh: MeshRecord) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes) or "of one device"
 
 
-def meshes_text(record: FunctionShardingRecord) -> str:
-    """The axes of the program's mesh, then those of the others."""
-    return " and ".join(map(mesh_text, record.meshes))
+def where_text(record: FunctionShardingRecord) -> str:
+    """On which meshes a program runs, its own first."""
+    if is_alone(record):
+        return "on one device"
+    return f"on mesh {' and '.join(map(mesh_text, record.meshes))}"
+
+
+def is_alone(record: FunctionShardingRecord) -> bool:
+    """Whether a program runs on one device."""
+    return math.prod(record.meshes[0].axis_sizes) == 1
 
 
 def is_costly(each: CollectiveRecord) -> bool:
@@ -73,8 +81,11 @@ def summary(record: FunctionShardingRecord) -> str:
     count = len(record.collectives)
     sent = bytes_text(sum(map(total_bytes, record.collectives)))
     costly = sum(map(is_costly, record.collectives))
+    exchanged = (
+        f"{count} {'collective' if count == 1 else 'collectives'}, {sent} sent by each device"
+    )
     parts = [
-        f"{count} {'collective' if count == 1 else 'collectives'}, {sent} sent by each device",
+        "nothing is divided or exchanged" if is_alone(record) else exchanged,
         *([f"{costly} of them resharding"] if costly else []),
         *(
             [f"peak {bytes_text(max(record.device_peak_bytes))} on each device"]

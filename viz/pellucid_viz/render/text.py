@@ -28,9 +28,9 @@ from pellucid_viz.render.sharded import (
     collective_row,
     is_costly,
     mesh_text,
-    meshes_text,
     site_rows,
     summary,
+    where_text,
 )
 
 _MOST_ROWS = 40
@@ -214,7 +214,7 @@ def processes_of(record: ShardingRecord, devices: list[int]) -> list[int]:
 
 def function_sharding_text(record: FunctionShardingRecord) -> str:
     """The values of a function with their layouts, then the exchanges between devices; `!` marks resharding."""
-    lines = [f"{record.name} on mesh {meshes_text(record)}", f"  {summary(record)}"]
+    lines = [f"{record.name} {where_text(record)}", f"  {summary(record)}"]
     rows: list[list[str]] = []
     titles: dict[int, str] = {}
     for site in site_rows(record):
