@@ -84,6 +84,26 @@ def made_types(jax):
     )
 
 
+def texts(jax):
+    """A type as `print` and as a notebook show it, and shortly."""
+    types = [
+        jax.typeof(X),
+        jax.typeof(1.0),
+        jax.typeof(True),
+        jax.typeof(jax.device_put(X, jax.NamedSharding(_mesh(jax), jax.P("x", "y")))),
+        jax.typeof(jax.new_ref(X)),
+        submodule(jax, "core").ShapedArray((3,), submodule(jax, "dtypes").float0),
+    ]
+    return [(str(t), repr(t), t.str_short(), t.str_short(short_dtypes=True)) for t in types]
+
+
+def some_axes_left_to_the_compiler(jax):
+    with jax.set_mesh(_mesh(jax)):
+        rows, columns = (jax.sharding.reshard(X, spec) for spec in (jax.P("x"), jax.P(None, "x")))
+        add = jax.sharding.auto_axes(lambda a, b: a + b, axes="x", out_sharding=jax.P("x"))
+        return [_told(jax, f(rows, columns)) for f in (add, jax.jit(add))]
+
+
 def a_type_that_does_not_fit(jax):
     mesh = _mesh(jax).abstract_mesh
     return submodule(jax, "core").ShapedArray((3,), np.dtype("float32"), sharding=jax.NamedSharding(mesh, jax.P("x")))  # fmt: skip
@@ -116,7 +136,8 @@ def an_asked_for_place_of_a_traced_array(jax):
 
 
 PROGRAMS = [
-    without_a_mesh, over_the_current_mesh, inside_shard_map, results_laid_out_alike, made_types,
+    without_a_mesh, over_the_current_mesh, inside_shard_map, results_laid_out_alike, made_types, texts,
+    some_axes_left_to_the_compiler,
     a_type_that_does_not_fit, structs, a_struct_of_another_kind, an_asked_for_place_of_a_traced_array,
 ]  # fmt: skip
 

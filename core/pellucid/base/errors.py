@@ -6,7 +6,9 @@ inherits the builtin it resembles, so that `except TypeError` keeps working.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 
 def message(
@@ -52,6 +54,25 @@ class ArgumentTypeError(PellucidError, TypeError):
 
 class ArgumentValueError(PellucidError, ValueError):
     """An argument has an acceptable type and an unacceptable value."""
+
+
+@contextlib.contextmanager
+def expecting(what: str, given: Any) -> Iterator[None]:
+    """Say `what` was expected, and that `given` came, if the block finds that its type or structure is another.
+
+    >>> with expecting("perm is a list of pairs", [1, 2]):
+    ...     pairs = [(source, destination) for source, destination in [1, 2]]
+    Traceback (most recent call last):
+        ...
+    pellucid.base.errors.ArgumentTypeError: perm is a list of pairs.
+      got [1, 2]
+    """
+    try:
+        yield
+    except PellucidError:
+        raise
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{what}.", got=f"got {given!r:.60}") from None
 
 
 class IntegerRangeError(PellucidError, OverflowError):

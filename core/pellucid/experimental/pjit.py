@@ -1,5 +1,37 @@
-"""The older name of `jit` under the names of `jax.experimental.pjit`."""
+"""The older form of `jit` under the names of `jax.experimental.pjit`."""
 
-from pellucid.higher_order.jitted import jit as pjit
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pellucid.higher_order.jitted import jit
+
+
+def pjit(
+    fun: Callable[..., Any],
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """`pellucid.jit`, which takes shardings by position too.
+
+    >>> from pellucid import NamedSharding, P, make_mesh
+    >>> whole = NamedSharding(make_mesh((1,), ("x",)), P())
+    >>> pjit(lambda x: 2 * x, whole, whole)(np.arange(2))
+    Array([0, 2], dtype=int32)
+    """
+    return jit(
+        fun, in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
+        static_argnames=static_argnames, donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+        keep_unused=keep_unused, device=device, backend=backend, inline=inline, compiler_options=compiler_options,
+    )  # fmt: skip
+
 
 __all__ = ["pjit"]

@@ -376,6 +376,6 @@ def typeof(x: Any) -> Any:
     """The type of an array: shape, dtype, and more.
 
     >>> typeof(np.zeros(3, np.float32))
-    f32[3]
+    ShapedArray(float32[3])
     """
     return type_of(x)

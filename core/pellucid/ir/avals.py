@@ -33,16 +33,20 @@ class AbstractValue:
 
     __slots__ = ()
 
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """The type on one line, with dtypes by their names or, `short_dtypes`, as programs show them."""
+        raise NotImplementedError(type(self))
+
     def text(self) -> str:
         """The type as a program's text shows it."""
-        raise NotImplementedError(type(self))
+        return self.str_short(short_dtypes=True)
 
     def tangent(self) -> AbstractValue:
         """Type of a tangent of a value of this type."""
         raise NotImplementedError(type(self))
 
     def __repr__(self) -> str:
-        return self.text()
+        return self.str_short()
 
 
 class ShapedArray(AbstractValue):
@@ -92,12 +96,18 @@ class ShapedArray(AbstractValue):
             raise TypeError("len() of a 0-dimensional array")
         return self.shape[0]
 
-    def text(self) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
+        is_short = short_dtypes or self.dtype == dtypes.float0
+        name = dtypes.short_name(self.dtype) if is_short else self.dtype.name
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
         spec = None if self.shown_sharding is None else self.shown_sharding.spec
-        return type_text(f"{dtypes.short_name(self.dtype)}{space}", self.shape, spec, self.varying)
+        return type_text(f"{name}{space}", self.shape, spec, self.varying)
 
-    str_short = text
+    def __str__(self) -> str:
+        return ("~" if self.weak_type else "") + self.str_short()
+
+    def __repr__(self) -> str:
+        return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
 
     def tangent(self) -> ShapedArray:
         try:
@@ -261,10 +271,8 @@ class AbstractRef(AbstractValue):
     methods: ClassVar[dict[str, Any]] = {}
     """Methods of traced references, by name."""
 
-    def text(self) -> str:
-        return f"Ref{{{self.inner_aval.text()}}}"
-
-    str_short = text
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __reduce__(self) -> Any:
         return abstract_ref, (self.inner_aval,)
@@ -353,7 +361,7 @@ class AbstractToken(AbstractValue):
 
     __slots__ = ()
 
-    def text(self) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
         return "Tok"
 
     def tangent(self) -> AbstractValue:

@@ -164,7 +164,7 @@ def setitem(x: Any, index: Any, values: Any) -> None:
         return
     raise ArgumentTypeError(
         f"arrays can't be changed: `x[{index!r:.40}] = ...` is not possible.",
-        got=f"got {type_of(x)!r}",
+        got=f"got {type_of(x).text()}",
         do="Make a changed copy: `x = x.at[index].set(values)`.",
     )
 

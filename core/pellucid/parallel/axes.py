@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from pellucid.base.errors import (
     ArgumentValueError,
     AxisNameError,
     CollectiveError,
+    expecting,
 )
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
@@ -32,12 +34,22 @@ AxisNames = tuple[Any, ...]
 _INDEX = np.dtype(np.int32)
 
 
+def as_tuple(caller: str, axis_name: Any) -> tuple[Any, ...]:
+    """`axis_name`, one name or several, as a tuple; raises ArgumentTypeError for a set, which has no order."""
+    if isinstance(axis_name, (set, frozenset)):
+        raise ArgumentTypeError(
+            f"{caller} takes one axis name or a tuple of names.", got=f"axis_name={axis_name!r}"
+        )
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
 def listed_axes(caller: str, axis_name: Any) -> AxisNames:
     """`axis_name`, one name or several, as a tuple of names that are in scope.
 
-    Raises AxisNameError that lists the axes in scope, CollectiveError for a name given twice.
+    Raises AxisNameError that lists the axes in scope, ArgumentTypeError for a set, CollectiveError for a name given
+    twice.
     """
-    names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    names = as_tuple(caller, axis_name)
     for name in names:
         if name not in context.axes:
             raise _unbound(caller, name)
@@ -68,7 +80,8 @@ def checked_groups(
     """
     if groups is None:
         return None
-    listed = tuple([tuple([int(i) for i in group]) for group in groups])
+    with expecting(f"{caller}: axis_index_groups is a list of lists of positions", groups):
+        listed = tuple([tuple([operator.index(i) for i in group]) for group in groups])
     size = size_along(axes)
     if sorted(i for group in listed for i in group) != list(range(size)):
         raise CollectiveError(
@@ -180,10 +193,6 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     >>> pcast(1.0, (), to="varying")
     1.0
     """
-    if isinstance(axis_name, (set, frozenset)):
-        raise ArgumentTypeError(
-            "pcast takes one axis name or a tuple of names.", got=f"axis_name={axis_name!r}"
-        )
     if to not in ("varying", "reduced", "unreduced"):
         raise ArgumentValueError(
             'pcast: `to` is "varying", "reduced" or "unreduced".', got=f"to={to!r}"

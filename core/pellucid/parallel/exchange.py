@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import CollectiveError
+from pellucid.base.errors import CollectiveError, expecting
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -151,7 +151,8 @@ def axes_and_pairs(
     """
     named = listed_axes(caller, axis_name)
     axes = tuple([axis for axis in context.axes if axis in named])
-    pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
+    with expecting(f"{caller}: perm is a list of pairs (source, destination) of positions", perm):
+        pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
     size = size_along(axes)
     for what, positions in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
         bad = [p for p in positions if not 0 <= p < size]
@@ -192,12 +193,14 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     Array([3, 1, 2], dtype=int32)
     """
     size = size_along(listed_axes("pshuffle", axis_name))
-    if sorted(perm) != list(range(size)):
+    with expecting("pshuffle: perm is a list of positions", perm):
+        sources = [operator.index(source) for source in perm]
+    if sorted(sources) != list(range(size)):
         raise CollectiveError(
             "pshuffle: perm must hold each position along the axis exactly once.",
-            got=f"perm={list(perm)}, axis_name={axis_name!r} of size {size}",
+            got=f"perm={sources}, axis_name={axis_name!r} of size {size}",
         )
-    return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
+    return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
 
 # pbroadcast ---------------------------------------------------------------------------------------
@@ -258,12 +261,14 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     Array([2, 2, 2], dtype=int32)
     """
     axes = listed_axes("pbroadcast", axis_name)
+    with expecting("pbroadcast: source is a position", source):
+        source = operator.index(source)
     if not 0 <= source < size_along(axes):
         raise CollectiveError(
             f"pbroadcast: the axis has no position {source}.",
             got=f"axis_name={axes!r} of size {size_along(axes)}",
         )
-    params = PBroadcastParams(axes, operator.index(source))
+    params = PBroadcastParams(axes, source)
     return tree_map(lambda leaf: bind1(pbroadcast_p, vary(leaf, axes), params=params), x)
 
 

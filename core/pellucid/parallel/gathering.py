@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, CollectiveError, UnsupportedError
+from pellucid.base.errors import (
+    ArgumentValueError,
+    CollectiveError,
+    DtypeError,
+    UnsupportedError,
+)
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -128,6 +133,8 @@ class AllGather(Movement):
             x = ctx.reshape(x, aval.update(shape=(*aval.shape[:dim], 1, *aval.shape[dim:])))
         if params.axis_size == 1:
             return [x]
+        if not result.size:  # StableHLO gathers no empty values
+            return [ctx.zeros(result)]
         attributes = global_attributes(ctx, groups) | {"all_gather_dim": ctx.integer(dim)}
         return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
 
@@ -289,6 +296,8 @@ class ReduceScatter(Movement):
         [aval], [result] = ctx.avals_in, ctx.avals_out
         if params.axis_size == 1:
             return [operands[0] if params.tiled else ctx.reshape(operands[0], result)]
+        if not result.size:  # StableHLO scatters no empty values
+            return [ctx.zeros(result)]
         dim, shape = params.scatter_dimension, list(aval.shape)
         shape[dim] //= params.axis_size
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
@@ -367,6 +376,11 @@ def psum_scatter(
 
     def scattered(leaf: Any) -> Any:
         aval = type_of(leaf)
+        if aval.dtype == np.bool_:
+            raise DtypeError(
+                "psum_scatter does not sum booleans.", got=f"x: {aval.text()}",
+                do="Convert them first: `x.astype(int)`.",
+            )  # fmt: skip
         dim = canonical_axis(scatter_dimension, aval.ndim, "psum_scatter: scatter_dimension")
         if aval.shape[dim] % parts if tiled else aval.shape[dim] != parts:
             need = "a multiple of" if tiled else "equal to"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, DeviceError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceError,
+    UnsupportedError,
+)
 from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
 from pellucid.higher_order.jitted import jit
 from pellucid.parallel.local_types import REPLICATED
@@ -16,10 +22,11 @@ from pellucid.primitives.broadcasting import expand_dims, squeeze
 from pellucid.primitives.movement import canonical_axis, move_axis
 from pellucid.primitives.placement import device_put
 from pellucid.runtime import platforms
+from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.mesh import Mesh
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.function import indices, name_of
+from pellucid.sharding.partition_spec import PartitionSpec, axes_text
+from pellucid.tracing.function import name_of, resolve_arguments
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.transforms.vmap import batch_size, input_dims
@@ -67,7 +74,7 @@ def pmap(
         )
     name = _Unnamed() if axis_name is None else axis_name
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    static = indices(static_broadcasted_argnums, "static_broadcasted_argnums")
+    static, _ = resolve_arguments(fun, static_broadcasted_argnums, (), "static_broadcasted")
     out_specs = tree_map(
         lambda axis: REPLICATED if axis is None else PartitionSpec(name), out_axes, is_leaf=is_none
     )
@@ -94,8 +101,7 @@ def pmap(
             ]
             inner, inner_kwargs = tree.unflatten(elements)
             for i in static:
-                if i < len(args):
-                    inner.insert(i, args[i])
+                inner.insert(i, args[i])
             results, out_tree = result_leaves(fun(*inner, **inner_kwargs), "pmap", fun)
             return out_tree.unflatten(
                 [
@@ -118,11 +124,18 @@ def pmap(
             ]
         )
 
-    over_devices.__name__ = name_of(fun)
+    functools.update_wrapper(
+        over_devices, fun, updated=()
+    )  # so that jit's messages name its arguments
     compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
 
     @wraps(fun, "Form for several devices")
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        if static and len(args) <= static[-1]:
+            raise ArgumentValueError(
+                f"pmap: static arguments of `{name_of(fun)}` are given by position.",
+                got=f"static_broadcasted_argnums={static}, called with {len(args)} positional arguments",
+            )
         if any(type(x) is ArrayImpl and x._committed for x in tree_leaves((args, kwargs))):
             args, kwargs = _moved(args, kwargs, static, placed, name)
         return compiled(*args, **kwargs)
@@ -140,8 +153,15 @@ def _row(
     backend: str | None,
 ) -> Mesh:
     """The mesh of the devices that `size` elements go to."""
+    outer = get_abstract_mesh()
+    if outer.manual_axes:
+        raise UnsupportedError(
+            f"pmap: `{name_of(fun)}` is mapped where each position has one device already.",
+            got=f"axes of the pmap or shard_map around it: {axes_text(outer.manual_axes)}",
+            do="Use `vmap`, or one `shard_map` over a mesh with two axes.",
+        )
     found = list(devices) if devices is not None else platforms.devices(backend)
-    if size > len(found) or (devices is not None and size != len(found)):
+    if size > len(found):
         raise DeviceError(
             f"pmap: `{name_of(fun)}` has {size} elements to run, and {len(found)} devices to run them on.",
             got=f"devices: {', '.join(map(str, found[:8]))}{', …' if len(found) > 8 else ''}",
@@ -175,6 +195,5 @@ def _moved(
     there = [moved(x, dim) for x, dim in zip(leaves, dims, strict=True)]
     new_args, new_kwargs = tree.unflatten(there)
     for i in static:
-        if i < len(args):
-            new_args.insert(i, args[i])
+        new_args.insert(i, args[i])
     return tuple(new_args), new_kwargs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +13,10 @@ from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
-from pellucid.lowering.collectives import all_reduce, device_groups
+from pellucid.lowering.collectives import Groups, all_reduce, device_groups
 from pellucid.parallel.axes import (
     AxisNames,
+    as_tuple,
     checked_groups,
     listed_axes,
     size_along,
@@ -26,6 +28,7 @@ from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.logical import eq
+from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
 from pellucid.tracing.context import context
@@ -225,9 +228,14 @@ pmin_p = PExtreme("pmin", "stablehlo.minimum", reduce_min)
 
 def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, tuple[int, ...]]:
     """The names among `axis_name`, and the ints that are no names: axes of the array itself."""
-    given = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    given = as_tuple(caller, axis_name)
     positional = tuple([a for a in given if isinstance(a, int) and a not in context.axes])
     return listed_axes(caller, [a for a in given if a not in positional]), positional
+
+
+def _own_axes(caller: str, x: Any, positional: tuple[int, ...]) -> tuple[int, ...]:
+    ndim = type_of(x).ndim
+    return tuple([canonical_axis(axis, ndim, f"{caller}: axis_name") for axis in positional])
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -245,21 +253,22 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """
     axes, positional = named_and_positional("psum", axis_name)
     groups = checked_groups("psum", axes, axis_index_groups)
-    return tree_map(lambda leaf: _psum(leaf, axes, positional, groups), x)
+    return tree_map(lambda leaf: _psum("psum", leaf, axes, positional, groups), x)
 
 
-def _psum(x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Any) -> Any:
-    aval = type_of(x)
-    if aval.dtype == np.bool_:
+def _psum(
+    caller: str, x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Groups | None
+) -> Any:
+    if type_of(x).dtype == np.bool_:
         x = convert_element_type(x, np.int32)
     if positional:
-        x = reduce_sum(x, tuple([p % aval.ndim for p in positional]))
+        x = reduce_sum(x, _own_axes(caller, x, positional))
     if not axes:
         return x
-    if not isinstance(x, Tracer):
+    if not isinstance(x, Tracer) and (groups is None or len(set(map(len, groups))) == 1):
         size = size_along(axes, groups)
         return x * size if type(x) in (int, float, complex) else mul(x, constant_like(x, size))
-    if are_addends("psum", x, axes, groups):
+    if are_addends(caller, x, axes, groups):
         return recast(unreduced_psum_p, x, axes)
     return bind1(psum_p, vary(x, axes), params=CollectiveParams(axes, groups))
 
@@ -275,16 +284,21 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> vmap(lambda x: x - pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     Array([-1.,  1.], dtype=float32)
     """
-    count = psum(1, axis_name, axis_index_groups=axis_index_groups)
-    sums = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    return tree_map(lambda total: _divided(total, count), sums)
+    axes, positional = named_and_positional("pmean", axis_name)
+    groups = checked_groups("pmean", axes, axis_index_groups)
+    return tree_map(lambda leaf: _pmean(leaf, axes, positional, groups), x)
 
 
-def _divided(total: Any, count: Any) -> Any:
-    aval = type_of(total)
-    if aval.dtype.kind in "biu":
+def _pmean(x: Any, axes: AxisNames, positional: tuple[int, ...], groups: Groups | None) -> Any:
+    total = _psum("pmean", x, axes, positional, groups)
+    shape = type_of(x).shape
+    elements = math.prod(shape[axis] for axis in _own_axes("pmean", x, positional))
+    count = _psum("pmean", elements, axes, (), groups)
+    if type(total) in (int, float, complex):
+        return total / count
+    if not dtypes.is_inexact(type_of(total).dtype):
         total = convert_element_type(total, type_of(0.0).dtype)
-    return div(total, constant_like(total, count))
+    return div(total, convert_element_type(count, type_of(total).dtype))
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -321,7 +335,7 @@ def _extreme(primitive: PExtreme, x: Any, axis_name: Any, axis_index_groups: Any
 
     def reduced(leaf: Any) -> Any:
         if positional:
-            leaf = primitive.reduce(leaf, tuple([p % type_of(leaf).ndim for p in positional]))
+            leaf = primitive.reduce(leaf, _own_axes(primitive.name, leaf, positional))
         if not axes or not isinstance(leaf, Tracer):
             return leaf
         return bind1(primitive, vary(leaf, axes), params=CollectiveParams(axes, groups))

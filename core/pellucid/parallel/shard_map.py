@@ -21,6 +21,7 @@ from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_ma
 from pellucid.primitives.addends import Marks, marks_of
 from pellucid.primitives.varying import vary
 from pellucid.sharding import mesh_context
+from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.partition_spec import (
@@ -95,7 +96,13 @@ def shard_map(
     check_callable(f, "shard_map")
 
     @wraps(f, "Form for one position along mesh axes")
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise ArgumentTypeError(
+                f"shard_map: `{name_of(f)}` takes its arguments by position, as in_specs do.",
+                got=f"keywords: {', '.join(kwargs)}",
+                do="Bind other values with functools.partial.",
+            )
         over = _mesh("shard_map", mesh)
         manual = _manual_axes(over, axis_names)
         return _call(f, args, over, manual, in_specs, out_specs, check_vma)
@@ -172,16 +179,23 @@ def _manual_axes(mesh: Mesh | AbstractMesh, axis_names: Any) -> frozenset[Any]:
     for name in axis_names:
         if name not in mesh.axis_names:
             raise axis_not_in_mesh_error("shard_map: axis_names", name, mesh)
-    outer = mesh_context.abstract.value
-    already = frozenset(outer.manual_axes if outer is not None else ()) & context.axes.keys()
-    again = frozenset(axis_names) & already
-    if again:
+    outer = get_abstract_mesh()
+    already = frozenset(outer.manual_axes) & context.axes.keys()
+    if already and outer.shape != mesh.shape:
+        raise MeshError(
+            "shard_map within another runs over axes of the same mesh.",
+            got=f"{mesh}, within {outer}",
+            do="Make one mesh with all axes, and name those of each shard_map in axis_names.",
+        )
+    wanted = frozenset(axis_names or mesh.axis_names)
+    again = wanted & already
+    if again and (axis_names or again == wanted):
         raise MeshError(
             f"shard_map: axis {min(again, key=str)!r} is manual here already.",
             got=f"axes of the shard_map around it: {axes_text(already)}",
             do="Name other axes in axis_names.",
         )
-    return frozenset(axis_names or mesh.axis_names) - already
+    return wanted - already
 
 
 # Calls --------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError
+from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -24,7 +24,10 @@ Shape = tuple[int, ...]
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """`axis` as an index from the front; raises AxisError if an array of `ndim` axes lacks it."""
-    index = operator.index(axis)
+    index = axis
+    if type(axis) is not int:
+        with expecting(f"{what} is an int", axis):
+            index = operator.index(axis)
     if not -ndim <= index < ndim:
         raise AxisError(
             f"{what} {index} is out of bounds for an array with {ndim} dimension{'s' * (ndim != 1)}."

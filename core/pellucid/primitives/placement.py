@@ -18,6 +18,7 @@ from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
+from pellucid.sharding.stated import check_no_manual_axis
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -212,7 +213,11 @@ def device_put(
 
 def _checked_place(place: Any) -> Any:
     """`place` as it stands among the params; raises for what is no place."""
-    return place if isinstance(place, (MemorySpace, Device)) else sharding_for(place)
+    if isinstance(place, (MemorySpace, Device)):
+        return place
+    sharding = sharding_for(place)
+    check_no_manual_axis("device_put", sharding)
+    return sharding
 
 
 def _semantics(donate: bool, may_alias: bool | None) -> ArrayCopySemantics:

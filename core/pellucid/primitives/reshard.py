@@ -17,7 +17,7 @@ from pellucid.sharding.explicit_types import check_divisible, explicit_part, sho
 from pellucid.sharding.mesh import AbstractMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.stated import stated_result, stated_sharding
+from pellucid.sharding.stated import check_no_manual_axis, stated_result, stated_sharding
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -117,6 +117,7 @@ def _resharded(x: Any, stated: Any) -> Any:
         raise ShardingArgumentError(
             "reshard takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
         )
+    check_no_manual_axis("reshard", sharding)
     mesh, spec = sharding.mesh, sharding.spec
     for axis in spec.axis_names | spec.unreduced | spec.reduced:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:

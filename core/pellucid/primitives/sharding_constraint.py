@@ -16,7 +16,7 @@ from pellucid.sharding.explicit_types import explicit_part, operand_of
 from pellucid.sharding.mesh import AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED
-from pellucid.sharding.stated import stated_sharding
+from pellucid.sharding.stated import check_no_manual_axis, stated_sharding
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 
@@ -139,6 +139,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
     """One array, laid out as `sharding`; `path` is what messages call it."""
+    check_no_manual_axis("with_sharding_constraint", sharding)
     shape = type_of(x).shape
     try:
         sharding.check_compatible_aval(shape)

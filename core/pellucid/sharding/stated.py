@@ -6,10 +6,15 @@ from typing import Any
 
 from pellucid.base.errors import UnsupportedError
 from pellucid.sharding import mesh_context
-from pellucid.sharding.errors import MissingMeshError, ShardingArgumentError, ShardingError
+from pellucid.sharding.errors import (
+    MissingMeshError,
+    PartitionSpecError,
+    ShardingArgumentError,
+    ShardingError,
+)
 from pellucid.sharding.layout import AutoLayout, Format, Layout
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.partition_spec import PartitionSpec, axes_text
 from pellucid.sharding.placement import Sharding
 
 
@@ -87,6 +92,20 @@ def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
             do="Write NamedSharding(mesh, spec), or set the mesh first: `with set_mesh(mesh):`.",
         )
     return mesh
+
+
+def check_no_manual_axis(caller: str, sharding: Any) -> None:
+    """Raise PartitionSpecError if `sharding` cuts a value along axes over which the `shard_map` around it runs."""
+    mesh = mesh_context.abstract.value
+    if mesh is None or not isinstance(sharding, NamedSharding):
+        return
+    for axis in mesh.manual_axes:
+        if axis in sharding.spec.axis_names:
+            raise PartitionSpecError(
+                f"{caller}: {sharding.spec!r} names mesh axis {axis!r}, which is manual here.",
+                got=f"the shard_map around it runs once for each position along {axes_text(mesh.manual_axes)}",
+                do=f"Leave {axis!r} out; in_specs and out_specs say what is cut along it.",
+            )
 
 
 def check_fits(caller: str, what: str, sharding: Any, shape: tuple[int, ...]) -> None:

@@ -76,7 +76,11 @@ class Tracer:
         return None
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval.text()}>with<{type(self._trace).__name__}>"
+        return f"{type(self).__name__}({self.aval}{self.details()})"
+
+    def details(self) -> str:
+        """What the text of a tracer of its kind says beside the type."""
+        return ""
 
     # Python asks for concrete values --------------------------------------------------------------
 

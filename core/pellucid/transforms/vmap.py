@@ -257,6 +257,9 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
 
+    def details(self) -> str:
+        return f", batched={type_of(self.value)}"
+
     def origin(self) -> str | None:
         return self.value.origin() if isinstance(self.value, Tracer) else None
 

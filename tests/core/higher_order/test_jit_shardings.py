@@ -122,7 +122,7 @@ def test_they_key_the_programs_that_functions_share(over):
 
 
 def test_pjit_is_jit(over):
-    assert pjit(lambda x: x, out_shardings=over("x"))(X).sharding is over("x")
+    assert pjit(lambda x: x, over(), over("x"))(X).sharding is over("x")
 
 
 def test_what_does_not_fit_is_said(mesh, over):

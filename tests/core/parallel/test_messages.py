@@ -12,6 +12,7 @@ import pellucid as pl
 from pellucid.sharding import Mesh
 
 page = Page("parallel.md")
+NAMES = ("NamedSharding", "P", "device_put", "lax", "make_mesh", "pmap", "shard_map", "vmap")
 
 
 @pytest.mark.parametrize(("code", "text"), page.examples, ids=page.names)
@@ -22,7 +23,7 @@ def test_the_message_is_as_shown(code: str, text: str) -> None:
     def sm(body: Any, **options: Any) -> Any:
         return pl.shard_map(body, **{"mesh": mesh, "in_specs": spec, "out_specs": spec, **options})
 
-    names = {name: getattr(pl, name) for name in ("P", "lax", "pmap", "shard_map", "vmap")}
+    names = {name: getattr(pl, name) for name in NAMES}
     names |= {
         "np": np,
         "jnp": pl.numpy,

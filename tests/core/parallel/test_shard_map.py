@@ -369,3 +369,42 @@ def test_an_axis_of_one_device(shape, names):
         np.testing.assert_array_equal(found, x)
     gradient = pl.grad(lambda x: sum(found.sum() for found in f(x)))(x)
     np.testing.assert_array_equal(gradient, np.full(4, 10))
+
+
+# Groups, empty values, small integers ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_groups_of_several_sizes(mesh, check_vma):
+    groups = [[0], [1, 2, 3]]
+
+    def body(x):
+        mean = lax.pmean(x, "x", axis_index_groups=groups)
+        return mean, lax.psum(jnp.ones(1), "x", axis_index_groups=groups)
+
+    f = shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=check_vma)
+    means, counts = f(X)
+    parts = X.reshape(4, 2, 4)
+    rest = parts[1:].mean(0)
+    np.testing.assert_allclose(means, np.concatenate([parts[0], rest, rest, rest]), rtol=1e-6)
+    np.testing.assert_array_equal(counts, [1, 3, 3, 3])
+
+
+def test_empty_values(mesh):
+    def body(x):
+        joined = lax.all_gather(x, "x", tiled=True)
+        return joined, lax.psum_scatter(joined, "x", tiled=True)
+
+    f = shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    assert [y.shape for y in f(np.zeros((0, 3), np.float32))] == [(0, 3), (0, 3)]
+
+
+def test_a_mean_of_small_integers_is_no_integer(mesh):
+    f = shard_map(lambda x: lax.pmean(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    mean = f(jnp.array([1, 1, 0, 1, 2, 0, 1, 0], "int4"))
+    np.testing.assert_array_equal(mean, [1.0, 0.5])
+
+
+def test_a_mean_over_an_axis_of_its_own_too():
+    mean = pl.vmap(lambda x: lax.pmean(x, ("i", 0)), axis_name="i")(X)
+    np.testing.assert_allclose(mean, np.full(8, X.mean()))
