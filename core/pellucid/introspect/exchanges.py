@@ -232,7 +232,7 @@ class _Plan:
         own = equation_of(op)
         made_by = None if made is None else equation_of(made.owner)
         if operation in ("all-reduce", "reduce-scatter"):
-            return own, "contraction", ""
+            return own, "contraction", "" if made is None else self.combined(op, made.owner)
         was, wanted = self.texts(source, target)
         if own != made_by and self.primitive(own) in _ASKING:
             return own, "written", f"{self.primitive(own)} asks for {wanted}, which was {was}"
@@ -256,6 +256,20 @@ class _Plan:
         if not target.axes:
             return cause, "full_replication", f"{change}: {name} takes it whole on every device"
         return cause, "reshard", f"{change}, as {name} takes it"
+
+    def combined(self, op: Any, combining: Any) -> str:
+        """Along which dimension of what `combining` combines values that `op` finishes on all devices."""
+        axes = set(axes_in(str(op.attributes[_AXES_OF[op.name]])))
+        for place, operand in enumerate(combining.operands):
+            divided = [
+                f"dimension {dim} by {', '.join(by)}"
+                for dim, by in enumerate(_layout_of(operand).dims)
+                if axes.intersection(by)
+            ]
+            if divided:
+                name = self.primitive(equation_of(combining))
+                return f"operand {place} of {name} is divided along {' and '.join(divided)}"
+        return ""
 
     def asked(self, made: Any, target: Layout) -> tuple[int | None, Reason, str] | None:
         """Why the result `made` of an operation, computed otherwise, is moved to `target`; None if it isn't wanted so."""
@@ -363,6 +377,10 @@ def _after(op: Any) -> tuple[Any, int]:
 # What runs ------------------------------------------------------------------------------------------
 
 
+_COMBINED = frozenset({"all-gather", "all-reduce", "reduce-scatter"})
+"""Operations that XLA puts together, so that one of them exchanges several values."""
+
+
 def running(
     computations: Sequence[Computation],
     meshes: Mapping[str, DeclaredMesh],
@@ -382,30 +400,37 @@ def running(
         known = {each.name: each for each in computation.instructions}
         for instruction in computation.instructions:
             operation = instruction.opcode.removesuffix("-start")
-            if operation in COLLECTIVES:
-                operands = [
-                    shape for name in instruction.operands for shape in shapes_of(known[name].type)
-                ]
-                ids = list(map(id_here, _ids_of(instruction, known)))
-                equation = ids.pop() if ids else None
-                mesh = planned_over.get(equation, own)
-                axes, group_size = _group_of(instruction, operation, meshes[mesh])
-                if group_size > 1:
-                    count = len(instruction.operands)
-                    found.append(
-                        Exchange(
-                            operation,
-                            axes,
-                            group_size,
-                            sent_bytes(operation, sum(each.bytes for each in operands), group_size),
-                            runs,
-                            equation,
-                            calls=tuple(ids),
-                            mesh=mesh,
-                            note=f"{count} values at once" if count > 1 else "",
-                        )
+            if operation not in COLLECTIVES:
+                continue
+            cause, operand_bytes, note = _moved_by(instruction, operation, known)
+            *calls, equation = [None, *map(id_here, _ids_of(cause, known))]
+            mesh = planned_over.get(equation, own)
+            axes, size = _group_of(instruction, operation, meshes[mesh])
+            sent = sent_bytes(operation, operand_bytes, size)
+            if size > 1:
+                found.append(
+                    Exchange(
+                        operation, axes, size, sent, runs, equation, tuple(filter(None, calls)), mesh,
+                        note=note,
                     )
+                )  # fmt: skip
     return found
+
+
+def _moved_by(
+    instruction: Instruction, operation: str, known: Mapping[str, Instruction]
+) -> tuple[Instruction, float, str]:
+    """The instruction that an exchange is for, the bytes of its operands, and what else is to say of it.
+
+    Of values that XLA exchanges at once, the largest tells what it is for.
+    """
+    operands = [known[name] for name in instruction.operands]
+    sizes = [sum(shape.bytes for shape in shapes_of(each.type)) for each in operands]
+    if len(operands) == 1 or operation not in _COMBINED:
+        return instruction, sum(sizes), ""
+    others = len(operands) - 1
+    note = f"{others} more {'value goes' if others == 1 else 'values go'} along"
+    return operands[sizes.index(max(sizes))], sum(sizes), note
 
 
 def _ids_of(instruction: Instruction, known: Mapping[str, Instruction]) -> list[int]:
@@ -462,7 +487,8 @@ def explained(
     found = []
     for each in running:
         equation = each.equation if each.equation in equations else None
-        kinships = ((equation, each.operation), (equation, "reshard"))
+        alike = _ALIKE.get(each.operation, each.operation)
+        kinships = ((equation, each.operation), (equation, alike), (equation, "reshard"))
         kinships = (
             *(kinships if equation is not None else ()),
             (each.operation, each.axes, each.mesh),
@@ -481,6 +507,10 @@ def explained(
         note = _joined(nearest.note, each.note)
         found.append(each._replace(reason=nearest.reason, note=note))
     return found
+
+
+_ALIKE = {"all-reduce": "reduce-scatter", "reduce-scatter": "all-reduce"}
+"""What the partitioner may choose in place of what is planned."""
 
 
 def _joined(*notes: str) -> str:

@@ -38,6 +38,16 @@ export interface Site {
   readonly manualAxes: readonly string[];
 }
 
+/** What exchanges of one kind, along the same axes, amount to. */
+export interface Total {
+  readonly operation: string;
+  readonly axes: readonly string[];
+  readonly mesh: number;
+  readonly count: number;
+  /** Bytes that one device sends in one run of the program. */
+  readonly bytes: number;
+}
+
 /** Values have a number for each site where the body that they belong to runs. */
 export class ShardedFunction {
   readonly program: Program;
@@ -108,6 +118,19 @@ export class ShardedFunction {
     const found = this.sitesWithin.get(`${site}:${equation}:${body}`) ?? [];
     const before = uses.slice(0, use).filter(each => each.body === body).length;
     return found[before] ?? found[0] ?? this.sites.findIndex(each => each.body === body);
+  }
+
+  /** The equations that lead to a site, the outermost first. */
+  callsTo(site: number): number[] {
+    const calls: number[] = [];
+    for (
+      let at = this.sites[site];
+      at !== undefined && at.parent >= 0;
+      at = this.sites[at.parent]
+    ) {
+      calls.unshift(at.equation);
+    }
+    return calls;
   }
 
   /** The sites of what an equation at a site runs. */
@@ -202,6 +225,18 @@ export class ShardedFunction {
   /** The exchanges of an equation with those of all that it runs. */
   collectivesWithin(site: number, equation: number): readonly CollectiveRecord[] {
     return this.within.get(`${site}:${equation}`) ?? [];
+  }
+
+  /** The exchanges of each kind together, those that move most first. */
+  get totals(): Total[] {
+    const totals = new Map<string, Total>();
+    for (const { operation, axes, mesh, ...each } of this.collectives) {
+      const key = [operation, mesh, ...axes].join();
+      const known = totals.get(key) ?? { operation, axes, mesh, count: 0, bytes: 0 };
+      const bytes = known.bytes + each.bytes_per_device * (each.runs ?? 1);
+      totals.set(key, { ...known, count: known.count + 1, bytes });
+    }
+    return [...totals.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
   /** Bytes that one device sends in one run of the program, as far as that is known. */
@@ -299,6 +334,12 @@ export class ShardingLines implements LineSource {
 
   get count(): number {
     return this.rows.length;
+  }
+
+  /** The site that the equation of a line is at. */
+  siteAt(line: number): number {
+    const { site, foldEnd } = this.rows[line]!;
+    return foldEnd > 0 ? this.sharded.sites[site]!.parent : site;
   }
 
   /** The number of the value on a line; -1 for none. */

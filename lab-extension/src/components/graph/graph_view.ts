@@ -144,8 +144,10 @@ export class GraphView {
   }
 
   /** Opens what hides an equation, moves there and selects it. */
-  async goTo(equation: number): Promise<void> {
-    const box = await this.model.reveal(equation);
+  async goTo(equation: number, calls?: readonly number[]): Promise<void> {
+    const box = await (calls === undefined
+      ? this.model.reveal(equation)
+      : this.model.revealAt(equation, calls));
     if (box !== null) {
       if (this.camera.scale < 0.5) {
         this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);

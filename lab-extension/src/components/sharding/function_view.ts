@@ -19,6 +19,7 @@ import { equationText, operandText, placeText } from '../graph/describe';
 import type { Badge } from '../graph/frame';
 import { GraphView } from '../graph/graph_view';
 import { GraphModel } from '../graph/model';
+import { meter, tableOf, type Column } from '../table';
 import { LinesView } from '../text/lines_view';
 import { readTheme } from '../theme';
 import { ArrayView, paintBars } from './array_view';
@@ -111,8 +112,11 @@ export class FunctionShardingView {
     this.showColors();
     this.ready = this.model.openComfortably();
     const { outputs, inputs } = sharded.program.bodies[0]!;
-    const [value] = [...outputs, ...inputs].filter(operand => operand >= 0);
-    this.select(value === undefined ? -1 : sharded.numberAt(0, value));
+    const numbers = [...outputs, ...inputs]
+      .filter(operand => operand >= 0)
+      .map(value => sharded.numberAt(0, value));
+    // One that is divided shows more.
+    this.select(numbers.find(each => sharded.axesOf(each).length > 0) ?? numbers[0] ?? -1);
   }
 
   dispose(): void {
@@ -217,7 +221,7 @@ export class FunctionShardingView {
     const text =
       exchanges.length === 1
         ? `${oneLine(first.operation, 24)} ${first.axes.map(axis => oneLine(axis, 16)).join('·')} ${bytes}`
-        : `${exchanges.length} × ${bytes}`;
+        : `${exchanges.length} exchanges ${bytes}`;
     return { text: `⇄ ${text}`, isWarning: exchanges.some(isCostly) };
   }
 
@@ -260,8 +264,12 @@ export class FunctionShardingView {
     this.select(this.lines.numberAt(line));
     const [equation] = this.lines.equations(line);
     if (equation !== undefined) {
-      void this.graph.goTo(equation);
+      this.goTo(equation, this.lines.siteAt(line));
     }
+  }
+
+  private goTo(equation: number, site: number): void {
+    void this.graph.goTo(equation, site < 0 ? undefined : this.sharded.callsTo(site));
   }
 
   /** Shows one value: where its parts are, and why. */
@@ -339,11 +347,21 @@ export class FunctionShardingView {
         placeText(program, equation) || oneLine(program.primitive(equation), 40),
       );
       link.title = equationText(program, equation);
-      link.addEventListener('click', () => void this.graph.goTo(equation));
+      link.addEventListener('click', () => this.goTo(equation, this.siteOfHop(hop, equation)));
       link.addEventListener('pointerenter', () => this.table.setLinked([equation], true));
       parts.push(' ', link);
     }
     return el('li', {}, parts);
+  }
+
+  /** The site at which an equation carries an axis on, to a value of its own or one that a call gives; -1 if unclear. */
+  private siteOfHop(hop: Hop, equation: number): number {
+    const { sharded } = this;
+    const body = sharded.program.bodyOf[equation];
+    const near = [hop.number, hop.origin?.value ?? -1, this.number].map(each =>
+      sharded.siteOf(each),
+    );
+    return near.find(site => site >= 0 && sharded.sites[site]!.body === body) ?? -1;
   }
 
   /** `follows dimension 1 of w through dot_general`. */
@@ -363,12 +381,16 @@ export class FunctionShardingView {
       { class: 'pl-array-header' },
       el('strong', {}, oneLine(record.name, 80)),
       this.legend,
-      el('span', { class: 'pl-chip' }, counted(collectives.length, 'collective')),
-      el(
-        'span',
-        { class: 'pl-chip' },
-        `${quantity(this.sharded.bytesSent, 'B')} sent by each device`,
-      ),
+      ...(this.sharded.meshes[0]!.deviceCount === 1
+        ? [el('span', { class: 'pl-chip' }, 'on one device: nothing is divided or exchanged')]
+        : [
+            el('span', { class: 'pl-chip' }, counted(collectives.length, 'collective')),
+            el(
+              'span',
+              { class: 'pl-chip' },
+              `${quantity(this.sharded.bytesSent, 'B')} sent by each device`,
+            ),
+          ]),
       costly.length > 0
         ? el('span', { class: 'pl-chip pl-tone-amber' }, `${costly.length} of them resharding`)
         : null,
@@ -424,6 +446,7 @@ export class FunctionShardingView {
     if (collectives.length === 0) {
       return el('p', { class: 'pl-muted' }, 'Devices exchange nothing.');
     }
+    const { totals } = this.sharded;
     const items = [...collectives]
       .sort((a, b) => sentBytes(b) - sentBytes(a))
       .slice(0, MOST_LISTED)
@@ -436,7 +459,7 @@ export class FunctionShardingView {
           each.note === '' ? null : el('div', { class: 'pl-note' }, oneLine(each.note, 300)),
         );
         if (this.sharded.program.ids[each.equation] !== undefined) {
-          item.addEventListener('click', () => void this.graph.goTo(each.equation));
+          item.addEventListener('click', () => this.goTo(each.equation, each.site));
           item.addEventListener('pointerenter', () => {
             this.table.setLinked([each.equation], true);
             this.graph.setLinked([each.equation]);
@@ -448,16 +471,29 @@ export class FunctionShardingView {
     if (more > 0) {
       items.push(el('li', { class: 'pl-muted' }, `and ${more} more, which move less`));
     }
-    return el('ul', { class: 'pl-collectives' }, items);
+    const list = el('ul', { class: 'pl-collectives' }, items);
+    if (totals.length === collectives.length) {
+      return list;
+    }
+    const rows = totals.map(each => [
+      `${oneLine(each.operation, 40)} over ${this.axesText(each)}`,
+      String(each.count),
+      quantity(each.bytes, 'B'),
+      meter(each.bytes / this.sharded.bytesSent),
+    ]);
+    return el('div', {}, tableOf('Collectives by kind', TOTALS, rows), list);
+  }
+
+  private axesText({ axes, mesh }: { axes: readonly string[]; mesh: number }): string {
+    const names = axes.map(axis => oneLine(axis, 30)).join(', ') || 'unknown axes';
+    return mesh > 0 ? `${names} (mesh ${this.sharded.meshes[mesh]?.text ?? '?'})` : names;
   }
 
   private collectiveText(each: CollectiveRecord): string {
-    const axes = each.axes.map(axis => oneLine(axis, 30)).join(', ') || 'unknown axes';
-    const mesh = each.mesh > 0 ? ` (mesh ${this.sharded.meshes[each.mesh]?.text ?? '?'})` : '';
     const runs =
       each.runs === null ? ', unknown number of runs' : each.runs === 1 ? '' : ` × ${each.runs}`;
     const groups = `${each.group_count} × ${each.group_size} devices`;
-    return `${oneLine(each.operation, 40)} over ${axes}${mesh} (${groups}): ${quantity(each.bytes_per_device, 'B')}${runs}, ${REASONS[each.reason] ?? 'reason not known'}`;
+    return `${oneLine(each.operation, 40)} over ${this.axesText(each)} (${groups}): ${quantity(each.bytes_per_device, 'B')}${runs}, ${REASONS[each.reason] ?? 'reason not known'}`;
   }
 
   /** The line of an equation; empty where that is not known. */
@@ -478,6 +514,13 @@ export class FunctionShardingView {
   }
 }
 
+const TOTALS: readonly Column[] = [
+  { name: 'kind' },
+  { name: 'times', isNumber: true },
+  { name: 'each device sends', isNumber: true },
+  { name: '' },
+];
+
 const HINT = 'Point at a value to see where it lies, and who said so.';
 
 export const functionShardingStyle = `
@@ -491,6 +534,8 @@ export const functionShardingStyle = `
 .pl-value-detail { border-bottom: 1px solid var(--pl-line); }
 .pl-value-detail > .pl-array { height: auto; }
 .pl-value-detail .pl-array-left, .pl-value-detail .pl-array-right { min-height: 230px; }
+.pl-value-detail .pl-array-left { flex-basis: 220px; }
+.pl-value-detail .pl-array-right { flex-basis: 180px; }
 .pl-pad { padding: 8px 14px; margin: 0; }
 .pl-pad h4 { margin: 0 0 4px; font-size: 12px; color: var(--pl-muted); font-weight: 600; }
 .pl-why ol, .pl-collectives { margin: 0; padding-left: 20px; }
@@ -501,6 +546,7 @@ export const functionShardingStyle = `
 .pl-axes i { width: 11px; height: 11px; border-radius: 3px; }
 .pl-why li, .pl-collectives li { padding: 1px 0; overflow-wrap: anywhere; }
 .pl-collectives { list-style: none; padding-left: 0; }
+.pl-pad .pl-table { margin-bottom: 8px; }
 .pl-collectives li { padding: 3px 0 3px 10px; border-left: 3px solid var(--pl-line); margin-bottom: 4px; }
 .pl-collectives .pl-amber-text { border-left-color: var(--pl-amber); }
 .pl-amber-text { color: var(--pl-amber); }
