@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +81,11 @@ def _mesh_of(declared: DeclaredMesh, devices: np.ndarray) -> Mesh:
     return Mesh(order.reshape(tuple(declared.sizes.values())), tuple(declared.sizes))
 
 
+def _name_in(meshes: Mapping[str, DeclaredMesh], mesh: DeclaredMesh) -> str:
+    """What a module calls a mesh; empty where it doesn't speak of it."""
+    return next((name for name, each in meshes.items() if each.is_same(mesh)), "")
+
+
 class _Writer:
     """Puts together what is known of one program."""
 
@@ -156,11 +161,14 @@ class _Writer:
 
     def named_meshes(self) -> dict[str, DeclaredMesh]:
         """The meshes of the module by name, the program's own first."""
-        own = describe_mesh(self.mesh, self.lowered.request.placement.device_list)
-        declared = DeclaredMesh(dict(own.axes), own.device_ids or ())
         known = self.propagation.meshes
-        names = (name for name, each in known.items() if each.is_same(declared))
-        return {next(names, ""): declared} | known
+        declared = self.declared(self.mesh)
+        return {_name_in(known, declared): declared} | known
+
+    def declared(self, mesh: Mesh | AbstractMesh) -> DeclaredMesh:
+        """A mesh as the module declares it."""
+        said = describe_mesh(mesh, self.lowered.request.placement.device_list)
+        return DeclaredMesh(dict(said.axes), said.device_ids or ())
 
     def mesh_row(self, name: str) -> int:
         """The index of a mesh of the module; a value that is whole everywhere counts to the program's own."""
@@ -188,17 +196,22 @@ class _Writer:
 
     def site_columns(self) -> schema.SiteColumns:
         manual: list[list[str]] = []
+        meshes: list[int] = []
         for site in self.sites:
-            equation = self.equations.get(site.equation or -1)
-            axes = getattr(getattr(equation, "params", None), "newly_manual_axes", ())
-            manual.append(
-                [*(manual[site.parent] if site.parent >= 0 else ()), *sorted(map(str, axes))]
-            )
+            params: Any = getattr(self.equations.get(site.equation or -1), "params", None)
+            around = manual[site.parent] if site.parent >= 0 else []
+            axes = getattr(params, "newly_manual_axes", ())
+            manual.append([*around, *sorted(map(str, axes))])
+            if axes:
+                meshes.append(self.mesh_row(_name_in(self.meshes, self.declared(params.mesh))))
+            else:
+                meshes.append(meshes[site.parent] if site.parent >= 0 else 0)
         return schema.SiteColumns(
             body=[site.body for site in self.sites],
             parent=[site.parent for site in self.sites],
             equation=[self.values.row(site.equation) for site in self.sites],
             manual_axes=manual,
+            mesh=meshes,
         )
 
     # Bytes ----------------------------------------------------------------------------------------

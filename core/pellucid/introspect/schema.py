@@ -649,6 +649,8 @@ class SiteColumns(Record):
     """Index of the equation that runs it; -1 for the whole program."""
     manual_axes: list[list[str]]
     """Mesh axes along which each device computes with a part of its own, as types there say."""
+    mesh: list[int]
+    """Index of the mesh that has these axes; that of the program's own where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

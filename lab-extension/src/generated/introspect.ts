@@ -503,6 +503,8 @@ export interface SiteColumns {
   readonly equation: readonly number[];
   /** Mesh axes along which each device computes with a part of its own, as types there say. */
   readonly manual_axes: readonly (readonly string[])[];
+  /** Index of the mesh that has these axes; that of the program's own where there are none. */
+  readonly mesh: readonly number[];
 }
 
 /** Where values at sites lie, by their numbers. */

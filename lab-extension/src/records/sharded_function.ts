@@ -35,7 +35,9 @@ export interface Site {
   /** Index in the program of its first value. */
   readonly firstValue: number;
   readonly valueCount: number;
+  /** Axes along which each device computes with a part of its own; they are those of `mesh`. */
   readonly manualAxes: readonly string[];
+  readonly mesh: number;
 }
 
 /** What exchanges of one kind, along the same axes, amount to. */
@@ -145,14 +147,15 @@ export class ShardedFunction {
     return this.record.shardings[this.specs[number]!] ?? null;
   }
 
-  /** The mesh that a value lies over. */
-  meshOf(spec: SpecRecord | null): Mesh {
-    return this.meshes[spec?.mesh ?? 0] ?? this.meshes[0]!;
+  /** The mesh that a value lies over; of one that no axis divides, that of its site. */
+  meshOf(number: number): Mesh {
+    const mesh = this.specOf(number)?.mesh ?? 0;
+    return this.meshes[mesh > 0 ? mesh : this.sites[this.siteOf(number)]!.mesh] ?? this.meshes[0]!;
   }
 
   /** A layout as the user would write it, with its mesh where that isn't the program's own. */
   specText(spec: SpecRecord): string {
-    return spec.mesh > 0 ? `${spec.text} (mesh ${this.meshOf(spec).text})` : spec.text;
+    return spec.mesh > 0 ? `${spec.text} (mesh ${this.meshes[spec.mesh]?.text ?? '?'})` : spec.text;
   }
 
   /** For each mesh axis of a value, how it came there. */
@@ -195,7 +198,7 @@ export class ShardedFunction {
   /** Positions, among the axes of all meshes one after the other, of those that divide a value, the major one first. */
   axesOf(number: number): number[] {
     const spec = this.specOf(number);
-    const mesh = this.meshOf(spec);
+    const mesh = this.meshOf(number);
     const names = spec?.dim_axes.flat() ?? [];
     const axes = names.map(name => mesh.axisPart(name).axis).filter(axis => axis >= 0);
     const before = this.axesBefore(mesh);
@@ -251,6 +254,7 @@ export class ShardedFunction {
     const bodies = integers('sites.body', body, 0, program.bodies.length);
     const parents = integers('sites.parent', parent, -1, count, count);
     const equations = integers('sites.equation', equation, -1, program.equationCount, count);
+    const meshes = integers('sites.mesh', record.sites.mesh, 0, this.meshes.length, count);
     const valueCounts = program.bodies.map(
       ({ constants, inputs, first, end }) =>
         constants.length +
@@ -273,6 +277,7 @@ export class ShardedFunction {
         firstValue: firstValues[each]!,
         valueCount: valueCounts[each]!,
         manualAxes: (manual[index] ?? []).map(String),
+        mesh: meshes[index]!,
       };
     });
   }

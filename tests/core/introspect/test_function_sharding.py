@@ -329,6 +329,7 @@ def test_a_manual_region_over_another_mesh_names_its_axes(devices):
     record = introspect.sharding(lambda x: jnp.sin(x) + total(jnp.cos(x))[0, 0], x)
     for each in (record.planned[-1], record.collectives[-1]):
         assert (each.operation, each.axes, each.mesh) == ("all-reduce", ["line"], 1)
+    assert (record.sites.manual_axes, record.sites.mesh) == ([[], ["line"]], [0, 1])
 
 
 def test_placements_without_a_mesh_get_axes_of_their_own(devices):

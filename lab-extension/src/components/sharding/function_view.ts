@@ -280,7 +280,7 @@ export class FunctionShardingView {
     this.number = number;
     const { program } = this.sharded;
     const spec = this.sharded.specOf(number);
-    const mesh = this.sharded.meshOf(spec);
+    const mesh = this.sharded.meshOf(number);
     const value = this.sharded.valueOf(number);
     const type = program.typeOf(value);
     const shape = type.shape;
@@ -297,6 +297,7 @@ export class FunctionShardingView {
         mesh,
         spec,
         tiles: tilesOfSpec(shape, mesh, spec),
+        manualAxes: this.sharded.sites[this.sharded.siteOf(number)]!.manualAxes,
       });
       this.detail.replaceChildren(this.arrayView.element);
     } else {
@@ -416,7 +417,15 @@ export class FunctionShardingView {
       { class: 'pl-sharded-right' },
       this.detail,
       el('section', { class: 'pl-pad' }, el('h4', {}, 'Why it is so'), this.whyList),
-      el('section', { class: 'pl-pad' }, el('h4', {}, 'Collectives'), this.collectiveList()),
+      el(
+        'section',
+        { class: 'pl-pad' },
+        el('h4', {}, 'Collectives'),
+        record.basis === 'compiler'
+          ? null
+          : el('p', { class: 'pl-muted' }, `Estimated: ${oneLine(record.not_compiled, 300)}`),
+        this.collectiveList(),
+      ),
       this.differences(),
       this.peakPane === null
         ? null
@@ -534,8 +543,8 @@ export const functionShardingStyle = `
 .pl-value-detail { border-bottom: 1px solid var(--pl-line); }
 .pl-value-detail > .pl-array { height: auto; }
 .pl-value-detail .pl-array-left, .pl-value-detail .pl-array-right { min-height: 230px; }
-.pl-value-detail .pl-array-left { flex-basis: 220px; }
-.pl-value-detail .pl-array-right { flex-basis: 180px; }
+.pl-value-detail .pl-array-left { flex-basis: 260px; }
+.pl-value-detail .pl-array-right { flex-basis: 200px; }
 .pl-pad { padding: 8px 14px; margin: 0; }
 .pl-pad h4 { margin: 0 0 4px; font-size: 12px; color: var(--pl-muted); font-weight: 600; }
 .pl-why ol, .pl-collectives { margin: 0; padding-left: 20px; }
@@ -546,6 +555,7 @@ export const functionShardingStyle = `
 .pl-axes i { width: 11px; height: 11px; border-radius: 3px; }
 .pl-why li, .pl-collectives li { padding: 1px 0; overflow-wrap: anywhere; }
 .pl-collectives { list-style: none; padding-left: 0; }
+.pl-pad > p { margin: 0 0 6px; }
 .pl-pad .pl-table { margin-bottom: 8px; }
 .pl-collectives li { padding: 3px 0 3px 10px; border-left: 3px solid var(--pl-line); margin-bottom: 4px; }
 .pl-collectives .pl-amber-text { border-left-color: var(--pl-amber); }
