@@ -403,7 +403,8 @@ def running(
             if operation not in COLLECTIVES:
                 continue
             cause, operand_bytes, note = _moved_by(instruction, operation, known)
-            *calls, equation = [None, *map(id_here, _ids_of(cause, known))]
+            ids = _ids_of(cause, known) or equation_ids(instruction.path)
+            *calls, equation = [None, *map(id_here, ids)]
             mesh = planned_over.get(equation, own)
             axes, size = _group_of(instruction, operation, meshes[mesh])
             sent = sent_bytes(operation, operand_bytes, size)

@@ -1,10 +1,13 @@
 """What is known of how programs lay out their values, for all programs of the corpora."""
 
+import numpy as np
 import pytest
+from corpus import partitioned_programs
 from corpus.abstract import Abstract, Answer
 
 import pellucid as pl
 from pellucid import introspect
+from pellucid.experimental.custom_partitioning import custom_partitioning
 from pellucid.introspect.errors import PellucidError
 from pellucid.xla import plugins
 from tests.introspect.sharded_cases import QUICK, cases, told
@@ -53,6 +56,26 @@ def test_all_is_known_over_abstract_devices(program, device):
         record = ended.value.said
         assert record.basis == ("estimate" if device is None else "compiler")
         check(record)
+
+
+@NEEDS_PLUGIN
+@pytest.mark.parametrize("program", partitioned_programs.PROGRAMS)
+def test_abstract_gpus_ask_how_functions_are_done_in_parts(program):
+    with pytest.raises(Answer) as ended:
+        program(Abstract(pl, H100, introspect.sharding))
+    record = ended.value.said
+    assert record.basis == "compiler"
+    check(record)
+
+
+@NEEDS_PLUGIN
+def test_what_is_asked_of_the_user_over_abstract_gpus_fails_with_its_own_error():
+    f = custom_partitioning(lambda x: 2 * x)
+    f.def_partition(lambda mesh, operands, result: {}["absent"], sharding_rule="i -> i")
+    mesh = pl.sharding.AbstractMesh((8,), ("x",), abstract_device=H100)
+    x = pl.ShapeDtypeStruct((8,), np.float32, sharding=pl.NamedSharding(mesh, pl.P("x")))
+    with pytest.raises(KeyError, match="absent"):
+        introspect.sharding(f, x)
 
 
 @pytest.mark.parametrize("program", [case for case in cases() if case.id in QUICK])
