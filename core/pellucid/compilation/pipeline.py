@@ -6,9 +6,10 @@ a failure into an error that names it. No pass runs any other way.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,16 +169,11 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         if on.compilation_started:
             publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
-        try:
+        with _failures_of(module):
             loaded = interruptible(
                 compile_module, placement.client, module.module, placement.devices, options,
                 module.host_callbacks,
             )  # fmt: skip
-        except JaxRuntimeError:
-            for asked in module.keep_alive:
-                if (failure := getattr(asked, "failure", None)) is not None:
-                    raise failure from None
-            raise
         if key is not None:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None
@@ -221,7 +217,24 @@ def compile_without_devices(lowered: LoweredProgram) -> Any:
         request.compiler_options, "gpu", module.calls, module.largest_contraction
     )
     options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
-    return run_pass("compile with XLA", compile_only, module.module, devices, options)
+
+    def build(module: LoweredModule) -> Any:
+        with _failures_of(module):
+            return compile_only(module.module, devices, options)
+
+    return run_pass("compile with XLA", build, module)
+
+
+@contextlib.contextmanager
+def _failures_of(module: LoweredModule) -> Iterator[None]:
+    """Raise what a function of the user's raised that the compiler asked, instead of the compiler's report of it."""
+    try:
+        yield
+    except JaxRuntimeError:
+        for asked in module.keep_alive:
+            if (failure := getattr(asked, "failure", None)) is not None:
+                raise failure from None
+        raise
 
 
 def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
