@@ -12,7 +12,7 @@ from pellucid.higher_order.while_loop import while_p
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.parallel.axes import AxisIndex
-from pellucid.parallel.exchange import PBroadcast
+from pellucid.parallel.exchange import PBroadcast, PPermute
 from pellucid.parallel.gathering import AllGather
 from pellucid.parallel.reductions import AllReduce, UnreducedSum
 from pellucid.primitives.addends import Reduced, ReducedToVarying, VaryingToUnreduced
@@ -29,22 +29,27 @@ _EQUALIZING = (AllReduce, UnreducedSum, AllGather, PBroadcast)
 
 
 def check_no_divergence(
-    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], unchecked: Axes = frozenset()
+    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], mesh: Any, unchecked: Axes = frozenset()
 ) -> None:
-    """Raise CollectiveError if a collective stands where devices along its axes may take different ways.
+    """Raise CollectiveError if a collective stands where devices that it waits for may take different ways.
 
-    That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of the axes:
-    devices that take the other way would never arrive. Types say what varies, except over the `unchecked` axes, along
-    which it is followed from the operands, which vary over `given`, through the program.
+    That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for
+    `ppermute` over any axis of `mesh`: devices that take the other way would never arrive. Types say what varies, except
+    over the `unchecked` axes, along which it is followed from the operands, which vary over `given`, through the program.
     """
-    _Walk(caller, unchecked).through(jaxpr, given)
+    alone = frozenset([axis for axis, size in mesh.shape_tuple if size == 1])
+    _Walk(caller, alone, unchecked).through(jaxpr, given)
 
 
 class _Walk:
-    """One walk through a program, which learns over which axes each value may vary."""
+    """One walk through a program, which learns over which axes each value may vary.
 
-    def __init__(self, caller: str, unchecked: Axes) -> None:
+    Along the axes `alone` there is one device, which waits for no other.
+    """
+
+    def __init__(self, caller: str, alone: Axes, unchecked: Axes) -> None:
         self.caller = caller
+        self.alone = alone
         self.unchecked = unchecked
 
     def through(self, jaxpr: Jaxpr, given: Sequence[Axes]) -> list[Axes]:
@@ -131,6 +136,7 @@ class _Walk:
 
     def check(self, choice: Equation, varying: Axes, programs: Sequence[Jaxpr]) -> None:
         """Raise CollectiveError if one of `programs`, whose choice varies over `varying`, has a collective over that."""
+        varying -= self.alone
         for program in programs if varying else ():
             found = _collective_over(program, varying)
             if found is not None:
@@ -150,11 +156,12 @@ def _at_rest(
 
 
 def _collective_over(jaxpr: Jaxpr, axes: Axes) -> Equation | None:
-    """The first collective over one of `axes`, in programs within the program too."""
+    """The first collective that waits for devices along one of `axes`, in programs within the program too."""
     for equation in jaxpr.equations:
         inner = subjaxprs(equation.params)
         waits = not inner and not isinstance(equation.primitive, _SILENT)
-        if waits and equation.primitive.axis_names(equation.params, frozenset()) & axes:
+        names = equation.primitive.axis_names(equation.params, frozenset())
+        if waits and (names & axes or (names and isinstance(equation.primitive, PPermute))):
             return equation
         for program in inner:
             found = _collective_over(program, axes)
@@ -169,8 +176,10 @@ def _diverging(
     name = collective.primitive.name
     axes = collective.primitive.axis_names(collective.params, frozenset()) & varying
     kind = {"cond": "a branch of cond", "while": "a while_loop"}[choice.primitive.name]
-    [axis, *_] = sorted(axes, key=str)
+    [axis, *_] = sorted(axes or varying, key=str)
     lines = [f"the predicate varies over axis {axis!r}"]
+    if not axes:
+        lines.append(f"{name} waits for all devices; `all_gather` waits for those along its axes")
     for what, equation in ((f"the {choice.primitive.name}", choice), (name, collective)):
         place = where_made(equation.source)
         if place:

@@ -173,7 +173,11 @@ class ShardMap(Primitive[ShardMapParams]):
         )
         unchecked = frozenset() if params.check_vma else params.newly_manual_axes
         check_no_divergence(
-            "shard_map", program.jaxpr, [spec.axis_names for spec in in_specs], unchecked
+            "shard_map",
+            program.jaxpr,
+            [spec.axis_names for spec in in_specs],
+            params.mesh,
+            unchecked,
         )
         out_specs = [spec.to_ct_spec() for spec in _chosen(_chosen(params.in_specs, linear), mask)]
         given = (*consts, *_chosen(operands, known), *_chosen(cotangents, nonzero))
