@@ -30,15 +30,15 @@ _EQUALIZING = (AllReduce, UnreducedSum, AllGather, PBroadcast)
 
 def check_no_divergence(
     caller: str, jaxpr: Jaxpr, given: Sequence[Axes], mesh: Any, unchecked: Axes = frozenset()
-) -> None:
-    """Raise CollectiveError if a collective stands where devices that it waits for may take different ways.
+) -> list[Axes]:
+    """Over which axes the results of `jaxpr` may vary, whose inputs vary over `given`.
 
-    That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for
+    Raises: CollectiveError if a collective stands where devices that it waits for may take different ways. That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for
     `ppermute` over any axis of `mesh`: devices that take the other way would never arrive. Types say what varies, except
-    over the `unchecked` axes, along which it is followed from the operands, which vary over `given`, through the program.
+    over the `unchecked` axes, along which it is followed from the inputs through the program.
     """
     alone = frozenset([axis for axis, size in mesh.shape_tuple if size == 1])
-    _Walk(caller, alone, unchecked).through(jaxpr, given)
+    return _Walk(caller, alone, unchecked).through(jaxpr, given)
 
 
 class _Walk:

@@ -79,6 +79,11 @@ class ShardMapParams(NamedTuple):
         """The context in which programs that belong to this one are traced."""
         return manual_axes_bound(self.mesh, self.newly_manual_axes, self.check_vma)
 
+    @property
+    def unchecked(self) -> frozenset[Any]:
+        """The manual axes over which types don't say whether values vary."""
+        return frozenset() if self.check_vma else self.newly_manual_axes
+
     def unmentioned(self, spec: PartitionSpec) -> tuple[Any, ...]:
         """The manual axes that `spec` does not use."""
         return tuple(
@@ -171,13 +176,8 @@ class ShardMap(Primitive[ShardMapParams]):
             *_chosen(params.in_specs, known),
             *[spec.to_ct_spec() for spec in _chosen(params.out_specs, nonzero)],
         )
-        unchecked = frozenset() if params.check_vma else params.newly_manual_axes
         check_no_divergence(
-            "shard_map",
-            program.jaxpr,
-            [spec.axis_names for spec in in_specs],
-            params.mesh,
-            unchecked,
+            "shard_map", program.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
         )
         out_specs = [spec.to_ct_spec() for spec in _chosen(_chosen(params.in_specs, linear), mask)]
         given = (*consts, *_chosen(operands, known), *_chosen(cotangents, nonzero))
@@ -247,6 +247,11 @@ class ShardMap(Primitive[ShardMapParams]):
 shard_map_p = ShardMap()
 
 
+def axes_of(specs: Sequence[PartitionSpec]) -> list[frozenset[Any]]:
+    """For each of `specs` the mesh axes that it cuts along."""
+    return [spec.axis_names for spec in specs]
+
+
 def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [x for x, flag in zip(items, flags, strict=True) if flag]
 
@@ -309,12 +314,13 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n = len(parts.nonzero_out)
     extra_avals: list[Any] = list(parts.primal.out_avals[n:])
+    in_specs = (*[REPLICATED] * len(parts.consts), *params.in_specs)
+    varying = check_no_divergence(
+        "shard_map", parts.primal.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
+    )
     extra_specs = [
-        leading_spec(
-            params.mesh,
-            a.varying & params.newly_manual_axes if params.check_vma else params.newly_manual_axes,
-        ).update(None, *marks_of(a))
-        for a in extra_avals
+        leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
+        for axes, aval in zip(varying[n:], extra_avals, strict=True)
     ]
     # A scalar has no dimension at which the positions' values could be joined.
     joined = [a.shape == () and bool(s) for a, s in zip(extra_avals, extra_specs, strict=True)]
@@ -327,7 +333,7 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
         parts,
         params.on(
             primal,
-            (*[REPLICATED] * len(parts.consts), *params.in_specs),
+            in_specs,
             (*params.out_specs, *extra_specs),
         ),
         params.on(

@@ -127,3 +127,10 @@ def test_a_device_alone_along_its_axis_waits_for_nobody(check_vma):
         body, mesh=mesh, in_specs=P("y"), out_specs=P(("x", "y")), check_vma=check_vma
     )(X)
     np.testing.assert_array_equal(found, 2 * np.roll(X, 1))
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_a_way_that_all_take_is_known_in_derivatives_too(mesh, check_vma):
+    body = lambda x: chosen(lax.psum(x.sum(), "x") > 3, jnp.sin(x))
+    f = pl.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=check_vma)
+    np.testing.assert_allclose(pl.grad(lambda x: f(x).sum())(X), 5 * np.cos(X), rtol=1e-6)
