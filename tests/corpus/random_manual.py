@@ -38,7 +38,7 @@ STEPS = (
     "jax.jit(lambda a, w: lax.all_gather(a * w, {axes}).max(0))(a, w)",
     "jax.grad(lambda a: (a * lax.pmean(jnp.cos(a), {axes})).sum())(a)",
     "jax.jvp(lambda a: lax.psum(a * a, {axes}), (a,), (w + zero,))[1] / 8 + zero",
-    "jnp.tile(jax.vmap(lambda r: lax.psum(lax.psum(r, 'row'), {axes}), axis_name='row')(a.reshape(2, 4))[0], 2) / 8 + zero",
+    "jax.vmap(lambda r: lax.psum(r, {axes}) / 8 + r, in_axes=1, out_axes=1)(a.reshape(4, 2)).reshape(-1)",
     "jax.vmap(lambda r: lax.all_to_all(r, {axes}, 0, 0, tiled=True))(jnp.stack([a, w * a])).sum(0)",
 )  # fmt: skip
 ALL_AXES = ("x", "y", ("x", "y"), ("y", "x"))

@@ -124,10 +124,10 @@ def pmap(
             ]
         )
 
-    functools.update_wrapper(
-        over_devices, fun, updated=()
-    )  # so that jit's messages name its arguments
+    # So that jit's messages name the arguments.
+    functools.update_wrapper(over_devices, fun, updated=())
     compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
+    settled: set[Any] = set()  # (structure, layouts) of arguments that lie where they are wanted
 
     @wraps(fun, "Form for several devices")
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -136,13 +136,30 @@ def pmap(
                 f"pmap: static arguments of `{name_of(fun)}` are given by position.",
                 got=f"static_broadcasted_argnums={static}, called with {len(args)} positional arguments",
             )
-        if any(type(x) is ArrayImpl and x._committed for x in tree_leaves((args, kwargs))):
-            args, kwargs = _moved(args, kwargs, static, placed, name)
+        leaves, tree = flatten((args, kwargs))
+        if any(type(x) is ArrayImpl and x._committed for x in leaves):
+            layouts = (tree, tuple(map(_layout, leaves)))
+            if layouts not in settled:
+                given = args
+                args, kwargs = _moved(args, kwargs, static, placed, name)
+                if args is given:
+                    settled.add(layouts)
         return compiled(*args, **kwargs)
 
+    def clear_cache() -> None:
+        """Forget what was compiled."""
+        settled.clear()
+        compiled.clear_cache()
+
     mapped.lower = compiled.lower
-    mapped.clear_cache = compiled.clear_cache
+    mapped.clear_cache = clear_cache
     return mapped
+
+
+def _layout(x: Any) -> Any:
+    """What decides whether an argument must be moved, of which other arguments' shapes are a part."""
+    shape = getattr(x, "shape", None)
+    return (x._sharding, shape) if type(x) is ArrayImpl and x._committed else shape
 
 
 def _row(
@@ -177,7 +194,10 @@ def _wanted(out_axes: Any, out_tree: Any) -> list[int | None]:
 def _moved(
     args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Callable[..., Any], name: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
-    """The arguments, with arrays that are committed elsewhere moved to the devices of their elements."""
+    """The arguments, with arrays that are committed elsewhere moved to the devices of their elements.
+
+    They are the same objects where there are none.
+    """
     dynamic = [x for i, x in enumerate(args) if i not in static]
     mesh, dims = placed(dynamic, kwargs)
     leaves, tree = flatten((dynamic, kwargs))
@@ -193,6 +213,8 @@ def _moved(
         return device_put(x, NamedSharding(mesh, spec))
 
     there = [moved(x, dim) for x, dim in zip(leaves, dims, strict=True)]
+    if all(x is y for x, y in zip(leaves, there, strict=True)):
+        return args, kwargs
     new_args, new_kwargs = tree.unflatten(there)
     for i in static:
         new_args.insert(i, args[i])
