@@ -54,7 +54,7 @@ def programs() -> dict[str, Callable[[Any], Any]]:
         found[f"explicit: {function.__name__}"] = function
     for form in (manual_programs.value, manual_programs.gradient):
         for name in manual_programs.PROGRAMS:
-            if name not in manual_programs.NESTED:
+            if name not in (*manual_programs.NESTED, *manual_programs.UNKNOWN):
                 key = f"manual: {form.__name__} of {name}"
                 found[key] = lambda jax, f=form, n=name: f(jax, n)
     return found
