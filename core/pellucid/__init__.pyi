@@ -69,8 +69,8 @@ from pellucid.higher_order.custom_vjp import (
 )
 from pellucid.higher_order.jitted import jit as jit
 from pellucid.higher_order.misses import explain_misses as explain_misses
+from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from pellucid.higher_order.stages import (
-    ShapeDtypeStruct as ShapeDtypeStruct,
     eval_shape as eval_shape,
     make_jaxpr as make_jaxpr,
     typeof as typeof,

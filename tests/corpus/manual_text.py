@@ -47,6 +47,19 @@ def exchanges(jax):
     return text(jax, over_x(jax, body, out_specs=jax.sharding.PartitionSpec("x")))
 
 
+def two_axes(jax):
+    axes = ("x", "y")
+    mesh = jax.make_mesh((4, 2), axes, axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    rows = jax.sharding.PartitionSpec(axes)
+    f = jax.shard_map(
+        lambda w, x: jax.lax.psum(x * w, axes[:1]) * x,
+        mesh=mesh,
+        in_specs=(rows, rows),
+        out_specs=rows,
+    )
+    return text(jax, f, X, X)
+
+
 def turned(jax):
     body = lambda w, x: jax.lax.all_to_all(x, "x", 1, 0, tiled=True)
     return text(jax, over_x(jax, body, out_specs=jax.sharding.PartitionSpec("x")))
@@ -72,5 +85,5 @@ def unbound(jax):
 
 
 PROGRAMS = [
-    sum_of_products, maximum, unchecked, one_axis, exchanges, turned, gathered_once, batch, forward, unbound,
+    two_axes, sum_of_products, maximum, unchecked, one_axis, exchanges, turned, gathered_once, batch, forward, unbound,
 ]  # fmt: skip

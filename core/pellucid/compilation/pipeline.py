@@ -321,7 +321,7 @@ def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...]
 
 
 def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
-    shown = getattr(aval, "sharding", None)
+    shown = getattr(aval, "shown_sharding", None)
     spec = PartitionSpec() if shown is None else shown.spec
     space = getattr(aval, "memory_space", None)
     return canonical(NamedSharding(mesh, spec, None if space is None else space.memory_kind))

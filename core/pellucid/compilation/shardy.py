@@ -160,9 +160,17 @@ def chosen_shardings(
     these can say them; else they are tile assignments.
     """
     return [
-        _chosen(HloSharding.from_proto(message), kind, aval, devices, mesh)
+        _chosen(HloSharding.from_proto(message), kind, aval, devices, _typed_mesh(mesh, aval))
         for message, kind, aval in zip(messages, memory_kinds, avals, strict=True)
     ]
+
+
+def _typed_mesh(mesh: Mesh | None, aval: Any) -> Mesh | None:
+    """`mesh` with the axis types that the type `aval` shows."""
+    shown = getattr(aval, "shown_sharding", None)
+    if shown is None or mesh is None or shown.mesh.shape_tuple != mesh.shape_tuple:
+        return mesh
+    return mesh.update(axis_types=shown.mesh.axis_types)
 
 
 def chosen_inside(tiles: HloSharding, aval: Any, replicated: Any) -> Any:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-
-from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import layout_of
 from pellucid.sharding.layout import Format
-from pellucid.sharding.stated import placement_text, stated_sharding
+from pellucid.sharding.stated import placement_text
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
@@ -27,86 +23,6 @@ from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
 from pellucid.xla.pytree import flatten
-
-
-class ShapeDtypeStruct:
-    """Shape and dtype of an array, in place of one where only they matter.
-
-    >>> ShapeDtypeStruct((2, 3), np.float32)
-    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
-    """
-
-    __slots__ = ("aval", "sharding")
-
-    def __init__(
-        self,
-        shape: Sequence[int],
-        dtype: Any,
-        *,
-        sharding: Any = None,
-        weak_type: bool = False,
-        **unknown: Any,
-    ) -> None:
-        for name in set(unknown) - {"vma", "is_ref", "manual_axis_type"}:
-            raise ArgumentTypeError(f"ShapeDtypeStruct has no argument {name!r}.")
-        if dtype is None:
-            raise ArgumentValueError("ShapeDtypeStruct needs a dtype.")
-        chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        self.aval: ShapedArray = shaped_array(
-            tuple(operator.index(s) for s in shape), chosen, weak_type
-        )
-        sharding = stated_sharding("ShapeDtypeStruct", sharding)
-        if sharding is not None:
-            self.aval = aval_at(self.aval, sharding)
-        self.sharding = sharding
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    def __len__(self) -> int:
-        return len(self.aval)
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """This struct with some fields changed."""
-        fields = {
-            "shape": self.shape,
-            "dtype": self.dtype,
-            "sharding": self.sharding,
-            "weak_type": self.weak_type,
-        }
-        return ShapeDtypeStruct(**(fields | changes))
-
-    def __repr__(self) -> str:
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
-        weak = ", weak_type=True" if self.weak_type else ""
-        name = self.dtype.name if isinstance(self.dtype, np.dtype) else self.dtype
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and (self.aval, self.sharding) == (
-            other.aval,
-            other.sharding,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.aval, self.sharding))
 
 
 class ArgInfo(NamedTuple):
@@ -192,7 +108,7 @@ class Stage:
 def struct_of(aval: Any) -> ShapeDtypeStruct:
     """The ShapeDtypeStruct of an aval."""
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding
+        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.shown_sharding
     )
 
 
@@ -460,6 +376,6 @@ def typeof(x: Any) -> Any:
     """The type of an array: shape, dtype, and more.
 
     >>> typeof(np.zeros(3, np.float32))
-    f32[3]
+    ShapedArray(float32[3])
     """
     return type_of(x)

@@ -93,7 +93,9 @@ class ProgramColumns:
             shape=shape,
             weak_type=aval.weak_type,
             bytes=array_bytes(aval),
-            sharding=-1 if aval.sharding is None else self.sharding(aval.sharding, aval.ndim),
+            sharding=-1
+            if aval.shown_sharding is None
+            else self.sharding(aval.shown_sharding, aval.ndim),
             memory_space=None if aval.memory_space is None else str(aval.memory_space),
         )
 

@@ -13,7 +13,16 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ShapeError
-from pellucid.sharding.explicit_types import shown_sharding, type_text
+from pellucid.sharding.current_mesh import get_abstract_mesh
+from pellucid.sharding.explicit_types import (
+    check_divisible,
+    explicit_part,
+    shown_sharding,
+    type_text,
+)
+from pellucid.sharding.manual_axis_type import ManualAxisType
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
 
 Shape = tuple[Any, ...]
 _NOT_VARYING: frozenset[str] = frozenset()
@@ -24,48 +33,62 @@ class AbstractValue:
 
     __slots__ = ()
 
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """The type on one line, with dtypes by their names or, `short_dtypes`, as programs show them."""
+        raise NotImplementedError(type(self))
+
     def text(self) -> str:
         """The type as a program's text shows it."""
-        raise NotImplementedError(type(self))
+        return self.str_short(short_dtypes=True)
 
     def tangent(self) -> AbstractValue:
         """Type of a tangent of a value of this type."""
         raise NotImplementedError(type(self))
 
     def __repr__(self) -> str:
-        return self.text()
+        return self.str_short()
 
 
 class ShapedArray(AbstractValue):
     """Type of an array: shape, dtype, weak type, explicit sharding, memory space, varying axes.
 
-    `sharding` is None where the compiler decides; `memory_space` is None for the device's default;
-    `varying` names the manual mesh axes over which the value differs (inside `shard_map`).
+    `shown_sharding` is None where the type says nothing of devices; `memory_space` is None for the device's
+    default; `varying` names the manual mesh axes over which the value differs (inside `shard_map`).
     """
 
     __slots__ = (
-        "shape", "dtype", "weak_type", "sharding", "memory_space", "varying", "ndim", "size",
-        "_tangent", "__weakref__",
+        "shape", "dtype", "weak_type", "shown_sharding", "memory_space", "varying", "ndim",
+        "size", "_tangent", "__weakref__",
     )  # fmt: skip
 
     shape: Shape
     dtype: Any
     weak_type: bool
-    sharding: Any
+    shown_sharding: NamedSharding | None
     memory_space: Any
     varying: frozenset[str]
     ndim: int
     size: int
 
     def __new__(  # noqa: PYI034  (interned: the one object with these fields)
-        cls, shape: Any, dtype: Any, weak_type: bool = False, **more: Any
+        cls,
+        shape: Any,
+        dtype: Any,
+        weak_type: bool = False,
+        *,
+        sharding: NamedSharding | None = None,
+        memory_space: Any = None,
+        varying: frozenset[str] = _NOT_VARYING,
     ) -> ShapedArray:
         dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        return shaped_array(tuple(shape), dtype, weak_type, **more)
+        shape = tuple(shape)
+        shown = _shown_part(sharding, shape)
+        return shaped_array(shape, dtype, weak_type, shown, memory_space, varying)
 
     def __reduce__(self) -> Any:
         return shaped_array, (
-            self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space, self.varying
+            self.shape, self.dtype, self.weak_type, self.shown_sharding, self.memory_space,
+            self.varying,
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -73,12 +96,18 @@ class ShapedArray(AbstractValue):
             raise TypeError("len() of a 0-dimensional array")
         return self.shape[0]
 
-    def text(self) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
+        is_short = short_dtypes or self.dtype == dtypes.float0
+        name = dtypes.short_name(self.dtype) if is_short else self.dtype.name
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
-        spec = None if self.sharding is None else self.sharding.spec
-        return type_text(f"{dtypes.short_name(self.dtype)}{space}", self.shape, spec, self.varying)
+        spec = None if self.shown_sharding is None else self.shown_sharding.spec
+        return type_text(f"{name}{space}", self.shape, spec, self.varying)
 
-    str_short = text
+    def __str__(self) -> str:
+        return ("~" if self.weak_type else "") + self.str_short()
+
+    def __repr__(self) -> str:
+        return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
 
     def tangent(self) -> ShapedArray:
         try:
@@ -92,7 +121,7 @@ class ShapedArray(AbstractValue):
                     self.shape,
                     dtype,
                     self.weak_type,
-                    self.sharding,
+                    self.shown_sharding,
                     self.memory_space,
                     self.varying,
                 )
@@ -101,32 +130,64 @@ class ShapedArray(AbstractValue):
 
     to_tangent_aval = tangent
 
+    @property
+    def sharding(self) -> NamedSharding:
+        """How the type says that the value lies over a mesh, with one entry for each dimension.
+
+        Where it says nothing, the value is whole over the current mesh, or over one without axes.
+        """
+        if self.shown_sharding is not None:
+            return self.shown_sharding
+        return NamedSharding(get_abstract_mesh(), PartitionSpec().padded(self.ndim))
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """How the value relates to the Manual mesh axes around it, inside `shard_map`."""
+        shown = self.shown_sharding
+        if shown is None:
+            return ManualAxisType(varying=self.varying)
+        manual = frozenset(shown.mesh.manual_axes)
+        return ManualAxisType(
+            varying=self.varying,
+            unreduced=shown.spec.unreduced & manual,
+            reduced=shown.spec.reduced & manual,
+        )
+
+    mat = manual_axis_type
+
     def update(self, **changes: Any) -> ShapedArray:
-        """This type with some fields changed."""
+        """This type with some fields changed: those of the constructor, or `shown_sharding`.
+
+        Raises: ShardingError where the value can't be placed by a new `sharding`.
+        """
+        if "sharding" in changes:
+            shape = changes.get("shape", self.shape)
+            changes["shown_sharding"] = _shown_part(changes.pop("sharding"), shape)
         fields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type,
-            "sharding": self.sharding, "memory_space": self.memory_space, "varying": self.varying,
+            "shown_sharding": self.shown_sharding, "memory_space": self.memory_space,
+            "varying": self.varying,
         }  # fmt: skip
         return shaped_array(**(fields | changes))
 
     def with_dim(self, dim: int, size: int, axes: Any = None) -> ShapedArray:
         """This type with a new dimension of `size` at `dim`, sharded over the mesh `axes` if types show such."""
         shape = (*self.shape[:dim], size, *self.shape[dim:])
-        if self.sharding is None:
+        if self.shown_sharding is None:
             return self.update(shape=shape)
-        mesh, spec = self.sharding.mesh, self.sharding.spec
+        mesh, spec = self.shown_sharding.mesh.abstract_mesh, self.shown_sharding.spec
         entry = axes if axes is not None and set(axes) <= set(mesh.explicit_axes) else None
         entries = (*spec.partitions[:dim], entry, *spec.partitions[dim:])
-        return self.update(shape=shape, sharding=shown_sharding(mesh, spec.update(entries)))
+        return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec.update(entries)))
 
     def without_dim(self, dim: int) -> ShapedArray:
         """This type without the dimension `dim`."""
         shape = (*self.shape[:dim], *self.shape[dim + 1 :])
-        if self.sharding is None:
+        if self.shown_sharding is None:
             return self.update(shape=shape)
-        mesh, spec = self.sharding.mesh, self.sharding.spec
+        mesh, spec = self.shown_sharding.mesh.abstract_mesh, self.shown_sharding.spec
         entries = (*spec.partitions[:dim], *spec.partitions[dim + 1 :])
-        return self.update(shape=shape, sharding=shown_sharding(mesh, spec.update(entries)))
+        return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec.update(entries)))
 
     def strip_weak_type(self) -> ShapedArray:
         """This type without weakness."""
@@ -149,12 +210,12 @@ def shaped_array(
     shape: Shape,
     dtype: Any,
     weak_type: bool = False,
-    sharding: Any = None,
+    shown_sharding: NamedSharding | None = None,
     memory_space: Any = None,
     varying: frozenset[str] = _NOT_VARYING,
 ) -> ShapedArray:
     """The one aval with these fields; `shape` is a tuple of ints, `dtype` a NumPy or extended dtype."""
-    key = (shape, dtype, weak_type, sharding, memory_space, varying)
+    key = (shape, dtype, weak_type, shown_sharding, memory_space, varying)
     aval = _interned.get(key)
     if aval is None:
         size = math.prod(shape)
@@ -167,13 +228,22 @@ def shaped_array(
         aval.shape = shape
         aval.dtype = dtype
         aval.weak_type = weak_type
-        aval.sharding = sharding
+        aval.shown_sharding = shown_sharding
         aval.memory_space = memory_space
         aval.varying = varying
         aval.ndim = len(shape)
         aval.size = size
         aval = _interned.setdefault(key, aval)
     return aval
+
+
+def _shown_part(sharding: NamedSharding | None, shape: Shape) -> NamedSharding | None:
+    """What the type of a value of `shape` that is placed by `sharding` shows of it."""
+    if sharding is None:
+        return None
+    mesh = sharding.mesh.abstract_mesh
+    check_divisible(shape, sharding.spec, mesh)
+    return shown_sharding(mesh, explicit_part(sharding.spec, mesh, len(shape)))
 
 
 def physical(aval: ShapedArray) -> ShapedArray:
@@ -201,10 +271,8 @@ class AbstractRef(AbstractValue):
     methods: ClassVar[dict[str, Any]] = {}
     """Methods of traced references, by name."""
 
-    def text(self) -> str:
-        return f"Ref{{{self.inner_aval.text()}}}"
-
-    str_short = text
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __reduce__(self) -> Any:
         return abstract_ref, (self.inner_aval,)
@@ -235,7 +303,12 @@ class AbstractRef(AbstractValue):
         return False
 
     @property
-    def sharding(self) -> Any:
+    def shown_sharding(self) -> Any:
+        return self.inner_aval.shown_sharding
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """That of the array."""
         return self.inner_aval.sharding
 
     @property
@@ -288,7 +361,7 @@ class AbstractToken(AbstractValue):
 
     __slots__ = ()
 
-    def text(self) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
         return "Tok"
 
     def tangent(self) -> AbstractValue:

@@ -151,7 +151,7 @@ class Primitive(Generic[P]):
             operands, mesh = operands_and_mesh(self.name, avals)
             specs = self.explicit_specs(operands, mesh, results, params)
         return [
-            r.update(sharding=shown_sharding(mesh, spec))
+            r.update(shown_sharding=shown_sharding(mesh, spec))
             for r, spec in zip(results, specs, strict=True)
         ]
 
@@ -262,7 +262,7 @@ class Primitive(Generic[P]):
             raise self._given_references(avals)
         results: Sequence[AbstractValue] = self.abstract_eval(avals, params)
         if (
-            any(getattr(aval, "sharding", None) is not None for aval in avals)
+            any(getattr(aval, "shown_sharding", None) is not None for aval in avals)
             or self.out_sharding(params) is not None
         ):
             results = self.explicit_sharding(avals, results, params)

@@ -339,7 +339,7 @@ class LoweringContext:
 
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""
-        sharding = getattr(aval, "sharding", None)
+        sharding = getattr(aval, "shown_sharding", None)
         if sharding is not None and self.manual is not None:
             # What a type says of axes along which positions are programs of their own places nothing.
             spec = sharding.spec

@@ -522,7 +522,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if any(v.ndim > 1 for v in vectors):
         raise ArgumentValueError(
             "jnp.meshgrid needs vectors.",
-            got=[f"argument {i}: {type_of(v)!r}" for i, v in enumerate(vectors)],
+            got=[f"argument {i}: {type_of(v).text()}" for i, v in enumerate(vectors)],
         )
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:

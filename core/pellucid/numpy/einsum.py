@@ -22,7 +22,7 @@ from pellucid.primitives.logical import bitwise_and, eq, select
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.precision import preferred_dtype
 from pellucid.primitives.reduction import reduce_or
-from pellucid.primitives.reshard import auto_axes
+from pellucid.primitives.reshard import with_out_sharding
 from pellucid.tracing.values import type_of
 
 Shape = tuple[int, ...]
@@ -358,9 +358,7 @@ def einsum(
     def contracted(*xs: Any) -> Any:
         return _einsum(xs, notation, plan, precision, preferred, _dot_general)
 
-    if out_sharding is None:
-        return contracted(*given)
-    return auto_axes(contracted, out_sharding=out_sharding)(*given)
+    return with_out_sharding(out_sharding, contracted, *given)
 
 
 def einsum_path(

@@ -385,7 +385,7 @@ def integer_power(x: Any, y: int) -> Any:
     if y < 0 and type_of(x).dtype.kind in "iu":
         raise DtypeError(
             "jnp.power can't raise integers to negative powers.",
-            got=f"{type_of(x)!r} ** {y}", do="Convert to a floating type first.",
+            got=f"{type_of(x).text()} ** {y}", do="Convert to a floating type first.",
         )  # fmt: skip
     return arithmetic.integer_pow(x, y)
 
@@ -573,7 +573,7 @@ def _integers(name: str, *operands: Any) -> list[Any]:
     if dtypes.is_inexact(aval.dtype):
         raise DtypeError(
             f"jnp.{name} needs integers or bools.",
-            got=[f"argument {i}: {type_of(x)!r}" for i, x in enumerate(operands)],
+            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
             do="Convert with `.astype(int)`, or view the bits with `lax.bitcast_convert_type`.",
         )
     return promoted

@@ -203,7 +203,7 @@ def _concrete(mask: Any) -> np.ndarray:
     if value is None:
         raise NonConcreteBooleanIndexError(
             "a mask used as an index must be known when the program is traced: the result's shape depends on it.",
-            got=f"got {type_of(mask)!r}",
+            got=f"got {type_of(mask).text()}",
             do="Use `jnp.where(mask, x, other)`, or `jnp.nonzero` with its argument `size`.",
         )
     return np.asarray(value)

@@ -31,7 +31,7 @@ from pellucid.primitives.filled import ones
 from pellucid.primitives.gather import fill_param, scatter_add
 from pellucid.primitives.index_dims import GatherScatterMode, as_scatter
 from pellucid.primitives.movement import rev
-from pellucid.primitives.reshard import auto_axes
+from pellucid.primitives.reshard import with_out_sharding
 from pellucid.primitives.scatter import scatter, scatter_max, scatter_min, scatter_mul, scatter_sub
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing.context import context
@@ -164,7 +164,7 @@ def setitem(x: Any, index: Any, values: Any) -> None:
         return
     raise ArgumentTypeError(
         f"arrays can't be changed: `x[{index!r:.40}] = ...` is not possible.",
-        got=f"got {type_of(x)!r}",
+        got=f"got {type_of(x).text()}",
         do="Make a changed copy: `x = x.at[index].set(values)`.",
     )
 
@@ -189,13 +189,6 @@ class IndexUpdateHelper:
 
     def __repr__(self) -> str:
         return f"IndexUpdateHelper({self.array!r})"
-
-
-def _laid_out(out_sharding: Any, function: Callable[..., Any], *operands: Any) -> Any:
-    """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
-    if out_sharding is None:
-        return function(*operands)
-    return auto_axes(function, out_sharding=out_sharding)(*operands)
 
 
 def _method(
@@ -225,7 +218,7 @@ def _method(
         def result(array: Any, index: Any, values: Any) -> Any:
             return updated(array, index, values, update)
 
-        return _laid_out(out_sharding, result, self.array, self.index, values)
+        return with_out_sharding(out_sharding, result, self.array, self.index, values)
 
     method.__name__ = name
     method.__qualname__ = f"IndexUpdateRef.{name}"
@@ -280,7 +273,7 @@ class IndexUpdateRef:
         def result(array: Any, index: Any) -> Any:
             return taken(array, index, lookup)
 
-        return _laid_out(out_sharding, result, self.array, self.index)
+        return with_out_sharding(out_sharding, result, self.array, self.index)
 
     def apply(
         self,

@@ -125,7 +125,7 @@ def matrix_transpose(x: Any, /) -> Any:
     """`x` with its last two axes exchanged."""
     if aval_of("matrix_transpose", x).ndim < 2:
         raise ShapeError(
-            "jnp.matrix_transpose needs at least two dimensions.", got=f"got {type_of(x)!r}"
+            "jnp.matrix_transpose needs at least two dimensions.", got=f"got {type_of(x).text()}"
         )
     return swapaxes(x, -1, -2)
 
@@ -289,7 +289,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     if len(shapes) > 1:
         raise ShapeError(
             "jnp.stack needs arrays of one shape.",
-            got=[f"array {i}: {type_of(p)!r}" for i, p in enumerate(parts)],
+            got=[f"array {i}: {type_of(p).text()}" for i, p in enumerate(parts)],
         )
     return _stack(parts, canonical_axis(axis, _ndim(parts[0]) + 1), dtype)
 

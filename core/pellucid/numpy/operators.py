@@ -133,7 +133,7 @@ def _iterate(x: Any) -> Any:
         raise TypeError("iteration over a 0-dimensional array")
     if isinstance(x, Tracer):
         return iter(manipulation.unstack(x))
-    shown = x.aval.sharding
+    shown = x.aval.shown_sharding
     if shown is not None and shown.spec.axes_per_dim[0]:
         # Rows of an array that is cut along its first dimension can't be told apart in their types.
         spec = x.sharding.spec.padded(x.ndim)

@@ -183,7 +183,7 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Any:
         if aval_of("matmul", x, i).ndim < 1:
             raise ShapeError(
                 "jnp.matmul needs operands with at least one dimension.",
-                got=f"argument {i}: {type_of(x)!r}",
+                got=f"argument {i}: {type_of(x).text()}",
                 do="Use `*` for scalars.",
             )
     has_row, has_column = (type_of(x).ndim > 1 for x in (a, b))

@@ -93,7 +93,7 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
     except ShapeError:
         raise ShapeError(
             f"jnp.{name} got shapes that can't be broadcast together.",
-            got=[f"argument {i}: {type_of(x)!r}" for i, x in enumerate(operands)],
+            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
             do="Trailing dimensions must be equal, or 1.",
         ) from None
     rank = max(ranks, default=0)

@@ -63,7 +63,7 @@ def local_type(
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] //= parts
     varying = aval.varying | spec.axis_names if checked else aval.varying
-    local = aval.update(shape=tuple(shape), varying=varying, sharding=None)
+    local = aval.update(shape=tuple(shape), varying=varying, shown_sharding=None)
     marks = Marks(spec.unreduced, spec.reduced)
     if not any(marks):
         return local
@@ -78,12 +78,12 @@ def whole_type(
     shape = list(aval.shape)
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] *= parts
-    sharding = aval.sharding
+    sharding = aval.shown_sharding
     if any(marks_of(aval)):
         sharding = None  # the spec says it
     if any(mesh.axis_type_by_name[a] is AxisType.Explicit for a in manual):
         sharding = NamedSharding(mesh.abstract_mesh, spec.padded(len(shape)))
-    return aval.update(shape=tuple(shape), varying=aval.varying - manual, sharding=sharding)
+    return aval.update(shape=tuple(shape), varying=aval.varying - manual, shown_sharding=sharding)
 
 
 def with_batch_dim(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:

@@ -207,7 +207,7 @@ def _moved(
         if type(x) is not ArrayImpl or not x._committed:
             return x
         # What another mesh's Explicit axes lay out has that in its type.
-        if x._sharding._internal_device_list == own and x.aval.sharding is None:
+        if x._sharding._internal_device_list == own and x.aval.shown_sharding is None:
             return x
         spec = REPLICATED if dim is None else PartitionSpec(*[None] * dim, name)
         return device_put(x, NamedSharding(mesh, spec))

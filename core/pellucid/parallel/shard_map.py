@@ -339,7 +339,7 @@ def _inferred(
             got=f"{path}: {type_of(x).text()}, {mesh}",
             do="Give in_specs, or make the mesh with axis_types=(AxisType.Explicit, …).",
         )
-    sharding = type_of(x).sharding
+    sharding = type_of(x).shown_sharding
     if sharding is None:
         return REPLICATED
     entries = [

@@ -31,17 +31,17 @@ class Marks(NamedTuple):
 
 def marks_of(aval: Any) -> Marks:
     """The marks that the type `aval` shows."""
-    sharding = getattr(aval, "sharding", None)
+    sharding = getattr(aval, "shown_sharding", None)
     return Marks() if sharding is None else Marks(sharding.spec.unreduced, sharding.spec.reduced)
 
 
 def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
     """The type `aval` with other marks, over axes of `mesh`, by default of the current one."""
-    own = aval.sharding
+    own = aval.shown_sharding
     spec = PartitionSpec() if own is None else own.spec
     mesh = mesh or (get_abstract_mesh() if own is None else own.mesh)
     spec = spec.padded(aval.ndim).update(unreduced=marks.unreduced, reduced=marks.reduced)
-    return aval.update(sharding=shown_sharding(mesh, spec))
+    return aval.update(shown_sharding=shown_sharding(mesh, spec))
 
 
 class MarkParams(NamedTuple):

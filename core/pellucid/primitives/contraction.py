@@ -118,7 +118,9 @@ def cotangent_sharding(
 
     The operand's type says it, so a product of `factors` whose addends are on several devices is summed as it needs.
     """
-    shardings = [a.sharding for a in (aval, *map(type_of, factors)) if a.sharding is not None]
+    shardings = [
+        a.shown_sharding for a in (aval, *map(type_of, factors)) if a.shown_sharding is not None
+    ]
     if not shardings:
         return None
     spec = operand_of(aval).spec.to_ct_spec()
@@ -486,7 +488,7 @@ def dot(
         if not all(1 <= ndim <= 2 for ndim in ndims):
             raise ShapeError(
                 "dot without dimension_numbers needs vectors or matrices.",
-                got=[f"lhs: {type_of(lhs)!r}", f"rhs: {type_of(rhs)!r}"],
+                got=[f"lhs: {type_of(lhs).text()}", f"rhs: {type_of(rhs).text()}"],
                 do="Pass dimension_numbers, as for `lax.dot_general`.",
             )
         dimension_numbers = (((ndims[0] - 1,), (0,)), ((), ()))
@@ -507,7 +509,7 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
     if ndims[0] != ndims[1] or ndims[0] < 2:
         raise ShapeError(
             "batch_matmul needs operands of equal rank, two at least.",
-            got=[f"lhs: {type_of(lhs)!r}", f"rhs: {type_of(rhs)!r}"],
+            got=[f"lhs: {type_of(lhs).text()}", f"rhs: {type_of(rhs).text()}"],
         )
     batch = tuple(range(ndims[0] - 2))
     return dot_general(lhs, rhs, (((ndims[0] - 1,), (ndims[0] - 2,)), (batch, batch)), precision)

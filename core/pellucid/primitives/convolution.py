@@ -434,7 +434,7 @@ def _shapes(lhs: Any, rhs: Any, caller: str) -> tuple[Shape, Shape]:
     if lhs_aval.ndim != rhs_aval.ndim or lhs_aval.ndim < 2:
         raise ShapeError(
             f"{caller} needs operands of equal rank, two at least.",
-            got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"],
+            got=[f"lhs: {lhs_aval.text()}", f"rhs: {rhs_aval.text()}"],
         )
     return lhs_aval.shape, rhs_aval.shape
 
@@ -517,7 +517,7 @@ def conv_transpose(
         if dimension_numbers is None:
             raise ShapeError(
                 "conv_transpose knows dimension_numbers for one to three spatial axes only.",
-                got=f"lhs: {type_of(lhs)!r}",
+                got=f"lhs: {type_of(lhs).text()}",
                 do="Pass dimension_numbers.",
             )
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)

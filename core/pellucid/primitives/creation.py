@@ -200,7 +200,7 @@ def full_like(
 def layout_of(x: Any) -> Any:
     """The sharding of arrays like `x`: its own if it has several devices, or what its type shows; else None."""
     if not context.trace.is_eager:
-        return type_of(x).sharding
+        return type_of(x).shown_sharding
     if type(x) is ArrayImpl and x._committed and x._sharding.num_devices > 1:
         return x._sharding
     return None

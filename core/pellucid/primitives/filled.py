@@ -43,7 +43,7 @@ def filled(aval: Any, value: int) -> Any:
         if context.trace.is_eager
         else _host_scalar(scalar, value)
     )
-    full = broadcast_in_dim(x, aval.shape, (), out_sharding=aval.sharding)
+    full = broadcast_in_dim(x, aval.shape, (), out_sharding=aval.shown_sharding)
     return vary(full, aval.varying)
 
 

@@ -183,7 +183,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         if dtype.kind == "c":
             raise DtypeError(
                 "RFFT takes real signals only.",
-                got=f"operand: {type_of(x)!r}",
+                got=f"operand: {type_of(x).text()}",
                 do="Use FFT for complex ones.",
             )
         x = converted(x, dtypes.to_inexact_dtype(dtype))

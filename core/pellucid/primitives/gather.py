@@ -264,7 +264,7 @@ def fill_param(dtype: Any, fill_value: Any) -> Any:
     if isinstance(fill_value, Tracer) or np.ndim(fill_value) != 0:
         raise ArgumentTypeError(
             "gather needs a fill value that is a number, known when the program is traced.",
-            got=f"got {type_of(fill_value)!r}",
+            got=f"got {type_of(fill_value).text()}",
             do="Gather with the default fill value and choose with `lax.select`.",
         )
     value = np.asarray(fill_value)[()]

@@ -17,7 +17,7 @@ from pellucid.sharding.explicit_types import check_divisible, explicit_part, sho
 from pellucid.sharding.mesh import AbstractMesh, AxisType, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.stated import check_no_manual_axis, stated_sharding
+from pellucid.sharding.stated import check_no_manual_axis, stated_result, stated_sharding
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -39,7 +39,7 @@ class Reshard(Primitive[ReshardParams]):
         mesh = params.dst_sharding.mesh.abstract_mesh
         spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
         check_divisible(aval.shape, spec, mesh)
-        return [aval.update(sharding=shown_sharding(mesh, spec))]
+        return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
     def explicit_sharding(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: ReshardParams
@@ -60,7 +60,7 @@ class Reshard(Primitive[ReshardParams]):
         [ct], [operand] = cotangents, operands
         if type(ct) is Zero:
             return [Zero(operand.aval)]
-        old = operand.aval.sharding
+        old = operand.aval.shown_sharding
         mesh = params.dst_sharding.mesh if old is None else old.mesh
         spec = PartitionSpec() if old is None else old.spec.to_ct_spec()
         return [bind1(self, ct, params=ReshardParams(NamedSharding(mesh, spec)))]
@@ -80,7 +80,7 @@ class Reshard(Primitive[ReshardParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
         sharding = params.dst_sharding
-        if not sharding.mesh.explicit_axes or ctx.avals_out[0].sharding is not None:
+        if not sharding.mesh.explicit_axes or ctx.avals_out[0].shown_sharding is not None:
             return operands  # nothing moves, or what the type says is laid out by the caller
         return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
 
@@ -167,6 +167,13 @@ def auto_axes(
     return inside
 
 
+def with_out_sharding(out_sharding: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
+    if stated_result("out_sharding", out_sharding) is None:
+        return function(*operands)
+    return auto_axes(function, out_sharding=out_sharding)(*operands)
+
+
 def explicit_axes(
     f: Callable[..., Any] | None = None,
     /,
@@ -241,7 +248,7 @@ def _without_axes(xs: Any, mesh: Any) -> Any:
 
 def _shown(x: Any) -> Any:
     """The sharding that the type of `x` shows; None also for what is no array."""
-    return getattr(getattr(x, "aval", None), "sharding", None)
+    return getattr(getattr(x, "aval", None), "shown_sharding", None)
 
 
 def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:
@@ -251,4 +258,4 @@ def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:
     return put_leaf(x, sharding.update(mesh=retyped))
 
 
-__all__ = ["auto_axes", "explicit_axes", "reshard", "reshard_p"]
+__all__ = ["auto_axes", "explicit_axes", "reshard", "reshard_p", "with_out_sharding"]

@@ -153,7 +153,7 @@ def scaled_dot(
         if dimension_numbers is None:
             raise ShapeError(
                 "scaled_dot without dimension_numbers needs two operands of rank 2, or two of rank 3.",
-                got=[f"lhs: {lhs_aval!r}", f"rhs: {rhs_aval!r}"],
+                got=[f"lhs: {lhs_aval.text()}", f"rhs: {rhs_aval.text()}"],
             )
     numbers = canonical_dimensions(dimension_numbers, "scaled_dot")
     check_dimensions(lhs_aval, rhs_aval, numbers, "scaled_dot")

@@ -128,12 +128,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     name = "with_sharding_constraint"
     with_paths, structure = tree_flatten_with_path(x)
     stated = broadcast_prefix(shardings, x, is_none, caller=f"{name}: shardings", name="x")
+    asked = [stated_sharding(name, s) for s in stated]
     return structure.unflatten(
         [
-            leaf
-            if s is None
-            else constrained(leaf, stated_sharding(name, s), shown_path("x", path))
-            for (path, leaf), s in zip(with_paths, stated, strict=True)
+            leaf if sharding is None else constrained(leaf, sharding, shown_path("x", path))
+            for (path, leaf), sharding in zip(with_paths, asked, strict=True)
         ]
     )
 

@@ -85,7 +85,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     if not -size <= index < size:
         raise IndexingError(
             f"index_in_dim: index {index} is out of bounds for axis {axis} of size {size}.",
-            got=f"operand: {type_of(operand)!r}",
+            got=f"operand: {type_of(operand).text()}",
         )
     index = _from_front(index, size)
     window = slice_in_dim(operand, index, index + 1, axis=axis)

@@ -83,7 +83,7 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     missing = [
         a for a in context.axes if a in context.checked_axes and a in axes and a not in known
     ]
-    if aval.sharding is not None:
+    if aval.shown_sharding is not None:
         unreduced, reduced = marks_of(aval)
         addends = [a for a in missing if a in unreduced]
         if addends:

@@ -55,9 +55,9 @@ def aval_at(aval: Any, sharding: Any) -> Any:
     """The type of an array like `aval` that is placed by `sharding`: it shows Explicit mesh axes and host memory."""
     shown = type_sharding(sharding, aval.ndim)
     space = space_of_kind(sharding.memory_kind)
-    if aval.sharding is shown and aval.memory_space is space:
+    if aval.shown_sharding is shown and aval.memory_space is space:
         return aval
-    return aval.update(sharding=shown, memory_space=space)
+    return aval.update(shown_sharding=shown, memory_space=space)
 
 
 # Type ---------------------------------------------------------------------------------------------

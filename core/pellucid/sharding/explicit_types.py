@@ -48,8 +48,8 @@ class Operand(NamedTuple):
 
 
 def operand_of(aval: Any) -> Operand:
-    """The sharded type of `aval`, which has a shape, a dtype and a sharding or None."""
-    sharding = aval.sharding
+    """The sharded type of `aval`, which has a shape, a dtype and the sharding it shows, or None."""
+    sharding = aval.shown_sharding
     spec = PartitionSpec() if sharding is None else sharding.spec
     return Operand(aval.shape, spec.padded(len(aval.shape)), str(aval.dtype))
 
@@ -66,19 +66,25 @@ def type_text(
     'float32[8@(x,y),4]'
     >>> type_text("float32", (8,), PartitionSpec("x", unreduced={"z"}))
     'float32[8@x]{U:z}'
+    >>> type_text("float32", (8,), None, frozenset("xy"))
+    'float32[8]{V:(x,y)}'
     """
     dims = list(map(str, shape))
     spec = PartitionSpec() if spec is None else spec
     for i, axes in enumerate(spec.axes_per_dim):
         if axes:
-            names = ",".join(map(str, axes))
-            dims[i] += f"@({names})" if len(axes) > 1 else f"@{names}"
+            dims[i] += f"@{_names(axes)}"
     marks = [
-        f"{letter}:{','.join(sorted(map(str, axes)))}"
+        f"{letter}:{_names(sorted_axes(axes))}"
         for letter, axes in (("V", varying), ("U", spec.unreduced), ("R", spec.reduced))
         if axes
     ]
     return f"{dtype}[{','.join(dims)}]" + ("{" + ",".join(marks) + "}" if marks else "")
+
+
+def _names(axes: Sequence[AxisName]) -> str:
+    names = ",".join(map(str, axes))
+    return f"({names})" if len(axes) > 1 else names
 
 
 def in_words(operand: Operand, mesh: AbstractMesh) -> str:

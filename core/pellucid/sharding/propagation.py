@@ -50,7 +50,7 @@ def operands_and_mesh(name: str, avals: Iterable[Any]) -> tuple[list[Operand], A
     """
     avals = list(avals)
     operands = [operand_of(aval) for aval in avals]
-    meshes = {i: a.sharding.mesh for i, a in enumerate(avals) if a.sharding is not None}
+    meshes = {i: a.shown_sharding.mesh for i, a in enumerate(avals) if a.shown_sharding is not None}
     if not meshes:
         raise ValueError(f"{name}: no operand has a sharding")
     first, *others = dict.fromkeys(meshes.values())

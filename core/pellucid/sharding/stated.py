@@ -26,11 +26,14 @@ def stated_layout(stated: Any) -> Layout | AutoLayout | None:
 def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> Any:
     """The sharding that `stated` means to `caller`: itself, or a spec over the current mesh; None for None.
 
+    A layout over the AbstractMesh of the current Mesh is over that Mesh; one over a mesh without axes says nothing.
     `with_layout`: the caller asks for `stated_layout` too.
 
     Raises: MissingMeshError for a PartitionSpec where no mesh is current; ShardingArgumentError for anything
     that places no value; UnsupportedError for a format with a layout where it can't be had.
     """
+    if isinstance(stated, NamedSharding):
+        return _over_devices(stated)
     if stated is None or isinstance(stated, Sharding):
         return stated
     if isinstance(stated, PartitionSpec):
@@ -42,7 +45,7 @@ def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> A
                 got=f"{stated.layout}",
                 do="Give the sharding alone; jit and device_put take formats.",
             )
-        return stated.sharding
+        return stated_sharding(caller, stated.sharding)
     raise ShardingArgumentError(
         f"{caller}: a value is placed by a Sharding or a PartitionSpec.",
         got=f"{type(stated).__name__} ({stated!r:.60})",
@@ -50,15 +53,20 @@ def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> A
     )
 
 
+def _over_devices(sharding: NamedSharding) -> NamedSharding | None:
+    current = mesh_context.concrete.value
+    if current is not None and sharding.mesh is current.abstract_mesh:
+        return sharding.update(mesh=current)
+    return None if sharding.mesh.empty else sharding
+
+
 def stated_result(caller: str, stated: Any) -> NamedSharding | None:
     """The layout over Explicit mesh axes that `stated`, an argument `out_sharding`, means; None for None.
 
     Raises: ShardingArgumentError unless it is a NamedSharding, or a PartitionSpec over the current mesh.
     """
-    if stated is None:
-        return None
     sharding = stated_sharding(caller, stated)
-    if not isinstance(sharding, NamedSharding):
+    if sharding is not None and not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
             f"{caller}: `out_sharding` is a PartitionSpec or a NamedSharding.",
             got=f"out_sharding: {type(stated).__name__}",

@@ -36,8 +36,8 @@ _READS_ANYTHING = frozenset(
 )
 """Builtins through which code reads what its text doesn't name."""
 _VALUE_MODULES = (
-    "pellucid.base", "pellucid.sharding", "pellucid.ir", "pellucid.xla", "pellucid.higher_order.stages",
-    "pellucid.numpy", "jaxlib",
+    "pellucid.base", "pellucid.sharding", "pellucid.ir", "pellucid.xla", "pellucid.numpy",
+    "pellucid.higher_order.stages", "pellucid.higher_order.shape_dtype_struct", "jaxlib",
 )  # fmt: skip
 """Where classes are defined whose instances don't change."""
 

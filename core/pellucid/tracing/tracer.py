@@ -14,7 +14,7 @@ from pellucid.base.errors import (
     TracerIntegerError,
 )
 from pellucid.base.source import describe
-from pellucid.xla.arrays import set_tracer_class
+from pellucid.xla.arrays import ArrayImpl, set_tracer_class
 
 
 class Tracer:
@@ -54,7 +54,12 @@ class Tracer:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.aval, "methods", {}).get(name) if name != "aval" else None
         if method is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"a traced array has no {name!r}: it has data and a place when the program runs. "
+                "`typeof(x)` says what its type shows of them."
+                if hasattr(ArrayImpl, name)
+                else f"{type(self).__name__!r} object has no attribute {name!r}"
+            )
         return functools.partial(method, self)
 
     def __len__(self) -> int:
@@ -71,7 +76,11 @@ class Tracer:
         return None
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval.text()}>with<{type(self._trace).__name__}>"
+        return f"{type(self).__name__}({self.aval}{self.details()})"
+
+    def details(self) -> str:
+        """What the text of a tracer of its kind says beside the type."""
+        return ""
 
     # Python asks for concrete values --------------------------------------------------------------
 

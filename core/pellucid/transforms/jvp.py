@@ -124,6 +124,9 @@ class JvpTracer(Tracer):
     def concrete(self) -> Any:
         return concrete_value(self.primal)
 
+    def details(self) -> str:
+        return f", primal={self.primal}"
+
     def origin(self) -> str | None:
         return self.primal.origin() if isinstance(self.primal, Tracer) else None
 

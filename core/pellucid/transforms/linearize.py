@@ -191,6 +191,9 @@ class LinearizeTracer(Tracer):
     def concrete(self) -> Any:
         return concrete_value(self.primal)
 
+    def details(self) -> str:
+        return f", primal={self.primal}"
+
     def origin(self) -> str | None:
         return self.primal.origin() if isinstance(self.primal, Tracer) else None
 

@@ -257,13 +257,16 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
 
+    def details(self) -> str:
+        return f", batched={type_of(self.value)}"
+
     def origin(self) -> str | None:
         return self.value.origin() if isinstance(self.value, Tracer) else None
 
 
 def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> ShapedArray:
     """Type of one element of a batch of type `aval`."""
-    if aval.sharding is not None:
+    if aval.shown_sharding is not None:
         return aval.without_dim(dim)
     return aval.update(shape=(*shape[:dim], *shape[dim + 1 :]))
 

@@ -33,8 +33,8 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 def as_cotangent_of(aval: Any, ct: Any) -> Any:
     """`ct` laid out as cotangents of values of type `aval` are, where types show it."""
-    asked = getattr(aval, "sharding", None)
-    own = getattr(getattr(ct, "aval", None), "sharding", None)
+    asked = getattr(aval, "shown_sharding", None)
+    own = getattr(getattr(ct, "aval", None), "shown_sharding", None)
     if asked is own is None:
         return ct
     mesh = own.mesh if asked is None else asked.mesh  # pyright: ignore[reportOptionalMemberAccess]  # one is there

@@ -114,16 +114,16 @@ def test_what_does_not_fit_is_said(over):
 
 def test_resharded_values_show_it_in_their_type(explicit):
     x = pl.device_put(X, NamedSharding(explicit, P("x")))
-    assert str(pl.typeof(x)) == "f32[8@x,4]"
+    assert str(pl.typeof(x)) == "float32[8@x,4]"
     y = reshard(x, NamedSharding(explicit, P(None, "y")))
-    assert (str(pl.typeof(y)), y.sharding.spec) == ("f32[8,4@y]", P(None, "y"))
+    assert (str(pl.typeof(y)), y.sharding.spec) == ("float32[8,4@y]", P(None, "y"))
     np.testing.assert_array_equal(y, X)
     with set_mesh(explicit):
         program = pl.make_jaxpr(lambda x: reshard(x, P("y")))(x)
         assert "f32[8@y,4] = reshard a" in str(program)
         whole = pl.jit(lambda x: reshard(x, P()))(x)
     assert whole.is_fully_replicated
-    assert str(pl.typeof(whole)) == "f32[8,4]"
+    assert str(pl.typeof(whole)) == "float32[8,4]"
 
 
 def test_cotangents_are_resharded_back(explicit):
@@ -131,7 +131,7 @@ def test_cotangents_are_resharded_back(explicit):
     with set_mesh(explicit):
         _, back = pl.vjp(lambda x: reshard(x, P("y")), x)
         [gradient] = back(reshard(X, P("y")))
-        assert str(pl.typeof(gradient)) == "f32[8@x,4]"
+        assert str(pl.typeof(gradient)) == "float32[8@x,4]"
 
 
 def test_resharding_is_over_explicit_axes_that_divide(over, explicit):
@@ -158,10 +158,10 @@ def test_a_function_may_leave_axes_to_the_compiler(explicit):
             lambda: auto_axes(body)(x), ArgumentValueError, "how the results are laid out"
         )
         eager = auto_axes(body, out_sharding=P("y"))(x)
-    assert seen == ["f32[8,4]", "f32[8,4]"]
+    assert seen == ["float32[8,4]", "float32[8,4]"]
     assert (eager.sharding, str(pl.typeof(eager))) == (
         NamedSharding(explicit, P("y")),
-        "f32[8@y,4]",
+        "float32[8@y,4]",
     )
     assert result.sharding.spec == P("y")
     np.testing.assert_array_equal(result, X + 1)
@@ -179,8 +179,8 @@ def test_a_function_may_take_axes_from_the_compiler(over):
         check_message(
             lambda: explicit_axes(body)(X), ArgumentValueError, "how the arguments are laid out"
         )
-    assert seen == ["f32[8@x,4]"]
-    assert str(pl.typeof(result)) == "f32[8,4]"
+    assert seen == ["float32[8@x,4]"]
+    assert str(pl.typeof(result)) == "float32[8,4]"
     assert result.sharding.spec == P("x")
 
 
@@ -188,8 +188,8 @@ def test_rows_of_a_cut_array_are_had_by_iteration_and_with_a_stated_layout(expli
     with set_mesh(explicit):
         x = reshard(X, P("x", "y"))
         rows = list(x)
-        assert [str(pl.typeof(row)) for row in rows] == ["f32[4@y]"] * 8
+        assert [str(pl.typeof(row)) for row in rows] == ["float32[4@y]"] * 8
         np.testing.assert_array_equal(np.stack(rows), X)
         row = pl.jit(lambda x: x.at[3].get(out_sharding=P("y")))(x)
-    assert str(pl.typeof(row)) == "f32[4@y]"
+    assert str(pl.typeof(row)) == "float32[4@y]"
     np.testing.assert_array_equal(row, X[3])

@@ -43,7 +43,7 @@ def operand(shape: tuple[int, ...], *entries: Any, **marks: Any) -> Operand:
 
 
 def aval(shape: tuple[int, ...], sharding: NamedSharding | None) -> Any:
-    return SimpleNamespace(shape=shape, dtype=np.dtype("float32"), sharding=sharding)
+    return SimpleNamespace(shape=shape, dtype=np.dtype("float32"), shown_sharding=sharding)
 
 
 def test_operands_come_from_avals() -> None:

@@ -1,0 +1,149 @@
+"""ShapeDtypeStruct: what is known of an array before there is one."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.ir.avals import abstract_ref, shaped_array
+from pellucid.runtime.array import aval_at
+from pellucid.sharding.layout import Format
+from pellucid.sharding.manual_axis_type import ManualAxisType
+from pellucid.sharding.stated import stated_sharding
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, in place of one where only they matter.
+
+    `sharding` may also be a PartitionSpec over the current mesh, or a Format. `manual_axis_type` says how the value
+    relates to Manual mesh axes, inside `shard_map`; None says nothing. `is_ref`: it stands for a reference to such
+    an array.
+
+    Raises: ArgumentValueError without a dtype; ArgumentTypeError for a `manual_axis_type` of another kind;
+    MissingMeshError for a PartitionSpec where no mesh is current; ShardingError for a sharding that doesn't fit;
+    UnsupportedError for addends, and for a Format with a layout.
+
+    >>> ShapeDtypeStruct((2, 3), np.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("aval", "sharding", "manual_axis_type")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        manual_axis_type: ManualAxisType | None = None,
+        is_ref: bool = False,
+    ) -> None:
+        if dtype is None:
+            raise ArgumentValueError("ShapeDtypeStruct needs a dtype.")
+        if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
+            raise ArgumentTypeError(
+                "ShapeDtypeStruct: `manual_axis_type` is a ManualAxisType.",
+                got=f"manual_axis_type: {type(manual_axis_type).__name__}",
+                do="Take that of a value, `typeof(x).manual_axis_type`.",
+            )
+        chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        aval = shaped_array(tuple(operator.index(s) for s in shape), chosen, weak_type)
+        self.sharding: Any = stated_sharding("ShapeDtypeStruct", sharding)
+        if self.sharding is not None:
+            self.sharding.check_compatible_aval(aval.shape)
+            aval = aval_at(aval, self.sharding)
+        self.manual_axis_type = manual_axis_type
+        if manual_axis_type is not None:
+            if manual_axis_type.unreduced or manual_axis_type.reduced:
+                raise UnsupportedError(
+                    "ShapeDtypeStruct can't stand for addends.",
+                    got=f"{manual_axis_type}",
+                    do="Give a `sharding` whose spec says `unreduced` or `reduced`.",
+                )
+            aval = aval.update(varying=manual_axis_type.varying)
+        self.aval: Any = abstract_ref(aval) if is_ref else aval
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """What stands for `x`, an array, a number or a ShapeDtypeStruct; where it lies, if it was put there.
+
+        >>> ShapeDtypeStruct.like(np.zeros(3, np.int8))
+        ShapeDtypeStruct(shape=(3,), dtype=int8)
+        """
+        if isinstance(x, cls):
+            return x
+        aval = type_of(x)
+        is_placed = type(x) is ArrayImpl and x.committed
+        return cls(
+            aval.shape,
+            aval.dtype,
+            sharding=x.sharding if is_placed else aval.shown_sharding,
+            weak_type=aval.weak_type,
+            manual_axis_type=ManualAxisType(varying=aval.varying) if aval.varying else None,
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def is_ref(self) -> bool:
+        """Whether it stands for a reference."""
+        return hasattr(self.aval, "inner_aval")
+
+    @property
+    def format(self) -> Format:
+        """Layout and sharding; None in it for what isn't said."""
+        return Format(None, self.sharding)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def _said(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
+            "weak_type": self.weak_type, "manual_axis_type": self.manual_axis_type,
+            "is_ref": self.is_ref,
+        }  # fmt: skip
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """This struct with some fields changed."""
+        return ShapeDtypeStruct(**(self._said() | changes))
+
+    def __repr__(self) -> str:
+        said = self._said() | {"dtype": getattr(self.dtype, "name", self.dtype)}
+        shown = [f"{name}={value}" for name, value in said.items() if value not in (None, False)]
+        return f"ShapeDtypeStruct({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._said() == other._said()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._said().values()))
+
+
+__all__ = ["ShapeDtypeStruct"]
