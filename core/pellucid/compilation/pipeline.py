@@ -174,6 +174,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
                 if (failure := getattr(asked, "failure", None)) is not None:
                     raise failure from None
             raise
+        for check in module.checks:
+            check(loaded)
         if key is not None:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None

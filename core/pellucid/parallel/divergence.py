@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pellucid.base.errors import CollectiveError
@@ -18,6 +18,7 @@ from pellucid.parallel.reductions import AllReduce, UnreducedSum
 from pellucid.primitives.addends import Reduced, ReducedToVarying, VaryingToUnreduced
 from pellucid.primitives.varying import PVary
 from pellucid.tracing.tracer import where_made
+from pellucid.xla.compile import permuted_equations
 
 Axes = frozenset[Any]
 
@@ -37,19 +38,53 @@ def check_no_divergence(
     `ppermute` over any axis of `mesh`: devices that take the other way would never arrive. Types say what varies, except
     over the `unchecked` axes, along which it is followed from the inputs through the program.
     """
-    alone = frozenset([axis for axis, size in mesh.shape_tuple if size == 1])
-    return _Walk(caller, alone, unchecked).through(jaxpr, given)
+    return _Walk(caller, mesh, unchecked).through(jaxpr, given)
+
+
+def check_of_compiled(
+    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], mesh: Any, unchecked: Axes
+) -> Callable[[Any], None] | None:
+    """What a compiled program must pass in which the compiler decides over some axes; None if all take one way.
+
+    It raises CollectiveError if the compiler put a permutation, which waits for all devices, where only some come.
+    """
+    walk = _Walk(caller, mesh, unchecked)
+    walk.through(jaxpr, given)
+    reached = {
+        equation.id: (choice, equation, varying)
+        for choice, varying in walk.choices
+        for equation in _equations_in(subjaxprs(choice.params))
+    }
+
+    def check(loaded: Any) -> None:
+        for number in permuted_equations(loaded) & reached.keys():
+            raise _diverging(
+                caller,
+                *reached[number],
+                "the compiler made it a permutation, which waits for all devices",
+            )
+
+    return check if reached else None
+
+
+def _equations_in(programs: Sequence[Jaxpr]) -> Iterator[Equation]:
+    for program in programs:
+        for equation in program.equations:
+            yield equation
+            yield from _equations_in(subjaxprs(equation.params))
 
 
 class _Walk:
     """One walk through a program, which learns over which axes each value may vary.
 
-    Along the axes `alone` there is one device, which waits for no other.
+    `choices` are the equations whose way varies, each with the axes over which it does.
     """
 
-    def __init__(self, caller: str, alone: Axes, unchecked: Axes) -> None:
+    def __init__(self, caller: str, mesh: Any, unchecked: Axes) -> None:
         self.caller = caller
-        self.alone = alone
+        self.choices: list[tuple[Equation, Axes]] = []
+        # Along an axis of size 1 there is one device, which waits for no other.
+        self.alone = frozenset([axis for axis, size in mesh.shape_tuple if size == 1])
         self.unchecked = unchecked
 
     def through(self, jaxpr: Jaxpr, given: Sequence[Axes]) -> list[Axes]:
@@ -137,10 +172,18 @@ class _Walk:
     def check(self, choice: Equation, varying: Axes, programs: Sequence[Jaxpr]) -> None:
         """Raise CollectiveError if one of `programs`, whose choice varies over `varying`, has a collective over that."""
         varying -= self.alone
-        for program in programs if varying else ():
-            found = _collective_over(program, varying)
-            if found is not None:
-                raise _diverging(self.caller, choice, found, varying)
+        if not varying:
+            return
+        self.choices.append((choice, varying))
+        for found in _equations_in(programs):
+            names = found.primitive.axis_names(found.params, frozenset())
+            if isinstance(found.primitive, _SILENT) or subjaxprs(found.params):
+                continue
+            if names & varying:
+                raise _diverging(self.caller, choice, found, names & varying)
+            if names and isinstance(found.primitive, PPermute):
+                why = "waits for all devices; `all_gather` waits for those along its axes"
+                raise _diverging(self.caller, choice, found, varying, why)
 
 
 def _at_rest(
@@ -155,31 +198,15 @@ def _at_rest(
         carry = widened
 
 
-def _collective_over(jaxpr: Jaxpr, axes: Axes) -> Equation | None:
-    """The first collective that waits for devices along one of `axes`, in programs within the program too."""
-    for equation in jaxpr.equations:
-        inner = subjaxprs(equation.params)
-        waits = not inner and not isinstance(equation.primitive, _SILENT)
-        names = equation.primitive.axis_names(equation.params, frozenset())
-        if waits and (names & axes or (names and isinstance(equation.primitive, PPermute))):
-            return equation
-        for program in inner:
-            found = _collective_over(program, axes)
-            if found is not None:
-                return found
-    return None
-
-
 def _diverging(
-    caller: str, choice: Equation, collective: Equation, varying: Axes
+    caller: str, choice: Equation, collective: Equation, varying: Axes, why: str | None = None
 ) -> CollectiveError:
     name = collective.primitive.name
-    axes = collective.primitive.axis_names(collective.params, frozenset()) & varying
     kind = {"cond": "a branch of cond", "while": "a while_loop"}[choice.primitive.name]
-    [axis, *_] = sorted(axes or varying, key=str)
+    [axis, *_] = sorted(varying, key=str)
     lines = [f"the predicate varies over axis {axis!r}"]
-    if not axes:
-        lines.append(f"{name} waits for all devices; `all_gather` waits for those along its axes")
+    if why is not None:
+        lines.append(f"{name}: {why}")
     for what, equation in ((f"the {choice.primitive.name}", choice), (name, collective)):
         place = where_made(equation.source)
         if place:

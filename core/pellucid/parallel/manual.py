@@ -15,7 +15,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.lowering.collectives import Parts, manual_computation
-from pellucid.parallel.divergence import check_no_divergence
+from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
 from pellucid.parallel.local_types import (
     REPLICATED,
     leading_spec,
@@ -213,12 +213,28 @@ class ShardMap(Primitive[ShardMapParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ShardMapParams) -> Sequence[Any]:
         jaxpr = params.jaxpr.jaxpr
+        self.check_when_compiled(ctx, params)
         given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
         made = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
         return manual_computation(
             ctx, params.mesh, params.newly_manual_axes, given, made, operands,
             lambda parts: ctx.inline(jaxpr, (), parts),
         )  # fmt: skip
+
+    def check_when_compiled(self, ctx: Any, params: ShardMapParams) -> None:
+        """Have the compiled program checked if the compiler may permute values where only some devices come."""
+        outer = frozenset() if ctx.manual is None else ctx.manual.manual
+        free = set(params.mesh.axis_names) - params.newly_manual_axes - outer
+        if ctx.platform == "cpu" and any(params.mesh.shape[axis] > 1 for axis in free):
+            check = check_of_compiled(
+                self.name,
+                params.jaxpr.jaxpr,
+                axes_of(params.in_specs),
+                params.mesh,
+                params.unchecked,
+            )
+            if check is not None:
+                ctx.checks.append(check)
 
     def discharge(self, operands: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
         with params.scope():

@@ -134,3 +134,28 @@ def test_a_way_that_all_take_is_known_in_derivatives_too(mesh, check_vma):
     body = lambda x: chosen(lax.psum(x.sum(), "x") > 3, jnp.sin(x))
     f = pl.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=check_vma)
     np.testing.assert_allclose(pl.grad(lambda x: f(x).sum())(X), 5 * np.cos(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_permutations_that_the_compiler_adds_are_found(mesh, check_vma):
+    over_y = pl.NamedSharding(mesh, P("y"))
+    laid_out = lambda x: lax.with_sharding_constraint(x, over_y)
+
+    def turned(predicate, x):
+        return lax.cond(predicate, lambda x: laid_out(laid_out(x)[::-1]), lambda x: -x, laid_out(x))
+
+    def compiled(body):
+        mapped = pl.shard_map(
+            body,
+            mesh=mesh,
+            in_specs=P("x"),
+            out_specs=P("x"),
+            axis_names={"x"},
+            check_vma=check_vma,
+        )
+        return pl.jit(mapped).lower(X).compile()
+
+    with pytest.raises(CollectiveError, match="the compiler made it a permutation"):
+        compiled(lambda x: turned(lax.axis_index("x") > 1, x))
+    together = compiled(lambda x: turned(lax.psum(x.sum(), "x") > 1, x))
+    np.testing.assert_array_equal(together(X), X.reshape(4, 2)[:, ::-1].reshape(-1))
