@@ -174,6 +174,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
                 compile_module, placement.client, module.module, placement.devices, options,
                 module.host_callbacks,
             )  # fmt: skip
+        for check in module.checks:
+            check(loaded)
         if key is not None:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None

@@ -54,6 +54,8 @@ class LoweredModule(NamedTuple):
     host_callbacks: list[Any]
     host_failures: list[list[Exception] | None]
     keep_alive: list[Any]
+    checks: list[Callable[[Any], None]]
+    """What the compiled program must pass before it runs."""
     ordered_effects: tuple[Effect, ...]
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls."""
@@ -95,7 +97,7 @@ def lower_module(
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
-        lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
+        lowering.ctx.checks, lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
         lowering.ctx.largest_contraction,
     )  # fmt: skip
 
