@@ -227,8 +227,7 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
         x = late.relaid(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
     if _has_same_parts(old, sharding, x.shape):
-        copy = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
-        return arrays.assemble(aval, sharding, _parts(copy), committed)
+        return arrays.assemble(aval, sharding, _copies(x, sharding), committed)
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
         whole = _parts(x)[0]
         copies = [
@@ -263,6 +262,15 @@ def _parts(x: Any) -> list[Any]:
     return [x] if len(x._sharding._internal_device_list) == 1 else arrays.shards_of(x)
 
 
+def _copies(x: Any, sharding: Any) -> list[Any]:
+    """Copies of the parts of `x` here, on the devices of `sharding`, which has the same parts."""
+    devices = sharding._internal_device_list
+    if devices.is_fully_addressable:
+        return _parts(arrays.copy_to_devices(x, devices, sharding))
+    pairs = zip(_parts(x), devices.addressable_device_list, strict=True)
+    return [_copied_to(part, device, sharding.memory_kind) for part, device in pairs]
+
+
 def _copied_to(x: Any, device: Any, memory_kind: str | None) -> Any:
     sharding = make_single_device_sharding(device, memory_kind=memory_kind)
     return arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
@@ -274,6 +282,8 @@ def copied(x: Any) -> Any:
     sharding = x._sharding
     if not _is_row_major(x._pjrt_layout):
         return late.relaid(x, sharding, x.format.layout)
+    if not sharding.is_fully_addressable:
+        return arrays.assemble(x.aval, sharding, _copies(x, sharding), x._committed)
     result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
     return arrays.rewrap(result, x.aval, sharding) if result.aval is not x.aval else result
 
@@ -367,6 +377,8 @@ def put_leaf(
     check_not_deleted(x)
     _check_source(x, src)
     target = x._sharding if sharding is None else sharding
+    if x.is_fully_addressable and not target.is_fully_addressable:
+        _check_equal_everywhere(value_of(x), x.aval, target)
     if target is x._sharding or target.is_equivalent_to(x._sharding, x.ndim):
         result = _here(x, target, x._committed or sharding is not None, may_alias)
     else:
@@ -382,7 +394,7 @@ def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
     """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
     contents = peers.digest([_as_numpy(x, physical(aval).dtype)])
     peers.agree(
-        "device_put of a host value over several processes",
+        "device_put over several processes of a value that each of them has",
         f"{aval.text()}, contents {contents}",
         sorted(sharding._internal_device_list.process_indices),
     )
