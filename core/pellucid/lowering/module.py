@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,22 +63,34 @@ class LoweredModule(NamedTuple):
     """Most products that one matrix multiplication takes; it guides which library does them."""
 
 
-Noted = Callable[[Sequence[Any], Sequence[ir.Value]], None]
-"""Is told the variables of a program with the values that they became."""
+class Listener(Protocol):
+    """Is told what the variables of a program become, and those of each program within it at each place where it runs."""
+
+    def begin(self, jaxpr: Jaxpr, values: Sequence[ir.Value]) -> None:
+        """A program begins, inside of the one that began last; these are its constants and inputs."""
+        ...
+
+    def lowered(self, equation: Any, values: Sequence[ir.Value]) -> None:
+        """These are the results of an equation of the innermost program that has begun."""
+        ...
+
+    def end(self) -> None:
+        """The innermost program ends."""
+        ...
 
 
 def lower_module(
-    jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, note: Noted | None = None
+    jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, listener: Listener | None = None
 ) -> LoweredModule:
     """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
 
     `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
-    attributes; None for programs of one device. With `note`, which hears what each variable became, calls are
-    lowered in place, so that a program that is called twice is noted twice.
+    attributes; None for programs of one device. With a `listener`, calls are lowered in place, so that it hears
+    of a program that is called twice at each of the calls.
     """
     context = new_context()
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
-        lowering = ModuleLowering(context, options.platform, note)
+        lowering = ModuleLowering(context, options.platform, listener)
         lowering.ctx.sharding_attributes = shardings
         lowering.ctx.replicated = options.replicated
         lowering.ctx.manual = options.manual
@@ -92,9 +105,11 @@ def lower_module(
 class ModuleLowering:
     """Builds one module."""
 
-    def __init__(self, context: ir.Context, platform: str, note: Noted | None = None) -> None:
+    def __init__(
+        self, context: ir.Context, platform: str, listener: Listener | None = None
+    ) -> None:
         self.ctx = LoweringContext(context, platform)
-        self.note = note
+        self.listener = listener
         self.ctx.module_lowering = self
         self.context = context
         self.module = ir.Module.create()
@@ -120,14 +135,14 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 ctx.sharding_attributes.declare_meshes(ctx)
             self.ordered_effects = ordered(jaxpr.effects)
-            function = self.lower_function(
-                "main", jaxpr, self.ordered_effects, public=True, constants=options.constants
-            )
-        self.annotate(function, jaxpr, options)
+            self.lower_function(
+                "main", jaxpr, self.ordered_effects, public=True, constants=options.constants,
+                attributes=self.annotations(jaxpr, options),
+            )  # fmt: skip
         return self.module
 
-    def annotate(self, function: Any, jaxpr: Jaxpr, options: ModuleOptions) -> None:
-        """Put donation, shardings, layouts and names on the arguments and results of `main`."""
+    def annotations(self, jaxpr: Jaxpr, options: ModuleOptions) -> dict[str, ir.Attribute]:
+        """Donation, shardings, layouts and names of the arguments and results of `main`."""
         ctx, n_tokens = self.ctx, len(self.ordered_effects)
         arguments: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
         results: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
@@ -146,14 +161,11 @@ class ModuleLowering:
                 attributes["jax.result_info"] = ctx.string(options.result_names[i])
             self._place(attributes, options.result_shardings, options.result_layouts, i, aval)
             results.append(attributes)
-        if any(arguments):
-            function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get(a) for a in arguments]
-            )
-        if any(results):
-            function.attributes["res_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get(a) for a in results]
-            )
+        return {
+            name: ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
+            for name, attributes in (("arg_attrs", arguments), ("res_attrs", results))
+            if any(attributes)
+        }
 
     def _place(
         self, attributes: dict[str, Any], shardings: Any, layouts: Any, i: int, aval: Any
@@ -170,7 +182,7 @@ class ModuleLowering:
 
     def lower_function(
         self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False,
-        constants: Sequence[Any] = (),
+        constants: Sequence[Any] = (), attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
     ) -> Any:  # fmt: skip
         """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`."""
         ctx = self.ctx
@@ -180,7 +192,7 @@ class ModuleLowering:
         function = ir.Operation.create(
             "func.func", regions=1, loc=ctx.location,
             attributes={"sym_name": ctx.string(name), "function_type": ir.TypeAttr.get(function_type),
-                        "sym_visibility": ctx.string("public" if public else "private")},
+                        "sym_visibility": ctx.string("public" if public else "private"), **attributes},
         )  # fmt: skip
         block = ctx.block(function.regions[0], avals_in)
         values = list(block.arguments)
@@ -197,7 +209,7 @@ class ModuleLowering:
         self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None
     ) -> list[ir.Value]:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
-        if self.note is not None:
+        if self.listener is not None:
             return self.lower_equations(jaxpr, (), operands)
         ctx = self.ctx
         effects = ordered(jaxpr.effects)
@@ -257,8 +269,9 @@ class ModuleLowering:
         ctx = self.ctx
         values: dict[Any, ir.Value] = dict(zip(jaxpr.constvars, consts, strict=True))
         values.update(zip(jaxpr.invars, operands, strict=True))
-        if self.note is not None:
-            self.note((*jaxpr.constvars, *jaxpr.invars), (*consts, *operands))
+        listener = self.listener
+        if listener is not None:
+            listener.begin(jaxpr, (*consts, *operands))
         outer = (ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes)
         for equation in jaxpr.equations:
             self.enter(equation)
@@ -271,8 +284,10 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 results = list(map(ctx.as_typed, results, ctx.avals_out))
             values.update(zip(equation.results, results, strict=True))
-            if self.note is not None:
-                self.note(equation.results, results)
+            if listener is not None:
+                listener.lowered(equation, results)
+        if listener is not None:
+            listener.end()
         ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes = outer
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
