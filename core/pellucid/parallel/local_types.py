@@ -80,7 +80,9 @@ def local_type(
     local = aval.update(shape=tuple(shape), varying=varying, shown_sharding=None)
     marks = Marks(spec.unreduced, spec.reduced)
     if not any(marks):
-        return local if own is None else local.update(shown_sharding=_without(own, manual))
+        if own is None or own.mesh.shape_tuple != mesh.shape_tuple:
+            return local
+        return local.update(shown_sharding=_without(own, manual))
     inside = dict.fromkeys(spec.unreduced | spec.reduced, AxisType.Manual)
     return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
 
