@@ -259,11 +259,9 @@ def _argument_sharding(
     names: Names,
 ) -> Any:
     """Where an argument must be; None where the compiler may choose."""
-    if type(x) is ArrayImpl:
-        own = x._sharding
-    elif (
-        own := getattr(x, "sharding", None)
-    ) is not None:  # a ShapeDtypeStruct may be cut unevenly
+    own = x._sharding if type(x) is ArrayImpl else getattr(x, "sharding", None)
+    if own is not None and type(x) is not ArrayImpl:
+        # Arrays are cut evenly; what only describes one may not be.
         check_fits(f"`{name}`", _argument_text(names(), i), own, x.shape)
     is_committed = own is not None and getattr(x, "_committed", True)
     if asked is not None:
