@@ -344,12 +344,40 @@ def rematerialized(jax):
     )
 
 
+def over_one_axis(jax, x):
+    """Results of functions that run along x; what their types show of y stays."""
+    lax, jnp, P = jax.lax, jax.numpy, jax.sharding.PartitionSpec
+
+    def run(body, *out):
+        mapped = jax.shard_map(body, in_specs=P("x"), out_specs=P(*out), axis_names={"x"})
+        return mapped(x)
+
+    return (
+        run(jnp.sin, "x"),
+        run(lambda x: 2 * x.T, None, "x"),
+        run(lambda x: lax.psum(x.sum(1), "x")),
+        run(lambda x: lax.ppermute(x, "x", [(0, 1), (1, 2)]) * x, "x"),
+        run(lambda x: lax.all_to_all(jnp.tile(x, (2, 1)), "x", 0, 0, tiled=True), "x"),
+        run(lambda x: x - lax.pmean(x, "x"), "x"),
+    )
+
+
+def functions_over_one_axis(jax):
+    return seen(jax, lambda x: over_one_axis(jax, x), (X, "x", "y"))
+
+
+def derivatives_of_functions_over_one_axis(jax):
+    return seen(
+        jax, jax.grad(lambda x: sum((y**2).sum() for y in over_one_axis(jax, x))), (X, "x", "y")
+    )
+
+
 PROGRAMS = [
     value
     for name, value in list(globals().items())
     if callable(value)
     and getattr(value, "__module__", None) == __name__
-    and name not in ("layout", "placed", "seen")
+    and name not in ("layout", "over_one_axis", "placed", "seen")
 ]
 
 FAILING = {

@@ -34,9 +34,11 @@ def check_no_divergence(
 ) -> list[Axes]:
     """Over which axes the results of `jaxpr` may vary, whose inputs vary over `given`.
 
-    Raises: CollectiveError if a collective stands where devices that it waits for may take different ways. That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for
-    `ppermute` over any axis of `mesh`: devices that take the other way would never arrive. Types say what varies, except
-    over the `unchecked` axes, along which it is followed from the inputs through the program.
+    Types say it, except over the `unchecked` axes, along which it is followed from the inputs through the program.
+
+    Raises: CollectiveError if a collective stands where devices that it waits for may take different ways: in a branch
+    of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for `ppermute` over any
+    axis of `mesh`. Devices that take the other way would never arrive.
     """
     return _Walk(caller, mesh, unchecked).through(jaxpr, given)
 

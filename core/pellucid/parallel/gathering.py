@@ -21,6 +21,7 @@ from pellucid.parallel.axes import (
     AxisNames,
     axis_index,
     checked_groups,
+    entries_around,
     listed_axes,
     size_along,
 )
@@ -33,6 +34,9 @@ from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
@@ -85,6 +89,19 @@ class AllGather(Movement):
         else:
             shape.insert(dim, params.axis_size)
         return [x.update(shape=tuple(shape))]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: GatherAxesParams,
+    ) -> Sequence[PartitionSpec]:
+        [operand], dim = operands, params.all_gather_dimension
+        entries = entries_around(self.name, operand, mesh, [dim] if params.tiled else [])
+        if not params.tiled:
+            entries.insert(dim, None)
+        return [PartitionSpec(*entries)]
 
     def axis_names(self, params: GatherAxesParams, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axis_name)
@@ -260,6 +277,19 @@ class ReduceScatter(Movement):
         else:
             del shape[dim]
         return [x.update(shape=tuple(shape))]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: ScatterSumParams,
+    ) -> Sequence[PartitionSpec]:
+        [operand], dim = operands, params.scatter_dimension
+        entries = entries_around(self.name, operand, mesh, [dim])
+        if not params.tiled:
+            del entries[dim]
+        return [PartitionSpec(*entries)]
 
     def axis_names(self, params: ScatterSumParams, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axis_name)

@@ -10,6 +10,7 @@ from pellucid.base.errors import UnsupportedError
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
+from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec, axes_text, rank_error
@@ -33,7 +34,12 @@ def check_is_array(aval: Any, path: str) -> None:
 
 
 def checked_local_type(
-    aval: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec, checked: bool, path: str
+    aval: Any,
+    mesh: Mesh | AbstractMesh,
+    spec: PartitionSpec,
+    manual: frozenset[Any],
+    checked: bool,
+    path: str,
 ) -> ShapedArray:
     """`local_type`, for a value that a user passed as `path`.
 
@@ -52,23 +58,40 @@ def checked_local_type(
             raise indivisible_error(
                 f"{path}: {aval.text()}, {spec!r}", aval.shape, dim, parts, axes
             )
-    return local_type(aval, mesh, spec, checked)
+    return local_type(aval, mesh, spec, manual, checked)
 
 
 def local_type(
-    aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec, checked: bool
+    aval: ShapedArray,
+    mesh: Mesh | AbstractMesh,
+    spec: PartitionSpec,
+    manual: frozenset[Any],
+    checked: bool,
 ) -> ShapedArray:
-    """Type of one position's part of a value; where types are `checked`, it varies over the axes of `spec`."""
+    """Type of one position's part, along the axes `manual`, of a value.
+
+    Where types are `checked`, it varies over the axes of `spec`. What it shows of other axes stays.
+    """
     shape = list(aval.shape)
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] //= parts
     varying = aval.varying | spec.axis_names if checked else aval.varying
+    own = aval.shown_sharding
     local = aval.update(shape=tuple(shape), varying=varying, shown_sharding=None)
     marks = Marks(spec.unreduced, spec.reduced)
     if not any(marks):
-        return local
+        if own is None or own.mesh.shape_tuple != mesh.shape_tuple:
+            return local
+        return local.update(shown_sharding=_without(own, manual))
     inside = dict.fromkeys(spec.unreduced | spec.reduced, AxisType.Manual)
     return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
+
+
+def _without(sharding: NamedSharding, manual: frozenset[Any]) -> NamedSharding | None:
+    """What a type that shows `sharding` shows where the axes `manual` are Manual."""
+    rest = [[a for a in axes if a not in manual] for axes in sharding.spec.axes_per_dim]
+    mesh = sharding.mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
+    return shown_sharding(mesh, PartitionSpec(*[tuple(axes) or None for axes in rest]))
 
 
 def whole_type(
@@ -78,10 +101,16 @@ def whole_type(
     shape = list(aval.shape)
     for dim, parts in enumerate(part_counts(mesh, spec)):
         shape[dim] *= parts
-    sharding = aval.shown_sharding
+    own = aval.shown_sharding
     if any(marks_of(aval)):
-        sharding = None  # the spec says it
-    if any(mesh.axis_type_by_name[a] is AxisType.Explicit for a in manual):
+        own = None  # the spec says it
+    sharding = None
+    if own is not None:
+        entries = zip(spec.padded(len(shape)).axes_per_dim, own.spec.axes_per_dim, strict=True)
+        types = {axis: mesh.axis_type_by_name[axis] for axis in manual}
+        whole = PartitionSpec(*[(*axes, *others) or None for axes, others in entries])
+        sharding = shown_sharding(own.mesh.abstract_mesh.update_axis_types(types), whole)
+    elif any(mesh.axis_type_by_name[a] is AxisType.Explicit for a in manual):
         sharding = NamedSharding(mesh.abstract_mesh, spec.padded(len(shape)))
     return aval.update(shape=tuple(shape), varying=aval.varying - manual, shown_sharding=sharding)
 

@@ -32,6 +32,9 @@ from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
@@ -54,6 +57,15 @@ class AllReduce(Primitive[CollectiveParams]):
         if params.axis_index_groups is None:
             axes = axes.difference(params.axes)
         return [results[0].update(varying=axes)]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: CollectiveParams,
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
 
     def axis_names(self, params: CollectiveParams, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axes)

@@ -216,7 +216,7 @@ def _call(
         for spec, x, path in zip([s for s in given if s is not None], arrays, paths, strict=True)
     ]
     avals = [
-        checked_local_type(type_of(x), mesh, spec, check_vma, path)
+        checked_local_type(type_of(x), mesh, spec, manual, check_vma, path)
         for x, spec, path in zip(arrays, specs, paths, strict=True)
     ]
     out_leaves, out_tree = flatten(out_specs)

@@ -17,6 +17,9 @@ from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.lowering.collectives import Groups
 from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p
 from pellucid.primitives.movement import Movement
+from pellucid.sharding.explicit_types import Operand
+from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
@@ -44,6 +47,15 @@ class PVary(Movement):
     def abstract_eval(self, avals: tuple[Any, ...], params: PVaryParams) -> Sequence[ShapedArray]:
         [x] = avals
         return [x.update(varying=x.varying.union(params.axes))]
+
+    def explicit_specs(
+        self,
+        operands: Sequence[Operand],
+        mesh: AbstractMesh,
+        results: Sequence[Any],
+        params: PVaryParams,
+    ) -> Sequence[PartitionSpec]:
+        return [operands[0].spec]
 
     def varying_results(
         self,

@@ -408,3 +408,9 @@ def test_a_mean_of_small_integers_is_no_integer(mesh):
 def test_a_mean_over_an_axis_of_its_own_too():
     mean = pl.vmap(lambda x: lax.pmean(x, ("i", 0)), axis_name="i")(X)
     np.testing.assert_allclose(mean, np.full(8, X.mean()))
+
+
+def test_an_argument_laid_out_over_explicit_axes_of_another_mesh(mesh):
+    x = pl.device_put(X, NamedSharding(pl.make_mesh((8,), ("d",)), P("d")))
+    f = shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    np.testing.assert_allclose(f(x), X.reshape(4, 2, 4).sum(0))
