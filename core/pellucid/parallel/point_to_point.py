@@ -123,7 +123,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Sequence[in
     >>> make_jaxpr(lambda x: precv(psend(x, "i", [(0, 1)]), x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)
     { lambda ; a:f32[]. let
         b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a
-        c:f32[] = precv[axis_name=('i',) out_shape=f32[] perm=((0, 1),)] b
+        c:f32[] = precv[axis_name=('i',) out_shape=float32[] perm=((0, 1),)] b
       in (c,) }
     """
     axes, pairs = axes_and_pairs("precv", axis_name, perm)
