@@ -21,6 +21,7 @@ VIEWS = [
     "nothing",
     "sharding_4d",
     "sharded_function",
+    "sharded_calls",
     "sharded_function_4096",
 ]
 STAGES = ["lens", "ladder", "diff"]
@@ -184,6 +185,22 @@ def test_a_tile_tells_what_it_holds(show: Show) -> None:
     page.locator(".pl-mesh canvas").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".pl-array-status")).to_contain_text("process 0) holds [0:512,")
+
+
+def test_an_exchange_leads_to_the_call_that_needs_it(show: Show) -> None:
+    page = show("sharded_calls", size=(1200, 1000))
+    expect(page.locator(".pl-axes")).to_contain_text("and mesh")
+    expect(page.locator(".pl-sharded-right")).to_contain_text("Estimated: ")
+    table = page.get_by_role("table", name="Collectives by kind")
+    expect(
+        table.get_by_role("row").filter(has_text="all-reduce over line (mesh line=8)")
+    ).to_contain_text("2")
+    second = page.locator(".pl-line").filter(has_text="inside block").nth(1)
+    second.locator(".pl-fold-sign").click()
+    page.locator(".pl-collectives li").filter(has_text="all-reduce over data (").click()
+    expect_selected(page, "dot_general")
+    page.locator(".pl-line").filter(has_text="P('model', 'data')").first.click()
+    expect(page.locator(".pl-value-detail")).to_contain_text("P('model', 'data')")
 
 
 def test_a_function_says_why_its_values_lie_so_and_what_is_moved(show: Show) -> None:

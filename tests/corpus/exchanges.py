@@ -107,7 +107,7 @@ def _programs():
         for form in (value, gradient):
             found[f"explicit: {function.__name__}, {form.__name__}"] = function, form
     for name in manual_programs.PROGRAMS:
-        if name not in manual_programs.NESTED:
+        if name not in (*manual_programs.NESTED, *manual_programs.UNKNOWN):
             for form in (manual_programs.value, manual_programs.gradient):
                 program = functools.partial(form, name=name)
                 found[f"manual: {name}, {form.__name__}"] = program, value

@@ -108,6 +108,57 @@ def sequence_and_tensor_parallel(jax):
     )
 
 
+def tensor_parallel_along_two_axes(jax):
+    """Both dimensions of each weight are cut, and each product is summed along the one that it contracts."""
+
+    def layer(w, x):
+        hidden = jax.numpy.tanh(jax.lax.psum(x @ w["up"], "row"))
+        return jax.lax.psum(hidden @ w["down"], "column")
+
+    cut = P(jax, None, "row")
+    return jax.shard_map(
+        layer,
+        mesh=mesh_of(jax, row=2, column=4),
+        in_specs=({"up": P(jax, "row", "column"), "down": P(jax, "column", "row")}, cut),
+        out_specs=cut,
+    )
+
+
+def sharded_optimizer_step(jax):
+    """Each device has all weights but only its part of the momentum: gradients are scattered, weights gathered."""
+
+    def step(w, momentum, x, y):
+        own = jax.lax.pcast(w, "data", to="varying")
+        value, gradient = jax.value_and_grad(lambda w: plain_loss(jax, w, x, y))(own)
+        gradient = jax.lax.psum_scatter(gradient, "data", tiled=True)
+        momentum = jax.tree.map(lambda m, g: 0.9 * m + g / 8, momentum, gradient)
+
+        def stepped(w, m):
+            start = jax.lax.axis_index("data") * m.shape[0]
+            return jax.lax.dynamic_slice_in_dim(w, start, m.shape[0]) - 0.1 * m
+
+        parts = jax.tree.map(stepped, w, momentum)
+        w = jax.lax.all_gather(parts, "data", tiled=True, to="invarying")
+        return jax.lax.pmean(value, "data"), w, momentum
+
+    cut = P(jax, "data")
+    return jax.shard_map(
+        step,
+        mesh=mesh_of(jax, data=8),
+        in_specs=(P(jax), cut, cut, cut),
+        out_specs=(P(jax), P(jax), cut),
+    )
+
+
+def plain_optimizer_step(jax, w, momentum, x, y):
+    value, gradient = jax.value_and_grad(lambda w: plain_loss(jax, w, x, y))(w)
+    momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, gradient)
+    return value, jax.tree.map(lambda w, m: w - 0.1 * m, w, momentum), momentum
+
+
+MOMENTUM = {"up": normal(16, WIDTH, HIDDEN), "down": normal(17, HIDDEN, WIDTH)}
+
+
 def fully_sharded(jax):
     """Weights are cut over all devices, and gathered when they are needed."""
 
@@ -157,6 +208,65 @@ def plain_experts(jax, w, x):
     return jax.numpy.tanh(jax.numpy.einsum("dew,ewv->dev", tokens, w)).reshape(x.shape)
 
 
+def chosen_experts(jax, router, x):
+    """(for each token one at its expert, how much the token is given to it)."""
+    scores = jax.numpy.exp(x @ router)
+    chosen = scores.argmax(1)[:, None] == jax.numpy.arange(8)
+    gates = (scores * chosen).sum(1, keepdims=True) / scores.sum(1, keepdims=True)
+    return chosen.astype("int32"), gates
+
+
+def routed_experts(jax):
+    """Tokens choose their expert; each device keeps as many places for each expert as it has tokens."""
+
+    def layer(router, w, x):
+        chosen, gates = chosen_experts(jax, router, x)
+        place = (jax.numpy.cumsum(chosen, 0) - 1)[:, :, None] == jax.numpy.arange(len(x))
+        sent = (place * chosen[:, :, None]).astype(x.dtype)  # token, expert, place
+        there = jax.numpy.einsum("tep,tw->epw", sent, x)
+        there = jax.lax.all_to_all(there, "expert", 0, 0, tiled=True)
+        back = jax.lax.all_to_all(jax.numpy.tanh(there @ w[0]), "expert", 0, 0, tiled=True)
+        return gates * jax.numpy.einsum("tep,epw->tw", sent, back)
+
+    cut = P(jax, "expert")
+    return jax.shard_map(
+        layer, mesh=mesh_of(jax, expert=8), in_specs=(P(jax), cut, cut), out_specs=cut
+    )
+
+
+def ragged_experts(jax):
+    """Tokens choose their expert; each device sends as many to each as chose it."""
+
+    def layer(router, w, x):
+        chosen, gates = chosen_experts(jax, router, x)
+        order = jax.numpy.argsort(chosen.argmax(1))
+        sizes = chosen.sum(0)
+        starts = jax.numpy.cumsum(sizes) - sizes
+        here = jax.lax.axis_index("expert")
+        all_sizes, all_starts = jax.lax.all_gather((sizes, starts), "expert")  # origin, expert
+        places = jax.numpy.cumsum(all_sizes, 0) - all_sizes
+        coming, room = all_sizes[:, here], jax.numpy.zeros((64, x.shape[1]), x.dtype)
+        exchange = jax.lax.ragged_all_to_all
+        there = exchange(x[order], room, starts, sizes, places[here], coming, axis_name="expert")
+        done = jax.numpy.tanh(there @ w[0])
+        back = exchange(
+            done, 0 * x, places[:, here], coming, all_starts[:, here], sizes, axis_name="expert"
+        )
+        return gates * back[jax.numpy.argsort(order)]
+
+    cut = P(jax, "expert")
+    return jax.shard_map(
+        layer, mesh=mesh_of(jax, expert=8), in_specs=(P(jax), cut, cut), out_specs=cut
+    )
+
+
+def plain_routed_experts(jax, router, w, x):
+    chosen, gates = chosen_experts(jax, router, x)
+    of_all = jax.numpy.tanh(jax.numpy.einsum("tw,ewv->tev", x, w))
+    return gates * jax.numpy.einsum("te,tev->tv", chosen.astype(x.dtype), of_all)
+
+
+ROUTER = normal(18, WIDTH, 8)
 EXPERTS = normal(5, 8, WIDTH, WIDTH), normal(6, 64, WIDTH)
 
 
@@ -225,6 +335,39 @@ def ring_attention(jax):
 
     spec = P(jax, "seq")
     return jax.shard_map(attend, mesh=mesh_of(jax, seq=8), in_specs=(spec,) * 3, out_specs=spec)
+
+
+def causal_ring_attention(jax):
+    """Queries stay, keys and values go round; each query sees keys up to its own position, and rescales as it goes."""
+
+    def attend(q, k, v):
+        here, n = jax.lax.axis_index("seq"), len(q)
+        positions = here * n + jax.numpy.arange(n)
+
+        def turn(carry, step):
+            k, v, total, norm, top = carry
+            of_keys = (here - step) % 8 * n + jax.numpy.arange(n)
+            scores = jax.numpy.where(positions[:, None] >= of_keys, q @ k.T, -1e9)
+            higher = jax.numpy.maximum(top, scores.max(1, keepdims=True))
+            higher = jax.lax.stop_gradient(higher)
+            weights, scale = jax.numpy.exp(scores - higher), jax.numpy.exp(top - higher)
+            total, norm = scale * total + weights @ v, scale * norm + weights.sum(1, keepdims=True)
+            k, v = jax.lax.ppermute((k, v), "seq", ring(8))
+            return (k, v, total, norm, higher), None
+
+        zero = q[:, :1] * 0
+        carry = (k, v, q * 0, zero, jax.lax.stop_gradient(zero - 1e9))
+        (_, _, total, norm, _), _ = jax.lax.scan(turn, carry, jax.numpy.arange(8))
+        return total / norm
+
+    spec = P(jax, "seq")
+    return jax.shard_map(attend, mesh=mesh_of(jax, seq=8), in_specs=(spec,) * 3, out_specs=spec)
+
+
+def plain_causal_attention(jax, q, k, v):
+    seen = jax.numpy.tril(jax.numpy.ones((LENGTH, LENGTH), bool))
+    weights = jax.numpy.where(seen, jax.numpy.exp(q @ k.T), 0.0)
+    return weights @ v / weights.sum(1, keepdims=True)
 
 
 def gathered_attention(jax):
@@ -435,12 +578,21 @@ PROGRAMS = {
     "data_parallel": (data_parallel, plain_loss, (WEIGHTS, X, Y)),
     "data_parallel_step": (data_parallel_step, plain_step, (WEIGHTS, X, Y)),
     "tensor_parallel": (tensor_parallel, plain_mlp, (WEIGHTS, X)),
+    "tensor_parallel_along_two_axes": (tensor_parallel_along_two_axes, plain_mlp, (WEIGHTS, X)),
+    "sharded_optimizer_step": (
+        sharded_optimizer_step,
+        plain_optimizer_step,
+        (WEIGHTS, MOMENTUM, X, Y),
+    ),
     "sequence_and_tensor_parallel": (sequence_and_tensor_parallel, plain_mlp, (WEIGHTS, X)),
     "fully_sharded": (fully_sharded, plain_loss, (WEIGHTS, X, Y)),
     "batch_norm": (batch_norm, plain_batch_norm, (X,)),
     "experts": (experts, plain_experts, EXPERTS),
+    "routed_experts": (routed_experts, plain_routed_experts, (ROUTER, *EXPERTS)),
+    "ragged_experts": (ragged_experts, plain_routed_experts, (ROUTER, *EXPERTS)),
     "pipeline": (pipeline, plain_pipeline, PIPELINE),
     "ring_attention": (ring_attention, attention, QKV),
+    "causal_ring_attention": (causal_ring_attention, plain_causal_attention, QKV),
     "gathered_attention": (gathered_attention, attention, QKV),
     "softmax_over_devices": (softmax_over_devices, plain_softmax, (WAVES,)),
     "halo_exchange": (halo_exchange, plain_halo_exchange, (WAVES,)),
@@ -453,6 +605,9 @@ PROGRAMS = {
     "one_axis_of_two": (one_axis_of_two, plain_mlp, (WEIGHTS, X)),
     "one_within_another": (one_within_another, plain_loss, (WEIGHTS, X, Y)),
 }
+UNKNOWN = ("ragged_experts",)
+"""Programs that the reference can't run on the CPU."""
+
 NESTED = ("one_within_another",)
 """Programs that set a mesh themselves, which nothing that traces can do around them."""
 

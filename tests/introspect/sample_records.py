@@ -42,6 +42,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "sharding_4d": shardings.four_dims,
     "sharding_4096": shardings.large,
     "sharded_function": shardings.function,
+    "sharded_calls": shardings.calls,
     "sharded_function_4096": shardings.function_4096,
     "sharded_function_10k": shardings.function_10k,
     "lens": stages.lens,

@@ -161,6 +161,37 @@ def function():
     )
 
 
+LINE = pl.sharding.AbstractMesh((8,), ("line",))
+
+
+@pl.jit
+def block(x, w):
+    h = jnp.tanh(x @ w)
+    return h / jnp.sqrt((h * h).sum() + 1)
+
+
+def calls():
+    """One program called with three layouts, then values over another mesh of the same devices, in a loop too."""
+
+    def steps(x, w, v):
+        y = block(x, w)
+        z = block(block(y.T, v), w)
+        z = pl.lax.with_sharding_constraint(z, pl.NamedSharding(LINE, pl.P("line")))
+        z, _ = pl.lax.scan(lambda c, _: (jnp.cos(c) * 2, c.sum()), z, None, length=3)
+        total = pl.shard_map(
+            lambda part: pl.lax.psum(jnp.exp(part), "line"),
+            mesh=LINE, in_specs=pl.P("line"), out_specs=pl.P(),
+        )  # fmt: skip
+        return total(z)
+
+    return introspect.sharding(
+        steps,
+        placed(PAIR, (512, 512), "data"),
+        placed(PAIR, (512, 512), None, "model"),
+        placed(PAIR, (512, 512), "model"),
+    )
+
+
 def layers(mesh, count: int):
     """The gradient of a network of `count` layers, cut along both axes of `mesh`."""
 

@@ -71,9 +71,9 @@ class Option(Generic[T]):
             self.on_change(parsed)
 
     @contextlib.contextmanager
-    def __call__(self, value: Any = True) -> Iterator[None]:
+    def __call__(self, new_val: Any = True) -> Iterator[None]:
         """Override the value for this thread until the block ends."""
-        previous = self.state.swap_local(self.parsed(value))
+        previous = self.state.swap_local(self.parsed(new_val))
         try:
             yield
         finally:
@@ -124,10 +124,13 @@ def _one_of(*choices: Any) -> Callable[[Any], Any]:
     return parse
 
 
+_PLATFORM_KINDS = ("cpu", "gpu", "cuda", "rocm", "tpu")
+
+
 def _device(value: Any) -> Any:
-    if value is None or isinstance(value, (str, Device)):
+    if value is None or isinstance(value, Device) or value in _PLATFORM_KINDS:
         return value
-    raise TypeError(f"expected a device, a platform's name or None, got {type(value).__name__}")
+    raise TypeError(f"expected a device, a platform's name {_PLATFORM_KINDS} or None")
 
 
 def _anything(value: Any) -> Any:

@@ -6,10 +6,13 @@ a failure into an error that names it. No pass runs any other way.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
@@ -166,16 +169,13 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         if on.compilation_started:
             publish(on.compilation_started, CompilationStarted(request.name))
         before = time.perf_counter()
-        try:
+        with _failures_of(module):
             loaded = interruptible(
                 compile_module, placement.client, module.module, placement.devices, options,
                 module.host_callbacks,
             )  # fmt: skip
-        except JaxRuntimeError:
-            for asked in module.keep_alive:
-                if (failure := getattr(asked, "failure", None)) is not None:
-                    raise failure from None
-            raise
+        for check in module.checks:
+            check(loaded)
         if key is not None:
             disk_cache.store(key, lowered, loaded, time.perf_counter() - before)
         return loaded, "miss", None
@@ -219,7 +219,24 @@ def compile_without_devices(lowered: LoweredProgram) -> Any:
         request.compiler_options, "gpu", module.calls, module.largest_contraction
     )
     options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
-    return run_pass("compile with XLA", compile_only, module.module, devices, options)
+
+    def build(module: LoweredModule) -> Any:
+        with _failures_of(module):
+            return compile_only(module.module, devices, options)
+
+    return run_pass("compile with XLA", build, module)
+
+
+@contextlib.contextmanager
+def _failures_of(module: LoweredModule) -> Iterator[None]:
+    """Raise what a function of the user's raised that the compiler asked, instead of the compiler's report of it."""
+    try:
+        yield
+    except JaxRuntimeError:
+        for asked in module.keep_alive:
+            if (failure := getattr(asked, "failure", None)) is not None:
+                raise failure from None
+        raise
 
 
 def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
@@ -323,6 +340,8 @@ def _is_small(jaxpr: Jaxpr) -> bool:
 def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...] | None:
     """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
     stated, mesh = request.result_shardings, request.mesh
+    if stated is not None and request.placement.devices:
+        stated = tuple([_over_devices(sharding, request) for sharding in stated])
     if mesh is None or not mesh.are_all_axes_explicit:
         return stated
     stated = stated or (None,) * len(avals)
@@ -334,11 +353,21 @@ def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...]
     )
 
 
+def _over_devices(sharding: Any, request: Request) -> Any:
+    """`sharding`, which may be over an abstract mesh, over the devices that the program runs on."""
+    if not getattr(sharding, "is_abstract", False):
+        return sharding
+    wanted = sharding.mesh
+    devices = np.array(request.placement.devices, dtype=object).reshape(wanted.axis_sizes)
+    return sharding.update(mesh=Mesh(devices, wanted.axis_names, wanted.axis_types))
+
+
 def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
     shown = getattr(aval, "shown_sharding", None)
     spec = PartitionSpec() if shown is None else shown.spec
     space = getattr(aval, "memory_space", None)
-    return canonical(NamedSharding(mesh, spec, None if space is None else space.memory_kind))
+    kind = None if space is None else space.memory_kind
+    return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
 
 
 def _const_sharding(const: Any, request: Request) -> Any:

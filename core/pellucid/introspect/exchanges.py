@@ -7,8 +7,9 @@ other; to permute, all that it has.
 
 from __future__ import annotations
 
+import itertools
 import math
-import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -16,22 +17,29 @@ import numpy as np
 
 from pellucid.introspect.compiled import COLLECTIVES
 from pellucid.introspect.costs import bodies_of
+from pellucid.introspect.device_groups import (
+    axes_along,
+    axes_of_pairs,
+    first_group,
+    lacking,
+    pairs_in,
+)
 from pellucid.introspect.hlo import shapes_of, trips_of
 from pellucid.introspect.hlo_text import Computation, Instruction
-from pellucid.introspect.lineage import equation_ids
-from pellucid.introspect.op_costs import Shape
-from pellucid.introspect.propagation import (
+from pellucid.introspect.layouts import (
+    DeclaredMesh,
     Layout,
-    Propagation,
     Sizes,
     axes_in,
-    equation_of,
     layout_of,
     mesh_of,
     per_value,
     size_of,
     whole_axis,
 )
+from pellucid.introspect.lineage import equation_ids
+from pellucid.introspect.propagation import Propagation, equation_of
+from pellucid.introspect.sites import calls_to
 from pellucid.introspect.stablehlo import parsed_type
 from pellucid.ir.jaxpr import Equation
 from pellucid.xla.mlir import ir
@@ -50,6 +58,12 @@ class Exchange(NamedTuple):
     runs: int | None
     equation: int | None
     """Id of the equation that causes it."""
+    calls: tuple[int, ...] = ()
+    """Ids of the equations on the way to the site where it happens, as far as they are known."""
+    mesh: str = ""
+    """What the module calls the mesh of the axes."""
+    moved: int | None = None
+    """Id of the equation whose result is moved, where another one causes it."""
     reason: Reason = "unknown"
     note: str = ""
 
@@ -68,94 +82,6 @@ def sent_bytes(operation: str, operand_bytes: float, group_size: int) -> float:
     if operation in ("reduce-scatter", "all-to-all", "ragged-all-to-all"):
         return operand_bytes * others / group_size
     return operand_bytes
-
-
-# Groups ---------------------------------------------------------------------------------------------
-
-_LISTS = re.compile(r"\{([\d, ]*)\}")
-_IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_ALONG_MESH = re.compile(r"mesh\[([^\]]*)\](?:, device_ids=\((.*?\)?)\))? ?\{([^}]*)\}")
-_ORDER = re.compile(r"\[([\d,]+)\]T\(([\d,]+)\)")
-_MESH_AXIS = re.compile(r"'([^']*)'=(\d+)")
-_MESH_AXIS_USE = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
-
-
-def first_group(text: str, device_count: int) -> np.ndarray | None:
-    """The first of the groups in HLO's text, as positions of devices; None for a text of another form.
-
-    >>> first_group("{{0,1},{2,3}}", 4), first_group("[2,2]<=[2,2]T(1,0)", 4)
-    (array([0, 1]), array([0, 2]))
-    >>> first_group("mesh['a'=2,'b'=4] {'a','b':(2)2}", 8)
-    array([0, 1, 4, 5])
-    >>> first_group("mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'a'}", 8)
-    array([0, 1, 2, 3])
-    """
-    if text in ("", "{}"):
-        return np.arange(device_count)
-    along = _ALONG_MESH.fullmatch(text)
-    if along:
-        axes, order, uses = along.groups()
-        group = _group_along(_MESH_AXIS.findall(axes), _MESH_AXIS_USE.findall(uses))
-        return group if order is None else _in_order(order)[group]
-    iota = _IOTA.fullmatch(text)
-    if iota:
-        shape, dims, axes = iota.groups()
-        return _transposed(dims, axes).reshape(-1, _numbers(shape)[-1])[0]
-    lists = _LISTS.findall(text)
-    return np.array(_numbers(lists[0])) if lists else None
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(n) for n in text.split(",")]
-
-
-def _transposed(dims: str, axes: str | None) -> np.ndarray:
-    """0, 1, 2, … in the shape `dims`, read in the order of `axes`."""
-    numbers = np.arange(math.prod(_numbers(dims))).reshape(_numbers(dims))
-    return (numbers if axes is None else numbers.transpose(_numbers(axes))).ravel()
-
-
-def _in_order(text: str) -> np.ndarray:
-    """The devices of a mesh in HLO's text, major axis first."""
-    transposed = _ORDER.fullmatch(text)
-    return _transposed(*transposed.groups()) if transposed else np.array(_numbers(text))
-
-
-def _group_along(
-    axes: Sequence[tuple[str, str]], uses: Sequence[tuple[str, str, str]]
-) -> np.ndarray:
-    """The positions that differ from the first along axes, or parts of axes, of a mesh in HLO's text."""
-    sizes = {name: int(size) for name, size in axes}
-    strides, stride = {}, 1
-    for name, size in reversed(sizes.items()):
-        strides[name] = stride
-        stride *= size
-    group = np.zeros(1, int)
-    for name, outer, part in uses:
-        size = int(part) if part else sizes[name]
-        step = strides[name] * (sizes[name] // (int(outer) * size) if part else 1)
-        group = (group[:, None] + step * np.arange(size)).ravel()
-    return group
-
-
-def axes_along(positions: np.ndarray, sizes: Sizes) -> tuple[str, ...]:
-    """The axes along which devices at these positions of the mesh differ.
-
-    >>> axes_along(np.array([0, 2]), {"x": 2, "y": 2})
-    ('x',)
-    """
-    if math.prod(sizes.values()) <= positions.max(initial=0):
-        return ()
-    places = np.unravel_index(positions, tuple(sizes.values())) if sizes else ()
-    return tuple(
-        axis for axis, along in zip(sizes, places, strict=True) if (along != along[0]).any()
-    )
-
-
-def _axes_of_pairs(pairs: Sequence[Sequence[int]], sizes: Sizes) -> tuple[str, ...]:
-    """The axes along which some device sends to another."""
-    found = {axis for pair in pairs for axis in axes_along(np.array(pair), sizes)}
-    return tuple(axis for axis in sizes if axis in found)
 
 
 # What Shardy plans ----------------------------------------------------------------------------------
@@ -182,45 +108,47 @@ _ASKING = frozenset({"sharding_constraint", "reshard", "device_put", "shard_map"
 
 def planned(
     propagation: Propagation,
-    sizes: Sizes,
+    mesh: str,
     equations: Mapping[int, Equation],
     stated_results: Sequence[bool],
 ) -> list[Exchange]:
     """The exchanges that Shardy inserted.
 
-    `sizes` are those of the axes of the program's mesh, `equations` its equations by id; `stated_results` says which results have a placement that was asked for.
+    `mesh` is the name of the program's mesh, `equations` its equations by id; `stated_results` says which results have a
+    placement that was asked for.
     """
-    plan = _Plan(propagation, sizes, equations, stated_results)
+    plan = _Plan(propagation, equations, stated_results)
     for op in propagation.module.body.operations:
         if op.operation.name == "func.func":
-            plan.block(op.operation.regions[0].blocks[0], 1)
+            plan.block(op.operation.regions[0].blocks[0], 1, mesh)
     return plan.exchanges
 
 
 class _Plan:
     def __init__(
-        self, propagation: Propagation, sizes: Sizes, equations: Mapping[int, Equation],
-        stated: Sequence[bool],
-    ) -> None:  # fmt: skip
+        self, propagation: Propagation, equations: Mapping[int, Equation], stated: Sequence[bool]
+    ) -> None:
         self.propagation = propagation
-        self.sizes = sizes
         self.equations = equations
         self.stated_results = stated
         self.exchanges: list[Exchange] = []
 
-    def block(self, block: Any, runs: int | None) -> None:
+    def block(self, block: Any, runs: int | None, mesh: str) -> None:
+        """Note the exchanges of a block, which runs `runs` times, inside of a region over `mesh`."""
         for view in block.operations:
             op = view.operation
             name = op.name
             if name in _PLANNED:
                 self.inserted(op, runs)
+            elif name == "sdy.reshard":
+                self.between_meshes(op, runs)
             elif name.removeprefix("stablehlo.").replace("_", "-") in COLLECTIVES:
-                self.written(op, runs)
+                self.written(op, runs, mesh)
             elif len(op.regions):
-                inner = self.inner_runs(op, runs)
+                inner, over = self.inner_runs(op, runs), _manual_mesh(op) or mesh
                 for region in op.regions:
                     for each in region.blocks:
-                        self.block(each, inner)
+                        self.block(each, inner, over)
 
     def inner_runs(self, op: Any, runs: int | None) -> int | None:
         """How often what is inside `op` runs."""
@@ -231,66 +159,122 @@ class _Plan:
         trips = bodies[0].trips if len(bodies) == 1 else None
         return None if trips is None or runs is None else runs * trips
 
-    def written(self, op: Any, runs: int | None) -> None:
-        """A collective of the user's, in a manual region."""
+    def written(self, op: Any, runs: int | None, mesh: str) -> None:
+        """A collective of the user's, in a manual region over `mesh`."""
         operation = op.name.removeprefix("stablehlo.").replace("_", "-")
-        operand_bytes = sum(_bytes(x) for x in op.operands)
+        declared = self.propagation.meshes[mesh]
         if "source_target_pairs" in op.attributes:
             pairs = np.array(op.attributes["source_target_pairs"]).reshape(-1, 2)
-            axes = _axes_of_pairs(pairs.tolist(), self.sizes)
-            group_size = math.prod(self.sizes[axis] for axis in axes)
+            axes = axes_of_pairs(pairs.tolist(), declared)
+            group_size = math.prod(declared.sizes[axis] for axis in axes)
         else:
             group = np.array(op.attributes["replica_groups"])[0]
             group_size = int((group >= 0).sum())
-            axes = axes_along(group[group >= 0], self.sizes)
-        sent = operation, axes, group_size, operand_bytes, runs
-        self.add(*sent, equation_of(op), "written", "")
+            axes = axes_along(group[group >= 0], declared)
+        sent = sent_bytes(operation, sum(map(_bytes, op.operands)), group_size)
+        calls = self.calls_to(op.results[0])
+        own = equation_of(op)
+        self.add(
+            Exchange(operation, axes, group_size, sent, runs, own, calls, mesh, reason="written")
+        )
 
     def inserted(self, op: Any, runs: int | None) -> None:
         """An exchange that Shardy inserted."""
         operation = _PLANNED[op.name]
-        target, source = _layout(op.attributes["out_sharding"]), _layout_of(op.operands[0])
-        sizes = self.propagation.meshes[mesh_of(op.attributes["out_sharding"])]
+        mesh = mesh_of(op.attributes["out_sharding"])
+        target, source = layout_of(op.attributes["out_sharding"]), _layout_of(op.operands[0])
+        sizes = self.propagation.meshes[mesh].sizes
         axes = _axes_moved(op, source, target, sizes)
         group_size = math.prod(size_of(axis, sizes) for axis in axes)
-        operand_bytes = _bytes(op.operands[0]) / source.parts(sizes)
-        sent = operation, axes, group_size, operand_bytes, runs
-        self.add(*sent, *self.cause(op, operation, source, target))
+        operand_bytes = _bytes(op.operands[0]) / source.parts(self.propagation.meshes)
+        sent = sent_bytes(operation, operand_bytes, group_size)
+        self.add(
+            self.caused(
+                Exchange(operation, axes, group_size, sent, runs, None, (), mesh),
+                op,
+                source,
+                target,
+            )
+        )
+
+    def between_meshes(self, op: Any, runs: int | None) -> None:
+        """A change from one mesh to another: only the partitioner knows by which exchanges."""
+        target, source = layout_of(op.attributes["sharding"]), _layout_of(op.operands[0])
+        dims, _, bits = parsed_type(str(op.operands[0].type))
+        meshes = self.propagation.meshes
+        if source.mesh == target.mesh or dims is None or bits is None:
+            return
+        named = target if target.mesh else source
+        sent = lacking(source, target, dims, meshes) * bits / 8
+        if sent:
+            size = meshes[named.mesh].size
+            each = Exchange("reshard", named.axes, size, sent, runs, None, (), named.mesh)
+            self.add(self.caused(each, op, source, target))
+
+    def caused(self, each: Exchange, op: Any, source: Layout, target: Layout) -> Exchange:
+        """`each` with the equation that it is for, and why."""
+        made = _before(op.operands[0])
+        equation, reason, note = self.cause(op, made, each.operation, source, target)
+        moved = None if made is None else equation_of(made.owner)
+        near = made if made is not None else op.results[0]
+        calls = self.calls_to(near)
+        return each._replace(equation=equation, reason=reason, note=note, moved=moved, calls=calls)
+
+    def calls_to(self, result: Any) -> tuple[int, ...]:
+        """Ids of the equations that lead to the site where a result of an operation is computed."""
+        number = next(self.propagation.numbers_of(result), None)
+        return () if number is None else calls_to(self.propagation.sites, number)
 
     def cause(
-        self, op: Any, operation: str, source: Layout, target: Layout
+        self, op: Any, made: Any, operation: str, source: Layout, target: Layout
     ) -> tuple[int | None, Reason, str]:
-        """Which equation an exchange is for, and why."""
-        own, made = equation_of(op), _before(op.operands[0])
+        """Which equation an exchange is for that moves `made`, and why."""
+        own = equation_of(op)
         made_by = None if made is None else equation_of(made.owner)
         if operation in ("all-reduce", "reduce-scatter"):
-            return own, "contraction", ""
+            return own, "contraction", "" if made is None else self.combined(op, made.owner)
+        was, wanted = self.texts(source, target)
         if own != made_by and self.primitive(own) in _ASKING:
-            return own, "written", f"{self.primitive(own)} asks for {target.text}, which was {source.text}"  # fmt: skip
+            return own, "written", f"{self.primitive(own)} asks for {wanted}, which was {was}"
         asked = None if made is None else self.asked(made, target)
         if asked is not None:
             return asked
         user, position = _after(op)
-        change = f"from {source.text} to {target.text}"
+        change = f"from {was} to {wanted}"
         if user is None:
             return own, "reshard", change
         if user.name == "func.return":
             if position < len(self.stated_results) and self.stated_results[position]:
-                return made_by, "written", f"out_shardings ask for {target.text}, which was {source.text}"  # fmt: skip
+                return made_by, "written", f"out_shardings ask for {wanted}, which was {was}"
             return made_by, "reshard", f"{change}, to give result {position}"
         cause = equation_of(user)
         if cause is None:  # the end of a region
             cause = equation_of(user.parent)
         name = self.primitive(cause)
         if name in _ASKING:
-            return cause, "written", f"{name} asks for {target.text}, which was {source.text}"
+            return cause, "written", f"{name} asks for {wanted}, which was {was}"
         if not target.axes:
             return cause, "full_replication", f"{change}: {name} takes it whole on every device"
         return cause, "reshard", f"{change}, as {name} takes it"
 
+    def combined(self, op: Any, combining: Any) -> str:
+        """Along which dimension of what `combining` combines values that `op` finishes on all devices."""
+        axes = set(axes_in(str(op.attributes[_AXES_OF[op.name]])))
+        for place, operand in enumerate(combining.operands):
+            divided = [
+                f"dimension {dim} by {', '.join(by)}"
+                for dim, by in enumerate(_layout_of(operand).dims)
+                if axes.intersection(by)
+            ]
+            if divided:
+                name = self.primitive(equation_of(combining))
+                return f"operand {place} of {name} is divided along {' and '.join(divided)}"
+        return ""
+
     def asked(self, made: Any, target: Layout) -> tuple[int | None, Reason, str] | None:
         """Why the result `made` of an operation, computed otherwise, is moved to `target`; None if it isn't wanted so."""
-        for value in self.propagation.values_of(made):
+        numbers = self.propagation.numbers_of(made)
+        for value in itertools.chain(*(self.propagation.values[number] for number in numbers)):
             if value.layout == target and target.axes:
                 arrival = min(value.arrivals.values(), key=lambda each: each.step, default=None)
                 asking = None if arrival is None else arrival.equation
@@ -305,15 +289,28 @@ class _Plan:
         found = self.equations.get(-1 if equation is None else equation)
         return "the program" if found is None else found.primitive.name
 
-    def add(
-        self, operation: str, axes: Sequence[str], group_size: int, operand_bytes: float,
-        runs: int | None, equation: int | None, reason: Reason, note: str,
-    ) -> None:  # fmt: skip
-        if group_size > 1:
-            sent = sent_bytes(operation, operand_bytes, group_size)
-            self.exchanges.append(
-                Exchange(operation, tuple(axes), group_size, sent, runs, equation, reason, note)
-            )
+    def texts(self, *layouts: Layout) -> list[str]:
+        """Layouts as the user would write them, with their meshes where these differ."""
+        if len({each.mesh for each in layouts if each.mesh}) < 2:
+            return [each.text for each in layouts]
+        sizes = (self.propagation.meshes[each.mesh].sizes.items() for each in layouts)
+        named = (", ".join(f"{name}={size}" for name, size in each) for each in sizes)
+        return [f"{each.text} over {mesh}" for each, mesh in zip(layouts, named, strict=True)]
+
+    def add(self, each: Exchange) -> None:
+        if each.group_size > 1:
+            self.exchanges.append(each)
+
+
+def _manual_mesh(op: Any) -> str:
+    """The mesh of a manual region; empty for another operation, and where nothing goes in or out."""
+    if op.name != "sdy.manual_computation":
+        return ""
+    shardings = [
+        *per_value(op.attributes["in_shardings"]),
+        *per_value(op.attributes["out_shardings"]),
+    ]
+    return next(map(mesh_of, shardings), "")
 
 
 def _axes_moved(op: Any, source: Layout, target: Layout, sizes: Sizes) -> tuple[str, ...]:
@@ -331,10 +328,6 @@ def _bytes(value: Any) -> float:
     return 0.0 if dims is None or bits is None else math.prod(dims) * bits / 8
 
 
-def _layout(attribute: Any) -> Layout:
-    return layout_of(attribute) or Layout(())
-
-
 def _layout_of(value: Any) -> Layout:
     """The layout of a value of a module whose shardings are closed."""
     nothing = Layout(((),) * getattr(value.type, "rank", 0))
@@ -342,10 +335,10 @@ def _layout_of(value: Any) -> Layout:
         return _layout_of_argument(ir.BlockArgument(value)) or nothing
     attributes, position = value.owner.attributes, ir.OpResult(value).result_number
     if "out_sharding" in attributes:
-        return _layout(attributes["out_sharding"])
+        return layout_of(attributes["out_sharding"])
     for name in ("sdy.sharding", "out_shardings"):
         if name in attributes:
-            return _layout(per_value(attributes[name])[position])
+            return layout_of(per_value(attributes[name])[position])
     return nothing
 
 
@@ -354,12 +347,12 @@ def _layout_of_argument(argument: Any) -> Layout | None:
     attributes = owner.attributes
     if owner.name == "func.func" and "arg_attrs" in attributes:
         told = attributes["arg_attrs"][position]
-        return _layout(told["sdy.sharding"]) if "sdy.sharding" in told else None
+        return layout_of(told["sdy.sharding"]) if "sdy.sharding" in told else None
     if owner.name == "stablehlo.while" and "sdy.sharding" in attributes:
-        return _layout(per_value(attributes["sdy.sharding"])[position])
+        return layout_of(per_value(attributes["sdy.sharding"])[position])
     if owner.name == "sdy.manual_computation":
         manual = set(axes_in(str(attributes["manual_axes"])))
-        whole = _layout(per_value(attributes["in_shardings"])[position])
+        whole = layout_of(per_value(attributes["in_shardings"])[position])
         return Layout(tuple(tuple(a for a in dim if a not in manual) for dim in whole.dims))
     return None
 
@@ -384,27 +377,70 @@ def _after(op: Any) -> tuple[Any, int]:
 # What runs ------------------------------------------------------------------------------------------
 
 
+_COMBINED = frozenset({"all-gather", "all-reduce", "reduce-scatter"})
+"""Operations that XLA puts together, so that one of them exchanges several values."""
+
+
 def running(
-    computations: Sequence[Computation], sizes: Sizes, equation_of_id: Callable[[int], int]
+    computations: Sequence[Computation],
+    meshes: Mapping[str, DeclaredMesh],
+    plan: Sequence[Exchange],
+    id_here: Callable[[int], int],
 ) -> list[Exchange]:
     """The exchanges of an optimized program, the entry first among its `computations`.
 
-    `equation_of_id` gives the id that an equation has in this process.
+    Axes are those of the mesh, the program's own first among `meshes`, over which `plan` has an exchange of the same
+    equation. `id_here` gives the id that an equation has in this process.
     """
     by_name = {computation.name: computation for computation in computations}
+    own = next(iter(meshes))
+    planned_over = {each.equation: each.mesh for each in reversed(plan)}
     found: list[Exchange] = []
     for computation, runs in _with_runs(computations[0], by_name, 1):
-        types = {each.name: each.type for each in computation.instructions}
+        known = {each.name: each for each in computation.instructions}
         for instruction in computation.instructions:
             operation = instruction.opcode.removesuffix("-start")
-            if operation in COLLECTIVES:
-                operands = [
-                    shape for name in instruction.operands for shape in shapes_of(types[name])
-                ]
-                ids = equation_ids(instruction.path)
-                equation = equation_of_id(ids[-1]) if ids else None
-                found += _running(instruction, operation, operands, sizes, runs, equation)
+            if operation not in COLLECTIVES:
+                continue
+            cause, operand_bytes, note = _moved_by(instruction, operation, known)
+            ids = _ids_of(cause, known) or equation_ids(instruction.path)
+            *calls, equation = [None, *map(id_here, ids)]
+            mesh = planned_over.get(equation, own)
+            axes, size = _group_of(instruction, operation, meshes[mesh])
+            sent = sent_bytes(operation, operand_bytes, size)
+            if size > 1:
+                found.append(
+                    Exchange(
+                        operation, axes, size, sent, runs, equation, tuple(filter(None, calls)), mesh,
+                        note=note,
+                    )
+                )  # fmt: skip
     return found
+
+
+def _moved_by(
+    instruction: Instruction, operation: str, known: Mapping[str, Instruction]
+) -> tuple[Instruction, float, str]:
+    """The instruction that an exchange is for, the bytes of its operands, and what else is to say of it.
+
+    Of values that XLA exchanges at once, the largest tells what it is for.
+    """
+    operands = [known[name] for name in instruction.operands]
+    sizes = [sum(shape.bytes for shape in shapes_of(each.type)) for each in operands]
+    if len(operands) == 1 or operation not in _COMBINED:
+        return instruction, sum(sizes), ""
+    others = len(operands) - 1
+    note = f"{others} more {'value goes' if others == 1 else 'values go'} along"
+    return operands[sizes.index(max(sizes))], sum(sizes), note
+
+
+def _ids_of(instruction: Instruction, known: Mapping[str, Instruction]) -> list[int]:
+    """The equations that an instruction is of; of one that the partitioner made, those of what it moves."""
+    ids = equation_ids(instruction.path)
+    while not ids and instruction.operands:
+        instruction = known[instruction.operands[0]]
+        ids = equation_ids(instruction.path)
+    return ids
 
 
 def _with_runs(
@@ -421,29 +457,19 @@ def _with_runs(
             yield from _with_runs(by_name[name], by_name, inner)
 
 
-def _running(
-    instruction: Instruction, operation: str, operands: Sequence[Shape], sizes: Sizes,
-    runs: int | None, equation: int | None,
-) -> Iterator[Exchange]:  # fmt: skip
+def _group_of(
+    instruction: Instruction, operation: str, mesh: DeclaredMesh
+) -> tuple[tuple[str, ...], int]:
+    """The axes along which devices exchange, and how many do so with each other."""
     attributes = dict(instruction.attributes)
     if operation == "collective-permute":
-        pairs = [
-            [int(n) for n in pair.split(",")]
-            for pair in _LISTS.findall(attributes["source_target_pairs"])
-        ]
-        axes = _axes_of_pairs(pairs, sizes)
-        group_size = math.prod(sizes[axis] for axis in axes)
-    else:
-        device_count = math.prod(sizes.values())
-        groups = attributes.get("replica_groups", "")
-        if "device_ids" in attributes:  # the order of a mesh's devices follows behind a comma
-            groups = f"{groups}, device_ids={attributes['device_ids']}"
-        group = first_group(groups, device_count)
-        axes = () if group is None else axes_along(group, sizes)
-        group_size = device_count if group is None else len(group)
-    if group_size > 1:
-        sent = sent_bytes(operation, sum(shape.bytes for shape in operands), group_size)
-        yield Exchange(operation, axes, group_size, sent, runs, equation)
+        axes = axes_of_pairs(pairs_in(attributes["source_target_pairs"]), mesh)
+        return axes, math.prod(mesh.sizes[axis] for axis in axes)
+    groups = attributes.get("replica_groups", "")
+    if "device_ids" in attributes:  # the order of a mesh's devices follows behind a comma
+        groups = f"{groups}, device_ids={attributes['device_ids']}"
+    group = first_group(groups, mesh.size)
+    return ((), mesh.size) if group is None else (axes_along(group, mesh), len(group))
 
 
 def explained(
@@ -453,22 +479,43 @@ def explained(
     device_count: int,
 ) -> list[Exchange]:
     """The exchanges that run, each with the reason that the plan has for one of the same equation or kind."""
-    by_equation = {(each.equation, each.operation): each for each in reversed(plan)}
-    by_kind = {(each.operation, each.axes): each for each in reversed(plan)}
+    by_kinship: dict[Any, list[Exchange]] = {}
+    for owner in ("equation", "moved"):
+        for each in plan:
+            by_kinship.setdefault((getattr(each, owner), each.operation), []).append(each)
+    for each in plan:
+        by_kinship.setdefault((each.operation, each.axes, each.mesh), []).append(each)
     found = []
     for each in running:
-        known = by_equation.get((each.equation, each.operation))
-        if known is None:
-            known = by_kind.get((each.operation, each.axes))
         equation = each.equation if each.equation in equations else None
+        alike = _ALIKE.get(each.operation, each.operation)
+        kinships = ((equation, each.operation), (equation, alike), (equation, "reshard"))
+        kinships = (
+            *(kinships if equation is not None else ()),
+            (each.operation, each.axes, each.mesh),
+        )
+        known = next((by_kinship[key] for key in kinships if key in by_kinship), None)
         if known is None:
             note = "the partitioner's own: Shardy's plan has no such exchange"
             reason = _likely_reason(each, device_count)
-            found.append(each._replace(equation=equation, reason=reason, note=note))
-        else:
-            equation = known.equation if equation is None else equation
-            found.append(each._replace(equation=equation, reason=known.reason, note=known.note))
+            found.append(
+                each._replace(equation=equation, reason=reason, note=_joined(note, each.note))
+            )
+            continue
+        nearest = max(known, key=lambda planned: len({*each.calls} & {*planned.calls}))
+        if equation is None:
+            each = each._replace(equation=nearest.equation, calls=nearest.calls)
+        note = _joined(nearest.note, each.note)
+        found.append(each._replace(reason=nearest.reason, note=note))
     return found
+
+
+_ALIKE = {"all-reduce": "reduce-scatter", "reduce-scatter": "all-reduce"}
+"""What the partitioner may choose in place of what is planned."""
+
+
+def _joined(*notes: str) -> str:
+    return ", ".join(filter(None, notes))
 
 
 def _likely_reason(each: Exchange, device_count: int) -> Reason:
@@ -481,16 +528,13 @@ def _likely_reason(each: Exchange, device_count: int) -> Reason:
 
 def differences(plan: Sequence[Exchange], running: Sequence[Exchange]) -> list[str]:
     """A sentence for each kind of exchange of which the optimized program has more or fewer than was planned."""
-    kinds = dict.fromkeys((each.operation, each.axes) for each in (*plan, *running))
+    counts = [
+        Counter((each.operation, each.axes) for each in exchanges) for exchanges in (plan, running)
+    ]
     found = []
-    for operation, axes in kinds:
-        counts = [
-            sum((each.operation, each.axes) == (operation, axes) for each in exchanges)
-            for exchanges in (plan, running)
-        ]
-        if counts[0] != counts[1]:
+    for operation, axes in counts[0] | counts[1]:
+        before, after = (count[operation, axes] for count in counts)
+        if before != after:
             along = f" over {', '.join(axes)}" if axes else ""
-            found.append(
-                f"{operation}{along}: {counts[0]} planned, {counts[1]} in the optimized program"
-            )
+            found.append(f"{operation}{along}: {before} planned, {after} in the optimized program")
     return found

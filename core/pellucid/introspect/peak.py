@@ -6,44 +6,57 @@ operations, orders them otherwise and shares memory, so that a compiled program 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from pellucid.introspect.costs import bodies_of
-from pellucid.ir.jaxpr import Jaxpr, Literal, Var
-
-BytesOf = Callable[[Var], float]
-"""Bytes of a value on one device."""
+from pellucid.introspect.sites import Site
+from pellucid.ir.jaxpr import Equation, Jaxpr, Literal
 
 
-def peak_bytes(jaxpr: Jaxpr, bytes_of: BytesOf) -> float:
-    """The most bytes that are alive at once in a run of `jaxpr`, its arguments among them."""
-    arguments = sum(map(bytes_of, (*jaxpr.constvars, *jaxpr.invars)))
-    return arguments + _peak_within(jaxpr, bytes_of, {})
+def peak_bytes(
+    sites: Sequence[Site], programs: Sequence[Jaxpr], device_bytes: Sequence[float]
+) -> float:
+    """The most bytes that are alive at once in a run of a program, its arguments among them.
 
+    `programs` has those of the `sites` by their numbers, `device_bytes` the bytes of the values by theirs.
+    """
+    within: dict[tuple[int, int | None], list[int]] = {}
+    for place, site in enumerate(sites):
+        within.setdefault((site.parent, site.equation), []).append(place)
 
-def _peak_within(jaxpr: Jaxpr, bytes_of: BytesOf, known: dict[Jaxpr, float]) -> float:
-    """The most bytes of values that `jaxpr` computes; what it is given lives in its caller."""
-    found = known.get(jaxpr)
-    if found is not None:
-        return found
-    last_use = {
-        atom: place
-        for place, equation in enumerate(jaxpr.equations)
-        for atom in equation.operands
-        if type(atom) is not Literal
-    }
-    last_use |= {a: len(jaxpr.equations) for a in jaxpr.outvars if type(a) is not Literal}
-    given = {*jaxpr.constvars, *jaxpr.invars}
-    alive, peak = 0.0, 0.0
-    for place, equation in enumerate(jaxpr.equations):
-        results = sum(map(bytes_of, equation.results))
-        bodies = bodies_of(equation)
-        inner = max((_peak_within(body.jaxpr, bytes_of, known) for body in bodies), default=0.0)
-        # What a body gives that runs once is what its equation gives; a loop has results of its own besides.
-        is_once = all(body.trips == 1 for body in bodies)
-        peak = max(peak, alive + (max(results, inner) if is_once else results + inner))
-        alive += sum(bytes_of(v) for v in equation.results if v in last_use)
-        ending = {a for a in equation.operands if last_use.get(a) == place} - given
-        alive -= sum(bytes_of(a) for a in ending)  # type: ignore[arg-type]
-    known[jaxpr] = peak
-    return peak
+    def inside(equation: Equation, place: int) -> float:
+        """The most bytes that what `equation` runs needs at once besides its results."""
+        places = within.get((place, equation.id), ())
+        return max((at(each) for each in places), default=0.0)
+
+    def at(place: int) -> float:
+        """The most bytes of values that are computed at a site; what it is given lives in its caller."""
+        site = sites[place]
+        jaxpr = programs[site.body]
+        given = [*jaxpr.constvars, *jaxpr.invars]
+        number = site.first + len(given)
+        last_use = {
+            atom: place
+            for place, equation in enumerate(jaxpr.equations)
+            for atom in equation.operands
+            if type(atom) is not Literal
+        }
+        last_use |= {a: len(jaxpr.equations) for a in jaxpr.outvars if type(a) is not Literal}
+        bytes_of = dict.fromkeys(given, 0.0)
+        alive, peak = 0.0, 0.0
+        for place_in_body, equation in enumerate(jaxpr.equations):
+            made = device_bytes[number : number + len(equation.results)]
+            number += len(made)
+            bytes_of.update(zip(equation.results, made, strict=True))
+            results, inner = sum(made), inside(equation, place)
+            # What a body gives that runs once is what its equation gives; a loop has results of its own besides.
+            is_once = all(body.trips == 1 for body in bodies_of(equation))
+            peak = max(peak, alive + (max(results, inner) if is_once else results + inner))
+            alive += sum(bytes_of[v] for v in equation.results if v in last_use)
+            ending = {a for a in equation.operands if last_use.get(a) == place_in_body}  # type: ignore[arg-type]
+            alive -= sum(bytes_of[a] for a in ending)  # type: ignore[index]
+        return peak
+
+    main = programs[0]
+    n_given = len(main.constvars) + len(main.invars)
+    return sum(device_bytes[:n_given]) + at(0)

@@ -80,8 +80,8 @@ class JaxprReading(NamedTuple):
     """A jaxpr with its record."""
 
     record: schema.ProgramRecord
-    values: dict[Var, int]
-    """For each variable, which value of the record it is."""
+    bodies: dict[Jaxpr, int]
+    """For each program, which body of the record it is."""
 
 
 def read_jaxpr(
@@ -93,11 +93,11 @@ def read_jaxpr(
     source_lines: bool = True,
     made: Made | None = None,
 ) -> JaxprReading:
-    """A jaxpr as a record, with the place of each variable in it."""
+    """A jaxpr as a record, with the place of each program in it."""
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), made or Made())
     record = writer.write(jaxpr, listing=listing, source_lines=source_lines)
-    return JaxprReading(record, writer.values)
+    return JaxprReading(record, writer.bodies)
 
 
 def name_of(jaxpr: Jaxpr) -> str:
@@ -110,7 +110,7 @@ class _JaxprWriter:
 
     def __init__(self, columns: ProgramColumns, made: Made) -> None:
         self.columns = columns
-        self.spans = Spans(columns.string)
+        self.spans = Spans(columns.string, columns.name)
         self.costs = CostModel()
         self.made = made
         self.bodies: dict[Jaxpr, int] = {}

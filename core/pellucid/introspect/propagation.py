@@ -1,23 +1,31 @@
 """What Shardy infers of a program when it runs by itself: the layout of each value, and how it came about.
 
-A module is lowered with a mark on each operation that gives a variable of the program its value. Shardy then
-propagates shardings and notes from which operand or result each mesh axis came to a value, and where it began. What is
+A module is lowered with a mark on each operation that gives a variable of the program its value at one of the sites
+where the program runs. Shardy then propagates shardings and notes from which operand or result each mesh axis came to a value, and where it began. What is
 read from the module is plain data, so that further passes may change the module.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.compilation.pipeline import run_pass
+from pellucid.introspect.layouts import (
+    AXIS,
+    DeclaredMesh,
+    Layout,
+    layout_of,
+    meshes_in,
+    per_value,
+    unquoted,
+)
 from pellucid.introspect.lineage import equation_ids
-from pellucid.ir.jaxpr import DropVar
+from pellucid.introspect.sites import Site, Sites
+from pellucid.ir.jaxpr import Jaxpr
 from pellucid.lowering.module import lower_module
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.xla.mlir import ir, run_passes, sdy
+from pellucid.xla.mlir import ir, run_passes
 
 _RESULTS = "pellucid.results"
 _ARGUMENTS = "pellucid.arguments"
@@ -26,60 +34,6 @@ _PROPAGATE = (
     "sdy-user-priority-propagate{debug-sharding-origins=true debug-propagation-edge-sharding=true}"
 )
 _EXCHANGES = "sdy-export-pipeline{enable-insert-explicit-collectives=true}"
-
-Sizes = Mapping[str, int]
-"""Size of each axis of a mesh."""
-
-
-# Layouts --------------------------------------------------------------------------------------------
-
-
-class Layout(NamedTuple):
-    """How a value is laid out: for each dimension its mesh axes, major first; `x:(2)4` is a part of the axis `x`."""
-
-    dims: tuple[tuple[str, ...], ...]
-    unreduced: tuple[str, ...] = ()
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """All axes, in the order in which the type shows them."""
-        return (*[axis for dim in self.dims for axis in dim], *self.unreduced)
-
-    def parts(self, sizes: Sizes) -> int:
-        """Into how many parts the value is cut."""
-        return math.prod(size_of(axis, sizes) for dim in self.dims for axis in dim)
-
-    @property
-    def text(self) -> str:
-        """As the user would write it.
-
-        >>> Layout((("data",), (), ("x", "y"))).text
-        "P('data', None, ('x', 'y'))"
-        """
-        entries = [dim[0] if len(dim) == 1 else dim or None for dim in self.dims]
-        while entries and entries[-1] is None:
-            entries.pop()
-        return str(PartitionSpec(*entries, unreduced=frozenset(self.unreduced)))
-
-
-_SUB_AXIS = re.compile(r"(.*):\((\d+)\)(\d+)", re.DOTALL)
-
-
-def size_of(axis: str, sizes: Sizes) -> int:
-    """How many positions an axis, or a part of one, has.
-
-    >>> size_of("x", {"x": 8}), size_of("x:(2)4", {"x": 8})
-    (8, 4)
-    """
-    part = None if axis in sizes else _SUB_AXIS.fullmatch(axis)
-    return sizes[axis] if part is None else int(part.group(3))
-
-
-def whole_axis(axis: str, sizes: Sizes) -> str:
-    """The axis that `axis` is, or is a part of."""
-    part = None if axis in sizes else _SUB_AXIS.fullmatch(axis)
-    return axis if part is None else part.group(1)
-
 
 # What is read ---------------------------------------------------------------------------------------
 
@@ -96,13 +50,12 @@ class Arrival(NamedTuple):
 class Value:
     """A value of the module."""
 
-    __slots__ = ("arrivals", "layout", "origins", "variable")
+    __slots__ = ("arrivals", "layout", "numbers", "origins")
 
-    def __init__(self) -> None:
-        self.variable: int | None = None
-        """Number of the variable that it is the value of, if it is one's."""
-        self.layout: Layout | None = None
-        """None where it is laid out over another mesh."""
+    def __init__(self, rank: int = 0) -> None:
+        self.numbers: list[int] = []
+        """Those that it has at sites, where it is a variable's; the site that computes it comes first."""
+        self.layout = Layout(((),) * rank)
         self.origins: dict[str, str] = {}
         """For each axis what Shardy calls its origin; `self` where the user put it."""
         self.arrivals: dict[str, Arrival] = {}
@@ -117,76 +70,64 @@ class Value:
 class Propagation(NamedTuple):
     """What Shardy inferred of one program."""
 
+    sites: list[Site]
     values: list[list[Value]]
-    """For each variable its values: several where the equation that gives it runs in several places."""
+    """By number; several for a constant that is made anew where it is used."""
     named: dict[str, int | None]
     """Constraints and manual regions by Shardy's name for them: the id of the equation."""
-    meshes: dict[str, Sizes]
-    """The meshes of the module, by name; one program may speak of several."""
+    meshes: dict[str, DeclaredMesh]
+    """By name; one program may speak of several."""
     module: Any
     """The module with the exchanges that Shardy would insert."""
     context: Any
     """What must live as long as the module."""
 
-    def values_of(self, result: Any) -> Iterator[Value]:
-        """What was inferred of the value that a result of an operation of the module is."""
+    def numbers_of(self, result: Any) -> Iterator[int]:
+        """The numbers of the value that a result of an operation of the module is."""
         owner, position = result.owner, ir.OpResult(result).result_number
         if _RESULTS in owner.attributes:
             for number, place in _tuples(owner.attributes[_RESULTS], 2):
                 if place == position:
-                    yield from self.values[number]
+                    yield number
 
 
-def propagate(lowered: Any, sizes: Sizes, shardings: Any) -> tuple[Propagation, list[Any]]:
-    """What Shardy infers of a `LoweredProgram`, and the variables that it speaks of by number.
+def propagate(lowered: Any, shardings: Any, bodies: Mapping[Jaxpr, int]) -> Propagation:
+    """What Shardy infers of a `LoweredProgram`.
 
-    `shardings` writes Shardy attributes, as for `lower_module`; `sizes` are those of the axes of its mesh.
+    `shardings` writes Shardy attributes, as for `lower_module`; `bodies` are the programs to tell of, with their numbers.
     """
-    marks = _Marks()
+    sites = Sites(bodies)
     made = run_pass(
-        "lower for Shardy", lower_module, lowered.jaxpr, lowered.options, shardings, marks.note
+        "lower for Shardy", lower_module, lowered.jaxpr, lowered.options, shardings, sites
     )
     with made.context:
-        marks.write()
+        _mark(sites.noted)
         run_pass("propagate shardings", run_passes, made.module, _PROPAGATE)
-        reader = _Reader(sizes, len(marks.variables))
+        reader = _Reader(sites.value_count)
         reader.read(made.module)
         run_pass("insert exchanges", run_passes, made.module, _EXCHANGES)
-    found = Propagation(
-        reader.of_variables, reader.named, meshes_in(made.module), made.module, made.context
+        meshes = meshes_in(made.module)
+    return Propagation(
+        sites.found, reader.of_numbers, reader.named, meshes, made.module, made.context
     )
-    return found, list(marks.variables)
 
 
-class _Marks:
-    """Notes which variable each value is, on the operations, where passes keep it."""
-
-    def __init__(self) -> None:
-        self.variables: dict[Any, int] = {}
-        self._noted: list[tuple[int, ir.Value]] = []
-
-    def note(self, variables: Sequence[Any], values: Sequence[ir.Value]) -> None:
-        for variable, value in zip(variables, values, strict=True):
-            if type(variable) is not DropVar:
-                number = self.variables.setdefault(variable, len(self.variables))
-                self._noted.append((number, value))
-
-    def write(self) -> None:
-        results: dict[Any, list[int]] = {}
-        arguments: dict[Any, list[int]] = {}
-        for number, value in self._noted:
-            if isinstance(value.owner, ir.Block):
-                block, position = value.owner, ir.BlockArgument(value).arg_number
-                owner = block.owner.operation
-                region = [r.blocks[0] for r in owner.regions].index(block)
-                arguments.setdefault(owner, []).extend((number, region, position))
-            else:
-                position = ir.OpResult(value).result_number
-                results.setdefault(value.owner, []).extend((number, position))
-        self._noted.clear()
-        for name, table in ((_RESULTS, results), (_ARGUMENTS, arguments)):
-            for operation, numbers in table.items():
-                operation.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
+def _mark(noted: Sequence[tuple[int, Any]]) -> None:
+    """Note the number of each value on its operation, where passes keep it."""
+    results: dict[Any, list[int]] = {}
+    arguments: dict[Any, list[int]] = {}
+    for number, value in noted:
+        if isinstance(value.owner, ir.Block):
+            block, position = value.owner, ir.BlockArgument(value).arg_number
+            owner = block.owner.operation
+            region = [r.blocks[0] for r in owner.regions].index(block)
+            arguments.setdefault(owner, []).extend((number, region, position))
+        else:
+            position = ir.OpResult(value).result_number
+            results.setdefault(value.owner, []).extend((number, position))
+    for name, table in ((_RESULTS, results), (_ARGUMENTS, arguments)):
+        for operation, numbers in table.items():
+            operation.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
 
 
 def _tuples(attribute: Any, size: int) -> list[tuple[int, ...]]:
@@ -195,38 +136,29 @@ def _tuples(attribute: Any, size: int) -> list[tuple[int, ...]]:
     return list(zip(*[iter(numbers)] * size, strict=True))
 
 
-_AXIS = r'"(?:[^"\\]|\\.)*"(?::\(\d+\)\d+)?'
-_STEPS = re.compile(r"step-(\d+) = \[((?:[^\[\]\"]|" + _AXIS + r"|\[[^\]]*\])*)\]")
-_EDGE = re.compile(r"(" + _AXIS + r") = (\w+)-(\d+) -> \[([^\]]*)\]")
+_STEPS = re.compile(r"step-(\d+) = \[((?:[^\[\]\"]|" + AXIS + r"|\[[^\]]*\])*)\]")
+_EDGE = re.compile(r"(" + AXIS + r") = (\w+)-(\d+) -> \[([^\]]*)\]")
 
 
 class _Reader:
     """Reads a module after propagation."""
 
-    def __init__(self, sizes: Sizes, variable_count: int) -> None:
+    def __init__(self, value_count: int) -> None:
         self.values: dict[Any, Value] = {}
-        self.of_variables: list[list[Value]] = [[] for _ in range(variable_count)]
+        self.of_numbers: list[list[Value]] = [[] for _ in range(value_count)]
         self.named: dict[str, int | None] = {}
-        self.meshes: frozenset[str] = frozenset()
-        self.sizes = sizes
-        self.layouts: dict[Any, Layout | None] = {}
+        self.layouts: dict[Any, Layout] = {}
         self.edges: dict[Any, list[tuple[int, str, str, list[str]]]] = {}
 
     def read(self, module: Any) -> None:
-        operations = [op.operation for op in module.body.operations]
-        own = list(self.sizes.items())
-        meshes = meshes_in(module).items()
-        self.meshes = frozenset(name for name, sizes in meshes if list(sizes.items()) == own)
-        for op in operations:
-            if op.name == "func.func":
-                self.function(op)
+        for op in module.body.operations:
+            if op.operation.name == "func.func":
+                self.function(op.operation)
 
     def value(self, value: Any) -> Value:
         found = self.values.get(value)
         if found is None:
-            found = self.values[value] = Value()
-            rank = getattr(value.type, "rank", 0)
-            found.layout = Layout(((),) * rank)
+            found = self.values[value] = Value(getattr(value.type, "rank", 0))
         return found
 
     def function(self, op: Any) -> None:
@@ -252,10 +184,11 @@ class _Reader:
         if "sdy.sharding_origins" in attributes:
             value.origins = _origins(attributes["sdy.sharding_origins"])
 
-    def layout(self, attribute: Any) -> Layout | None:
-        if attribute not in self.layouts:
-            self.layouts[attribute] = layout_of(attribute, self.meshes)
-        return self.layouts[attribute]
+    def layout(self, attribute: Any) -> Layout:
+        found = self.layouts.get(attribute)
+        if found is None:
+            found = self.layouts[attribute] = layout_of(attribute)
+        return found
 
     def block(self, block: Any) -> Any:
         """Read the operations of a block; the last of them."""
@@ -278,7 +211,9 @@ class _Reader:
         elif name == "sdy.manual_computation":
             self.describe_stated(results, per_value(attributes["out_shardings"]))
         elif "sdy.sharding" in attributes:
-            for value, sharding in zip(results, per_value(attributes["sdy.sharding"]), strict=True):
+            # An operation without results, such as a callback, has a sharding of its own.
+            shardings = per_value(attributes["sdy.sharding"])
+            for value, sharding in zip(results, shardings, strict=False):
                 value.layout = self.layout(sharding)
         if "sdy.sharding_origins" in attributes and name != "sdy.sharding_constraint":
             for value, origins in zip(results, attributes["sdy.sharding_origins"], strict=False):
@@ -299,8 +234,7 @@ class _Reader:
         """Note layouts that the program itself states."""
         for value, sharding in zip(results, shardings, strict=True):
             value.layout = self.layout(sharding)
-            if value.layout is not None:
-                value.origins = dict.fromkeys(value.layout.axes, "self")
+            value.origins = dict.fromkeys(value.layout.axes, "self")
 
     def data_flow_edge(self, op: Any) -> None:
         """An edge stands for the value that flows through it into, or out of, regions."""
@@ -330,7 +264,7 @@ class _Reader:
                     value.arrive(axis, Arrival(step, came_from, equation))
 
     def marked(self, op: Any) -> None:
-        """Note the variables whose values an operation gives."""
+        """Note the numbers of the values that an operation gives."""
         if _RESULTS in op.attributes:
             for number, position in _tuples(op.attributes[_RESULTS], 2):
                 self.found(number, self.value(op.results[position]))
@@ -340,9 +274,8 @@ class _Reader:
                 self.found(number, self.value(argument))
 
     def found(self, number: int, value: Value) -> None:
-        self.of_variables[number].append(value)
-        if value.variable is None:
-            value.variable = number
+        self.of_numbers[number].append(value)
+        value.numbers.append(number)
 
 
 _WITH_PROGRAMS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
@@ -390,48 +323,6 @@ def _flowing_into(value: Any) -> list[Any]:
     return [owner.operands[position]] if position < len(owner.operands) else []
 
 
-def meshes_in(module: Any) -> dict[str, Sizes]:
-    """Sizes of the axes of the meshes that a module declares, by name, those with named axes."""
-    found = {}
-    for op in module.body.operations:
-        if op.operation.name == "sdy.mesh":
-            axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(op.operation.attributes["mesh"]).axes)
-            found[op.operation.attributes["sym_name"].value] = {a.name: a.size for a in axes}
-    return found
-
-
-def layout_of(attribute: Any, meshes: frozenset[str] | None = None) -> Layout | None:
-    """The layout that a sharding attribute says; None if `meshes` are given and it is over none of them."""
-    sharding = sdy.TensorShardingAttr(attribute)
-    dims = tuple(
-        tuple(_axis_text(axis) for axis in sdy.DimensionShardingAttr(dim).axes)
-        for dim in sharding.dimension_shardings
-    )
-    found = Layout(dims, tuple(map(_axis_text, sharding.unreduced_axes)))
-    if meshes is None or not found.axes:
-        return found
-    return found if mesh_of(attribute) in meshes else None
-
-
-def mesh_of(attribute: Any) -> str:
-    """The name of the mesh that a sharding attribute is over."""
-    return getattr(sdy.TensorShardingAttr(attribute).mesh_or_ref, "value", "")
-
-
-def _axis_text(attribute: Any) -> str:
-    axis = sdy.AxisRefAttr(attribute)
-    part = axis.sub_axis_info
-    if part is None:
-        return axis.name
-    part = sdy.SubAxisInfoAttr(part)
-    return f"{axis.name}:({part.pre_size}){part.size}"
-
-
-def per_value(attribute: Any) -> list[Any]:
-    """The shardings in an attribute with one for each value."""
-    return list(sdy.TensorShardingPerValueAttr(attribute).shardings)
-
-
 def _origins(attributes: Any) -> dict[str, str]:
     return {
         named.name: ir.StringAttr(named.attr).value
@@ -447,21 +338,7 @@ def _edges(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
     """
     for step, edges in _STEPS.findall(text):
         for axis, kind, number, targets in _EDGE.findall(edges):
-            yield int(step), _unquoted(axis), f"{kind}-{number}", targets.split(", ")
-
-
-def axes_in(text: str) -> list[str]:
-    """The axes, and parts of axes, in the text of an attribute.
-
-    >>> axes_in('[{"x"}, {"y":(2)4}]')
-    ['x', 'y:(2)4']
-    """
-    return [_unquoted(axis) for axis in re.findall(_AXIS, text)]
-
-
-def _unquoted(axis: str) -> str:
-    name, _, part = axis.rpartition('"')
-    return re.sub(r"\\(.)", r"\1", name[1:]) + part
+            yield int(step), unquoted(axis), f"{kind}-{number}", targets.split(", ")
 
 
 def equation_of(op: Any) -> int | None:

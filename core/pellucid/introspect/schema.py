@@ -628,9 +628,41 @@ class OriginRecord(Record):
     text: str
     """`argument x`, `in_shardings of x`, `with_sharding_constraint`, `out_shardings of result 0`, …"""
     value: int
-    """Index of the value that it lays out; -1 where it is no value of the program."""
+    """Number of the value that it lays out; -1 where it is no value of the program."""
     equation: int
     """Index of the equation that says it; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteColumns(Record):
+    """Where programs run: the whole program first, then each body at each equation that runs it, wherever that is.
+
+    The values of a program are numbered anew at each site, site after site: its constants, its inputs, then the results
+    of its equations, which is their order among the values of the program's record too.
+    """
+
+    body: list[int]
+    """Index of the body that runs there."""
+    parent: list[int]
+    """Index of the site that its equation is at, which comes before it; -1 for the whole program."""
+    equation: list[int]
+    """Index of the equation that runs it; -1 for the whole program."""
+    manual_axes: list[list[str]]
+    """Mesh axes along which each device computes with a part of its own, as types there say."""
+    mesh: list[int]
+    """Index of the mesh that has these axes; that of the program's own where there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutColumns(Record):
+    """Where values at sites lie, by their numbers."""
+
+    sharding: list[int]
+    """Index into `FunctionShardingRecord.shardings`; -1 where it is not known."""
+    device_bytes: list[int]
+    """Bytes of the value that one device holds."""
+    count: list[int]
+    """How many layouts the value has: more than 1 for a constant that is made anew for each use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -638,11 +670,11 @@ class WhyColumns(Record):
     """How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin."""
 
     counts: list[int]
-    """For each value of the program how many of the entries are its: one for each axis."""
+    """For each value at a site, by its number, how many of the entries are its: one for each axis."""
     axis: list[int]
     """Index into `FunctionShardingRecord.axes`."""
     value: list[int]
-    """Index of the value that it came from; -1 where the chain ends."""
+    """Number of the value that it came from; -1 where the chain ends."""
     dimension: list[int]
     """The dimension of that value which it divides; -1 for none."""
     equation: list[int]
@@ -656,9 +688,14 @@ class CollectiveRecord(Record):
     """One exchange between devices."""
 
     operation: str
-    """`all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, …"""
+    """`all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, …
+
+    `reshard` is a change to another mesh, of which only the partitioner knows by which exchanges it is done.
+    """
     axes: list[str]
     """Mesh axes along which devices exchange; `x:(2)4` is a part of the axis `x`. Empty where they are not known."""
+    mesh: int
+    """Index of the mesh that has the axes."""
     group_count: int
     group_size: int
     bytes_per_device: int
@@ -667,6 +704,8 @@ class CollectiveRecord(Record):
     """How often the program runs it; None where nobody can know."""
     equation: int
     """Index of the equation that caused it; -1 where it is not known."""
+    site: int
+    """Index of the site of that equation; of several that can't be told apart the first. -1 where it is not known."""
     reason: Literal["written", "contraction", "reshard", "full_replication", "unknown"]
     note: str
     """One clause on what it is for; empty where that is not known."""
@@ -678,17 +717,14 @@ class FunctionShardingRecord(Record):
 
     name: str
     program: ProgramRecord
-    mesh: MeshRecord
+    meshes: list[MeshRecord]
+    """The program's own first; then others of the same devices over which some of its values lie."""
+    sites: SiteColumns
     shardings: list[SpecRecord]
-    """`mesh` of each is 0: the mesh beside it."""
-    value_shardings: list[int]
-    """For each value of the program an index into `shardings`; -1 where it is not known."""
-    value_device_bytes: list[int | None]
-    """For each value the bytes of it that one device holds; None where that is not known."""
-    value_layout_counts: list[int]
-    """For each value how many layouts it has: more than 1 where calls of one program lay it out differently."""
+    """`mesh` of each is an index into `meshes`."""
+    layouts: LayoutColumns
     axes: list[str]
-    """Axes of the mesh, and parts of them, that divide some value."""
+    """Axes of the meshes, and parts of them, that divide some value."""
     why: WhyColumns
     origins: list[OriginRecord]
     planned: list[CollectiveRecord]

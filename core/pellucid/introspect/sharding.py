@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError
+from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
 from pellucid.introspect.function_sharding import function_sharding
 from pellucid.introspect.placement import mesh_record, spec_record
@@ -46,7 +47,8 @@ def sharding(
     the layout of every intermediate, where each mesh axis came from, the exchanges between devices, and the memory
     that a run needs. It doesn't run: it is compiled where its devices exist; over an abstract mesh all is estimated.
 
-    Raises: ArgumentTypeError for what has no placement, and for arguments after what is no function.
+    Raises: ArgumentTypeError for what has no placement, for arguments after what is no function, and for a compiled
+    function, which doesn't tell its program; what the function raises when it is traced.
 
     >>> mesh = pl.sharding.AbstractMesh((2, 4), ("data", "model"))
     >>> record = sharding(pl.NamedSharding(mesh, pl.P("data")), shape=(6, 5))
@@ -58,6 +60,12 @@ def sharding(
     [('all-reduce', ['data'], 4)]
     """
     is_mesh = isinstance(x, Mesh | AbstractMesh)
+    if isinstance(x, Compiled):
+        raise ArgumentTypeError(
+            "sharding: a compiled function doesn't tell where its intermediates lie, and why.",
+            got="got Compiled",
+            do="Pass the function that was compiled, with its arguments.",
+        )
     if callable(x) and not is_mesh:  # a Mesh is a decorator too
         return function_sharding(x, *args)
     if args:

@@ -22,10 +22,11 @@ class Naming(NamedTuple):
 
 
 class Spans:
-    """Collects the spans of one program."""
+    """Collects the spans of one program; `function` is what the function is called that it is of, for names of values."""
 
-    def __init__(self, string: Callable[[str], int]) -> None:
+    def __init__(self, string: Callable[[str], int], function: str = "") -> None:
         self._string = string
+        self._function = function
         self._columns: list[tuple[int, ...]] = []
         self._by_source: dict[Any, int] = {None: -1}
         self._by_place: dict[tuple[CodeType, int, int], int] = {}
@@ -35,6 +36,8 @@ class Spans:
         self._namings: dict[int, Naming | None] = {}
         self.calls: set[int] = set()
         """Spans of equations that run other programs: what those return is not what the caller assigns."""
+        self._outermost: set[int] = set()
+        """Spans in the function itself: what its caller assigns is no part of the program."""
 
     def span(self, captured: Any) -> int:
         """The span of a captured source; -1 where no frame is the user's."""
@@ -69,6 +72,8 @@ class Spans:
             if in_lambda
             else self._statements[file].variable((line, column, end_line, end_column))
         )
+        if frame.function.rpartition(".")[2] == self._function:
+            self._outermost.add(len(self._columns))
         self._columns.append(
             (
                 file,
@@ -96,7 +101,7 @@ class Spans:
             fate = self._statements[file].values.get((line, column, end_line, end_column))
             if isinstance(fate, Returned):
                 item = fate.item if item is None else item
-                span = -1 if caller in self.calls else caller
+                span = -1 if caller in self.calls or span in self._outermost else caller
             elif isinstance(fate, Assigned):
                 if item is None:
                     return Naming(span, fate.names)

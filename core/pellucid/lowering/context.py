@@ -46,6 +46,8 @@ class LoweringContext:
         """For each of them, where it puts its failures instead of raising them; None where it raises."""
         self.keep_alive: list[Any] = []
         """Objects that must live as long as the executable."""
+        self.checks: list[Callable[[Any], None]] = []
+        """What the compiled program must pass before it runs."""
         self.largest_contraction = 0
         """Most products that one matrix multiplication takes; it guides which library does them."""
         self.sharding_attributes: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class LoweredModule(NamedTuple):
     host_callbacks: list[Any]
     host_failures: list[list[Exception] | None]
     keep_alive: list[Any]
+    checks: list[Callable[[Any], None]]
+    """What the compiled program must pass before it runs."""
     ordered_effects: tuple[Effect, ...]
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls."""
@@ -61,29 +63,41 @@ class LoweredModule(NamedTuple):
     """Most products that one matrix multiplication takes; it guides which library does them."""
 
 
-Noted = Callable[[Sequence[Any], Sequence[ir.Value]], None]
-"""Is told the variables of a program with the values that they became."""
+class Listener(Protocol):
+    """Is told what the variables of a program become, and those of each program within it at each place where it runs."""
+
+    def begin(self, jaxpr: Jaxpr, values: Sequence[ir.Value]) -> None:
+        """A program begins, inside of the one that began last; these are its constants and inputs."""
+        ...
+
+    def lowered(self, equation: Any, values: Sequence[ir.Value]) -> None:
+        """These are the results of an equation of the innermost program that has begun."""
+        ...
+
+    def end(self) -> None:
+        """The innermost program ends."""
+        ...
 
 
 def lower_module(
-    jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, note: Noted | None = None
+    jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, listener: Listener | None = None
 ) -> LoweredModule:
     """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
 
     `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
-    attributes; None for programs of one device. With `note`, which hears what each variable became, calls are
-    lowered in place, so that a program that is called twice is noted twice.
+    attributes; None for programs of one device. With a `listener`, calls are lowered in place, so that it hears
+    of a program that is called twice at each of the calls.
     """
     context = new_context()
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
-        lowering = ModuleLowering(context, options.platform, note)
+        lowering = ModuleLowering(context, options.platform, listener)
         lowering.ctx.sharding_attributes = shardings
         lowering.ctx.replicated = options.replicated
         lowering.ctx.manual = options.manual
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
-        lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
+        lowering.ctx.checks, lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
         lowering.ctx.largest_contraction,
     )  # fmt: skip
 
@@ -91,9 +105,11 @@ def lower_module(
 class ModuleLowering:
     """Builds one module."""
 
-    def __init__(self, context: ir.Context, platform: str, note: Noted | None = None) -> None:
+    def __init__(
+        self, context: ir.Context, platform: str, listener: Listener | None = None
+    ) -> None:
         self.ctx = LoweringContext(context, platform)
-        self.note = note
+        self.listener = listener
         self.ctx.module_lowering = self
         self.context = context
         self.module = ir.Module.create()
@@ -193,7 +209,7 @@ class ModuleLowering:
         self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None
     ) -> list[ir.Value]:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
-        if self.note is not None:
+        if self.listener is not None:
             return self.lower_equations(jaxpr, (), operands)
         ctx = self.ctx
         effects = ordered(jaxpr.effects)
@@ -253,8 +269,9 @@ class ModuleLowering:
         ctx = self.ctx
         values: dict[Any, ir.Value] = dict(zip(jaxpr.constvars, consts, strict=True))
         values.update(zip(jaxpr.invars, operands, strict=True))
-        if self.note is not None:
-            self.note((*jaxpr.constvars, *jaxpr.invars), (*consts, *operands))
+        listener = self.listener
+        if listener is not None:
+            listener.begin(jaxpr, (*consts, *operands))
         outer = (ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes)
         for equation in jaxpr.equations:
             self.enter(equation)
@@ -267,8 +284,10 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 results = list(map(ctx.as_typed, results, ctx.avals_out))
             values.update(zip(equation.results, results, strict=True))
-            if self.note is not None:
-                self.note(equation.results, results)
+            if listener is not None:
+                listener.lowered(equation, results)
+        if listener is not None:
+            listener.end()
         ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes = outer
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 

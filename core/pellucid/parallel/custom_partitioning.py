@@ -158,10 +158,12 @@ class Partition:
 
     def _described(self, value: Value) -> ShapeDtypeStruct:
         """The type of a whole value, with its placement: a NamedSharding where that is wanted and possible."""
-        ndim = len(value.shape)
-        sharding: Any = GSPMDSharding(self.mesh._internal_device_list, value.sharding)
-        if self.params.decode_shardings:
-            sharding = sharding_of_tiles(value.sharding, self.mesh, ndim)
+        ndim, devices = len(value.shape), self.mesh._internal_device_list
+        # Over an abstract mesh there are no devices that a placement without axes could name.
+        if self.params.decode_shardings or devices is None:
+            sharding: Any = sharding_of_tiles(value.sharding, self.mesh, ndim)
+        else:
+            sharding = GSPMDSharding(devices, value.sharding)
         if isinstance(sharding, NamedSharding):
             sharding = sharding.with_spec(sharding.spec.padded(ndim))
         described = ShapeDtypeStruct(value.shape, value.dtype)
@@ -225,7 +227,8 @@ def _chosen(what: str, shardings: Any, tree: Any, values: Sequence[Value]) -> li
 class custom_partitioning:
     """A function of which `def_partition` says how several devices do it in parts.
 
-    On one device, and inside `shard_map`, it is the function itself. `static_argnums` are positions of arguments that
+    On one device, and inside `shard_map`, it is the function itself. That GPUs compute it in parts is tested of programs
+    that are compiled for them, not of any that has run on several. `static_argnums` are positions of arguments that
     are no arrays; they come first in calls of the user's functions.
 
     Raises: ArgumentValueError for a call before `def_partition`; UnsupportedError for functions that use traced values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pellucid.base.errors import CollectiveError
@@ -12,12 +12,13 @@ from pellucid.higher_order.while_loop import while_p
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.parallel.axes import AxisIndex
-from pellucid.parallel.exchange import PBroadcast
+from pellucid.parallel.exchange import PBroadcast, PPermute
 from pellucid.parallel.gathering import AllGather
 from pellucid.parallel.reductions import AllReduce, UnreducedSum
 from pellucid.primitives.addends import Reduced, ReducedToVarying, VaryingToUnreduced
 from pellucid.primitives.varying import PVary
 from pellucid.tracing.tracer import where_made
+from pellucid.xla.compile import permuted_equations
 
 Axes = frozenset[Any]
 
@@ -29,22 +30,61 @@ _EQUALIZING = (AllReduce, UnreducedSum, AllGather, PBroadcast)
 
 
 def check_no_divergence(
-    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], unchecked: Axes = frozenset()
-) -> None:
-    """Raise CollectiveError if a collective stands where devices along its axes may take different ways.
+    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], mesh: Any, unchecked: Axes = frozenset()
+) -> list[Axes]:
+    """Over which axes the results of `jaxpr` may vary, whose inputs vary over `given`.
 
-    That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of the axes:
-    devices that take the other way would never arrive. Types say what varies, except over the `unchecked` axes, along
-    which it is followed from the operands, which vary over `given`, through the program.
+    Raises: CollectiveError if a collective stands where devices that it waits for may take different ways. That is in a branch of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for
+    `ppermute` over any axis of `mesh`: devices that take the other way would never arrive. Types say what varies, except
+    over the `unchecked` axes, along which it is followed from the inputs through the program.
     """
-    _Walk(caller, unchecked).through(jaxpr, given)
+    return _Walk(caller, mesh, unchecked).through(jaxpr, given)
+
+
+def check_of_compiled(
+    caller: str, jaxpr: Jaxpr, given: Sequence[Axes], mesh: Any, unchecked: Axes
+) -> Callable[[Any], None] | None:
+    """What a compiled program must pass in which the compiler decides over some axes; None if all take one way.
+
+    It raises CollectiveError if the compiler put a permutation, which waits for all devices, where only some come.
+    """
+    walk = _Walk(caller, mesh, unchecked)
+    walk.through(jaxpr, given)
+    reached = {
+        equation.id: (choice, equation, varying)
+        for choice, varying in walk.choices
+        for equation in _equations_in(subjaxprs(choice.params))
+    }
+
+    def check(loaded: Any) -> None:
+        for number in permuted_equations(loaded) & reached.keys():
+            raise _diverging(
+                caller,
+                *reached[number],
+                "the compiler made it a permutation, which waits for all devices",
+            )
+
+    return check if reached else None
+
+
+def _equations_in(programs: Sequence[Jaxpr]) -> Iterator[Equation]:
+    for program in programs:
+        for equation in program.equations:
+            yield equation
+            yield from _equations_in(subjaxprs(equation.params))
 
 
 class _Walk:
-    """One walk through a program, which learns over which axes each value may vary."""
+    """One walk through a program, which learns over which axes each value may vary.
 
-    def __init__(self, caller: str, unchecked: Axes) -> None:
+    `choices` are the equations whose way varies, each with the axes over which it does.
+    """
+
+    def __init__(self, caller: str, mesh: Any, unchecked: Axes) -> None:
         self.caller = caller
+        self.choices: list[tuple[Equation, Axes]] = []
+        # Along an axis of size 1 there is one device, which waits for no other.
+        self.alone = frozenset([axis for axis, size in mesh.shape_tuple if size == 1])
         self.unchecked = unchecked
 
     def through(self, jaxpr: Jaxpr, given: Sequence[Axes]) -> list[Axes]:
@@ -131,10 +171,19 @@ class _Walk:
 
     def check(self, choice: Equation, varying: Axes, programs: Sequence[Jaxpr]) -> None:
         """Raise CollectiveError if one of `programs`, whose choice varies over `varying`, has a collective over that."""
-        for program in programs if varying else ():
-            found = _collective_over(program, varying)
-            if found is not None:
-                raise _diverging(self.caller, choice, found, varying)
+        varying -= self.alone
+        if not varying:
+            return
+        self.choices.append((choice, varying))
+        for found in _equations_in(programs):
+            names = found.primitive.axis_names(found.params, frozenset())
+            if isinstance(found.primitive, _SILENT) or subjaxprs(found.params):
+                continue
+            if names & varying:
+                raise _diverging(self.caller, choice, found, names & varying)
+            if names and isinstance(found.primitive, PPermute):
+                why = "waits for all devices; `all_gather` waits for those along its axes"
+                raise _diverging(self.caller, choice, found, varying, why)
 
 
 def _at_rest(
@@ -149,28 +198,15 @@ def _at_rest(
         carry = widened
 
 
-def _collective_over(jaxpr: Jaxpr, axes: Axes) -> Equation | None:
-    """The first collective over one of `axes`, in programs within the program too."""
-    for equation in jaxpr.equations:
-        inner = subjaxprs(equation.params)
-        waits = not inner and not isinstance(equation.primitive, _SILENT)
-        if waits and equation.primitive.axis_names(equation.params, frozenset()) & axes:
-            return equation
-        for program in inner:
-            found = _collective_over(program, axes)
-            if found is not None:
-                return found
-    return None
-
-
 def _diverging(
-    caller: str, choice: Equation, collective: Equation, varying: Axes
+    caller: str, choice: Equation, collective: Equation, varying: Axes, why: str | None = None
 ) -> CollectiveError:
     name = collective.primitive.name
-    axes = collective.primitive.axis_names(collective.params, frozenset()) & varying
     kind = {"cond": "a branch of cond", "while": "a while_loop"}[choice.primitive.name]
-    [axis, *_] = sorted(axes, key=str)
+    [axis, *_] = sorted(varying, key=str)
     lines = [f"the predicate varies over axis {axis!r}"]
+    if why is not None:
+        lines.append(f"{name}: {why}")
     for what, equation in ((f"the {choice.primitive.name}", choice), (name, collective)):
         place = where_made(equation.source)
         if place:

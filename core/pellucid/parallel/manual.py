@@ -15,7 +15,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.lowering.collectives import Parts, manual_computation
-from pellucid.parallel.divergence import check_no_divergence
+from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
 from pellucid.parallel.local_types import (
     REPLICATED,
     leading_spec,
@@ -78,6 +78,11 @@ class ShardMapParams(NamedTuple):
     def scope(self) -> contextlib.AbstractContextManager[None]:
         """The context in which programs that belong to this one are traced."""
         return manual_axes_bound(self.mesh, self.newly_manual_axes, self.check_vma)
+
+    @property
+    def unchecked(self) -> frozenset[Any]:
+        """The manual axes over which types don't say whether values vary."""
+        return frozenset() if self.check_vma else self.newly_manual_axes
 
     def unmentioned(self, spec: PartitionSpec) -> tuple[Any, ...]:
         """The manual axes that `spec` does not use."""
@@ -171,9 +176,8 @@ class ShardMap(Primitive[ShardMapParams]):
             *_chosen(params.in_specs, known),
             *[spec.to_ct_spec() for spec in _chosen(params.out_specs, nonzero)],
         )
-        unchecked = frozenset() if params.check_vma else params.newly_manual_axes
         check_no_divergence(
-            "shard_map", program.jaxpr, [spec.axis_names for spec in in_specs], unchecked
+            "shard_map", program.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
         )
         out_specs = [spec.to_ct_spec() for spec in _chosen(_chosen(params.in_specs, linear), mask)]
         given = (*consts, *_chosen(operands, known), *_chosen(cotangents, nonzero))
@@ -209,12 +213,28 @@ class ShardMap(Primitive[ShardMapParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ShardMapParams) -> Sequence[Any]:
         jaxpr = params.jaxpr.jaxpr
+        self.check_when_compiled(ctx, params)
         given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
         made = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
         return manual_computation(
             ctx, params.mesh, params.newly_manual_axes, given, made, operands,
             lambda parts: ctx.inline(jaxpr, (), parts),
         )  # fmt: skip
+
+    def check_when_compiled(self, ctx: Any, params: ShardMapParams) -> None:
+        """Have the compiled program checked if the compiler may permute values where only some devices come."""
+        outer = frozenset() if ctx.manual is None else ctx.manual.manual
+        free = set(params.mesh.axis_names) - params.newly_manual_axes - outer
+        if ctx.platform == "cpu" and any(params.mesh.shape[axis] > 1 for axis in free):
+            check = check_of_compiled(
+                self.name,
+                params.jaxpr.jaxpr,
+                axes_of(params.in_specs),
+                params.mesh,
+                params.unchecked,
+            )
+            if check is not None:
+                ctx.checks.append(check)
 
     def discharge(self, operands: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
         with params.scope():
@@ -241,6 +261,11 @@ class ShardMap(Primitive[ShardMapParams]):
 
 
 shard_map_p = ShardMap()
+
+
+def axes_of(specs: Sequence[PartitionSpec]) -> list[frozenset[Any]]:
+    """For each of `specs` the mesh axes that it cuts along."""
+    return [spec.axis_names for spec in specs]
 
 
 def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -305,12 +330,13 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n = len(parts.nonzero_out)
     extra_avals: list[Any] = list(parts.primal.out_avals[n:])
+    in_specs = (*[REPLICATED] * len(parts.consts), *params.in_specs)
+    varying = check_no_divergence(
+        "shard_map", parts.primal.jaxpr, axes_of(in_specs), params.mesh, params.unchecked
+    )
     extra_specs = [
-        leading_spec(
-            params.mesh,
-            a.varying & params.newly_manual_axes if params.check_vma else params.newly_manual_axes,
-        ).update(None, *marks_of(a))
-        for a in extra_avals
+        leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
+        for axes, aval in zip(varying[n:], extra_avals, strict=True)
     ]
     # A scalar has no dimension at which the positions' values could be joined.
     joined = [a.shape == () and bool(s) for a, s in zip(extra_avals, extra_specs, strict=True)]
@@ -323,7 +349,7 @@ def _split_at_point(params: ShardMapParams, nonzero: tuple[bool, ...]) -> SplitM
         parts,
         params.on(
             primal,
-            (*[REPLICATED] * len(parts.consts), *params.in_specs),
+            in_specs,
             (*params.out_specs, *extra_specs),
         ),
         params.on(

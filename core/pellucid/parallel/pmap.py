@@ -133,10 +133,10 @@ def pmap(
             ]
         )
 
-    functools.update_wrapper(
-        over_devices, fun, updated=()
-    )  # so that jit's messages name its arguments
+    # So that jit's messages name the arguments.
+    functools.update_wrapper(over_devices, fun, updated=())
     compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
+    settled: set[Any] = set()  # (structure, layouts) of arguments that lie where they are wanted
 
     def across_processes(mesh: Mesh, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Results on this process's devices of `mesh`, from arguments with an element for each of these."""
@@ -166,13 +166,30 @@ def pmap(
             mesh = Mesh(np.array(devices or platforms.devices(backend)), (name,))
             if mesh.is_multi_process:
                 return across_processes(mesh, args, kwargs)
-        if any(type(x) is ArrayImpl and x._committed for x in tree_leaves((args, kwargs))):
-            args, kwargs = _moved(args, kwargs, static, placed, name)
+        leaves, tree = flatten((args, kwargs))
+        if any(type(x) is ArrayImpl and x._committed for x in leaves):
+            layouts = (tree, tuple(map(_layout, leaves)))
+            if layouts not in settled:
+                given = args
+                args, kwargs = _moved(args, kwargs, static, placed, name)
+                if args is given:
+                    settled.add(layouts)
         return compiled(*args, **kwargs)
 
+    def clear_cache() -> None:
+        """Forget what was compiled."""
+        settled.clear()
+        compiled.clear_cache()
+
     mapped.lower = compiled.lower
-    mapped.clear_cache = compiled.clear_cache
+    mapped.clear_cache = clear_cache
     return mapped
+
+
+def _layout(x: Any) -> Any:
+    """What decides whether an argument must be moved, of which other arguments' shapes are a part."""
+    shape = getattr(x, "shape", None)
+    return (x._sharding, shape) if type(x) is ArrayImpl and x._committed else shape
 
 
 def _row(
@@ -211,7 +228,10 @@ def _wanted(out_axes: Any, out_tree: Any) -> list[int | None]:
 def _moved(
     args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], placed: Callable[..., Any], name: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:  # fmt: skip
-    """The arguments, with arrays that are committed elsewhere moved to the devices of their elements."""
+    """The arguments, with arrays that are committed elsewhere moved to the devices of their elements.
+
+    They are the same objects where there are none.
+    """
     dynamic = [x for i, x in enumerate(args) if i not in static]
     mesh, dims = placed(dynamic, kwargs)
     leaves, tree = flatten((dynamic, kwargs))
@@ -226,6 +246,8 @@ def _moved(
         return device_put(x, NamedSharding(mesh, _spec(dim, name)))
 
     there = [moved(x, dim) for x, dim in zip(leaves, dims, strict=True)]
+    if all(x is y for x, y in zip(leaves, there, strict=True)):
+        return args, kwargs
     return _with_static(tree.unflatten(there), args, static)
 
 

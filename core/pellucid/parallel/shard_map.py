@@ -241,7 +241,7 @@ def _call(
         body = _traced(f, flat, avals)
         given = [*[NO_AXES] * len(body.consts), *[spec.axis_names for spec in specs]]
         check_no_divergence(
-            "shard_map", body.program.jaxpr, given, NO_AXES if check_vma else manual
+            "shard_map", body.program.jaxpr, given, mesh, NO_AXES if check_vma else manual
         )
         return body
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_map
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.tree import (
+    broadcast_prefix,
+    is_none,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
+from pellucid.base.tree.paths import shown_path
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.sharding_constraint import batched_sharding
@@ -17,7 +24,12 @@ from pellucid.sharding.explicit_types import check_divisible, explicit_part, sho
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.stated import check_no_manual_axis, stated_result, stated_sharding
+from pellucid.sharding.stated import (
+    check_fits,
+    check_no_manual_axis,
+    stated_result,
+    stated_sharding,
+)
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -40,7 +52,7 @@ class Reshard(Primitive[ReshardParams]):
         [aval] = avals
         mesh = params.dst_sharding.mesh.abstract_mesh
         spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
-        check_divisible(aval.shape, spec, mesh)
+        check_divisible(aval.shape, spec, mesh, "reshard: ")
         return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
     def explicit_sharding(
@@ -114,16 +126,19 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 def _from_mesh(source: Mesh | AbstractMesh | None, xs: Any, out_shardings: Any) -> Any:
     """`reshard` of values that are over the mesh `source`, where their types don't say."""
-    leaves, structure = tree_flatten(xs)
+    with_paths, structure = tree_flatten_with_path(xs)
     stated = broadcast_prefix(
         out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
     )
     return structure.unflatten(
-        [_resharded(x, s, source) for x, s in zip(leaves, stated, strict=True)]
+        [
+            _resharded(x, s, shown_path("xs", path), source)
+            for (path, x), s in zip(with_paths, stated, strict=True)
+        ]
     )
 
 
-def _resharded(x: Any, stated: Any, source: Mesh | AbstractMesh | None) -> Any:
+def _resharded(x: Any, stated: Any, path: str, source: Mesh | AbstractMesh | None) -> Any:
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -139,7 +154,7 @@ def _resharded(x: Any, stated: Any, source: Mesh | AbstractMesh | None) -> Any:
                 do="Use `with_sharding_constraint` for axes over which the compiler decides.",
             )
     aval = type_of(x)
-    sharding.check_compatible_aval(aval.shape)
+    check_fits("reshard", path, sharding, aval.shape)
     return bind1(reshard_p, x, params=ReshardParams(sharding, source))
 
 
@@ -155,7 +170,7 @@ def auto_axes(
     Types inside don't show these axes. `out_sharding`, which may also be given when the function is called,
     lays out the results: a PartitionSpec, a NamedSharding, or a tree of these that is a prefix.
 
-    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for results.
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for results.
     """
     if f is None:
         return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
@@ -163,7 +178,7 @@ def auto_axes(
 
     def inside(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
-            raise ArgumentValueError(
+            raise ArgumentTypeError(
                 "auto_axes: nobody said how the results are laid out.",
                 do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
             )
@@ -198,7 +213,7 @@ def explicit_axes(
     `in_sharding`, which may also be given when the function is called, lays out the positional arguments: a
     PartitionSpec, a NamedSharding, or a tree of these that is a prefix of them.
 
-    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for arguments.
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for arguments.
     """
     if f is None:
         return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)
@@ -206,7 +221,7 @@ def explicit_axes(
 
     def inside(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
-            raise ArgumentValueError(
+            raise ArgumentTypeError(
                 "explicit_axes: nobody said how the arguments are laid out.",
                 do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
             )

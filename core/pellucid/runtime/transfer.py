@@ -16,6 +16,7 @@ from pellucid.base.errors import (
     ArgumentValueError,
     DeviceError,
     IntegerRangeError,
+    UnsupportedError,
 )
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.source import capture
@@ -41,11 +42,12 @@ from pellucid.runtime.array import (
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
-from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.errors import LayoutError, ShardingArgumentError, ShardingError
+from pellucid.sharding.layout import AutoLayout, Format, Layout
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
-from pellucid.sharding.stated import stated_layout, stated_sharding
+from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
@@ -313,8 +315,9 @@ def device_put(
     leaves, tree, places = leaves_to_put(x, device, src, donate, may_alias)
     try:
         results = [put_leaf(leaf, *place) for leaf, place in zip(leaves, places, strict=True)]
-    except ArgumentTypeError:
-        _check_leaves("device_put", x)
+    except (ArgumentTypeError, ShardingError):
+        _check_leaves("device_put", "x", x)
+        _check_places(x, places)
         raise
     return tree.unflatten(results)
 
@@ -349,7 +352,14 @@ def put_leaf(
         raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
     if isinstance(device, MemorySpace):
         device = _in_space(x, device)
-    if isinstance(layout := stated_layout(device), Layout):
+    layout = stated_layout(device)
+    if isinstance(layout, AutoLayout):
+        raise LayoutError(
+            "device_put can't leave the order of elements to the compiler: it compiles nothing.",
+            got=f"device: {device}",
+            do="Give a Layout, or None for the device's own order.",
+        )
+    if layout is not None:
         layout.check_compatible_aval(np.shape(x))
         placed = put_leaf(x, device.sharding, src, donate, may_alias)
         if placed.format.layout == layout:
@@ -409,12 +419,12 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
     )
 
 
-def sharding_for(device: Any) -> Any:
-    """The sharding that `device`, as users state it, stands for; None for None."""
+def sharding_for(device: Any, caller: str = "device_put") -> Any:
+    """The sharding that `device`, as users state it to `caller`, stands for; None for None."""
     if device is None or isinstance(device, Sharding):
         if getattr(device, "_internal_device_list", True) is None:
             raise ArgumentValueError(
-                "device_put: the sharding's mesh has no devices.",
+                f"{caller}: the sharding's mesh has no devices.",
                 got=f"device: {device}",
                 do="Give the sharding a Mesh: `sharding.update(mesh=mesh)`.",
             )
@@ -422,11 +432,11 @@ def sharding_for(device: Any) -> Any:
     if isinstance(device, Device):
         return make_single_device_sharding(device)
     if isinstance(device, PartitionSpec):
-        return sharding_for(stated_sharding("device_put", device))
+        return sharding_for(stated_sharding(caller, device), caller)
     if isinstance(device, Format):
         return device.sharding
-    raise ArgumentTypeError(
-        "device_put takes a device, a sharding, a format or None, or a tree of these.",
+    raise ShardingArgumentError(
+        f"{caller} takes a device, a sharding, a format or None, or a tree of these.",
         got=f"device: {type(device).__name__} ({device!r:.60})",
         do="For a platform's first device, write `devices(platform)[0]`.",
     )
@@ -441,19 +451,27 @@ def _check_source(x: Any, src: Any) -> None:
         )
 
 
-def _check_leaves(caller: str, tree: Any) -> None:
-    """Raise ArgumentTypeError that names the leaves of `tree` that are no arrays, if there are any."""
+def _check_leaves(caller: str, name: str, tree: Any) -> None:
+    """Raise ArgumentTypeError that names the leaves of `tree`, the argument `name`, that are no arrays, if there are any."""
     wrong = []
     for path, leaf in tree_flatten_with_path(tree)[0]:
         try:
             type_of(leaf)
         except ArgumentTypeError:
             kind = f" of dtype {leaf.dtype}" if isinstance(leaf, (np.ndarray, np.generic)) else ""
-            wrong.append(f"{shown_path('x', path)}: {type(leaf).__name__}{kind}")
+            wrong.append(f"{shown_path(name, path)}: {type(leaf).__name__}{kind}")
     if wrong:
         raise ArgumentTypeError(
             f"{caller} takes a tree of arrays and Python numbers.", got=wrong[:5]
         ) from None
+
+
+def _check_places(x: Any, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+    """Raise ShardingError that names the first array of the tree `x` that can't be placed as asked, if there is one."""
+    for (path, leaf), (place, *_) in zip(tree_flatten_with_path(x)[0], places, strict=True):
+        sharding = None if isinstance(place, MemorySpace) else sharding_for(place)
+        if sharding is not None:
+            check_fits("device_put", shown_path("x", path), sharding, np.shape(leaf))
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
@@ -468,12 +486,13 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
         raise ArgumentTypeError(
             "device_put_sharded takes a sequence of shards.", got=type(shards).__name__
         )
+    sharding = _first_dimension_over("device_put_sharded", devices)
     if len(shards) != len(devices):
         raise ArgumentValueError(
             "device_put_sharded takes one shard for each device.",
             got=f"{len(shards)} shards, {len(devices)} devices",
         )
-    sharding = _first_dimension_over(devices)
+    _check_leaves("device_put_sharded", "shards", shards)
 
     def stacked(*leaves: Any) -> Any:
         avals: list[Any] = [type_of(leaf) for leaf in leaves]
@@ -496,12 +515,21 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     >>> device_put_replicated(np.float32(3.0), [device_put(0).device])
     Array([3.], dtype=float32)
     """
-    if not devices:
-        raise ArgumentValueError("device_put_replicated needs at least one device.")
+    _first_dimension_over("device_put_replicated", devices)
+    _check_leaves("device_put_replicated", "x", x)
     return device_put_sharded([x] * len(devices), devices)
 
 
-def _first_dimension_over(devices: Sequence[Any]) -> Any:
+def _first_dimension_over(caller: str, devices: Sequence[Any]) -> Any:
+    """The placement of arrays whose first dimension numbers `devices`, which is checked to be a sequence of some."""
+    if not isinstance(devices, Sequence):
+        raise ArgumentTypeError(
+            f"{caller} takes a sequence of devices.",
+            got=f"devices: {type(devices).__name__}",
+            do="Write a list, for example `local_devices()`.",
+        )
+    if not devices:
+        raise ArgumentValueError(f"{caller} needs at least one device.")
     name = "_devices"
     return NamedSharding(Mesh(np.array(list(devices), dtype=object), (name,)), PartitionSpec(name))
 
@@ -566,7 +594,7 @@ def _call_own(leaves: Sequence[Any], method: str) -> None:
 def _to_device(array: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on `device`, a device or a sharding; of the array API standard."""
     if stream is not None:
-        raise ArgumentValueError(
+        raise UnsupportedError(
             "to_device takes no stream: transfers are ordered by the data they need."
         )
     return put_leaf(array, device)

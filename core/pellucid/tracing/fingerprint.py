@@ -68,6 +68,10 @@ class _Walk:
     def of(self, value: Any) -> Any:
         """The fingerprint of a value."""
         kind = type(value)
+        if (
+            kind is types.ModuleType
+        ):  # asked first: attributes that a module lacks may be slow to miss
+            return self.module(value)
         jitted = getattr(value, "jitted", None)
         # functools.wraps copies the attribute to functions around the jitted one, which are others.
         if hasattr(jitted, "spec") and jitted.callable() is value:  # pyright: ignore[reportOptionalMemberAccess]
@@ -82,8 +86,6 @@ class _Walk:
             value, np.dtype
         ):
             return self.fixed(value)
-        if kind is types.ModuleType:
-            return self.module(value)
         if isinstance(value, type):
             return self.fixed(value)
         if kind is types.MethodType:

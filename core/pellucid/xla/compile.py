@@ -145,6 +145,15 @@ def exchanges_data(loaded: LoadedExecutable) -> bool:
     return any(_EXCHANGE.search(module.to_string()) for module in loaded.hlo_modules())
 
 
+_PERMUTED = re.compile(r' collective-permute(?:-start)?\(.*op_name="[^"]*#e(\d+)"')
+
+
+def permuted_equations(loaded: LoadedExecutable) -> set[int]:
+    """Numbers of the equations that became permutations among devices."""
+    texts = [module.to_string() for module in loaded.hlo_modules()]
+    return {int(number) for text in texts for number in _PERMUTED.findall(text)}
+
+
 def to_hlo(module: Any) -> Any:
     """The XLA computation of a StableHLO module."""
     return _jax.mlir.mlir_module_to_xla_computation(bytecode(module), False, False)

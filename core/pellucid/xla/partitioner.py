@@ -44,17 +44,19 @@ _partitions: weakref.WeakValueDictionary[bytes, Partition] = weakref.WeakValueDi
 
 def key_of(partition: Partition) -> str:
     """The key of `partition`, which must stay alive until the operation is compiled."""
-    _register()
+    register()
     key = str(id(partition))
     _partitions[key.encode()] = partition
     return key
 
 
 @functools.cache
-def _register() -> None:
+def register(interface: Any = None) -> None:
+    """Let XLA ask here, or the XLA of a plugin with this C interface."""
     _jax.register_custom_call_partitioner(
-        TARGET, _never, _partition, _never, can_side_effecting_have_replicated_sharding=True
-    )
+        TARGET, _never, _partition, _never, can_side_effecting_have_replicated_sharding=True,
+        c_api=interface,
+    )  # fmt: skip
 
 
 def _never(*arguments: Any) -> Any:

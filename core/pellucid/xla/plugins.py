@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from pellucid.xla import partitioner
 from pellucid.xla.client import Client
 from pellucid.xla.gpu_targets import GpuTarget
 
@@ -124,6 +125,7 @@ def load_plugin(platform: str, library: pathlib.Path) -> Any:
     if platform not in _loaded:
         _loaded[platform] = _jax.load_pjrt_plugin(platform, str(library), None)
         _jax.initialize_pjrt_plugin(platform)
+        partitioner.register(_loaded[platform])
     return _loaded[platform]
 
 

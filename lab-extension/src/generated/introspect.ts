@@ -482,21 +482,52 @@ export interface OriginRecord {
    * `argument x`, `in_shardings of x`, `with_sharding_constraint`, `out_shardings of result 0`, …
    */
   readonly text: string;
-  /** Index of the value that it lays out; -1 where it is no value of the program. */
+  /** Number of the value that it lays out; -1 where it is no value of the program. */
   readonly value: number;
   /** Index of the equation that says it; -1 for none. */
   readonly equation: number;
 }
 
 /**
+ * Where programs run: the whole program first, then each body at each equation that runs it, wherever that is.
+ *
+ * The values of a program are numbered anew at each site, site after site: its constants, its inputs, then the results
+ * of its equations, which is their order among the values of the program's record too.
+ */
+export interface SiteColumns {
+  /** Index of the body that runs there. */
+  readonly body: readonly number[];
+  /** Index of the site that its equation is at, which comes before it; -1 for the whole program. */
+  readonly parent: readonly number[];
+  /** Index of the equation that runs it; -1 for the whole program. */
+  readonly equation: readonly number[];
+  /** Mesh axes along which each device computes with a part of its own, as types there say. */
+  readonly manual_axes: readonly (readonly string[])[];
+  /** Index of the mesh that has these axes; that of the program's own where there are none. */
+  readonly mesh: readonly number[];
+}
+
+/** Where values at sites lie, by their numbers. */
+export interface LayoutColumns {
+  /** Index into `FunctionShardingRecord.shardings`; -1 where it is not known. */
+  readonly sharding: readonly number[];
+  /** Bytes of the value that one device holds. */
+  readonly device_bytes: readonly number[];
+  /** How many layouts the value has: more than 1 for a constant that is made anew for each use. */
+  readonly count: readonly number[];
+}
+
+/**
  * How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin.
  */
 export interface WhyColumns {
-  /** For each value of the program how many of the entries are its: one for each axis. */
+  /**
+   * For each value at a site, by its number, how many of the entries are its: one for each axis.
+   */
   readonly counts: readonly number[];
   /** Index into `FunctionShardingRecord.axes`. */
   readonly axis: readonly number[];
-  /** Index of the value that it came from; -1 where the chain ends. */
+  /** Number of the value that it came from; -1 where the chain ends. */
   readonly value: readonly number[];
   /** The dimension of that value which it divides; -1 for none. */
   readonly dimension: readonly number[];
@@ -508,12 +539,18 @@ export interface WhyColumns {
 
 /** One exchange between devices. */
 export interface CollectiveRecord {
-  /** `all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, … */
+  /**
+   * `all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, …
+   *
+   * `reshard` is a change to another mesh, of which only the partitioner knows by which exchanges it is done.
+   */
   readonly operation: string;
   /**
    * Mesh axes along which devices exchange; `x:(2)4` is a part of the axis `x`. Empty where they are not known.
    */
   readonly axes: readonly string[];
+  /** Index of the mesh that has the axes. */
+  readonly mesh: number;
   readonly group_count: number;
   readonly group_size: number;
   /** Bytes that one device sends in one run of the equation, with algorithms on a ring. */
@@ -522,6 +559,10 @@ export interface CollectiveRecord {
   readonly runs: number | null;
   /** Index of the equation that caused it; -1 where it is not known. */
   readonly equation: number;
+  /**
+   * Index of the site of that equation; of several that can't be told apart the first. -1 where it is not known.
+   */
+  readonly site: number;
   readonly reason: "written" | "contraction" | "reshard" | "full_replication" | "unknown";
   /** One clause on what it is for; empty where that is not known. */
   readonly note: string;
@@ -531,18 +572,13 @@ export interface CollectiveRecord {
 export interface FunctionShardingRecord {
   readonly name: string;
   readonly program: ProgramRecord;
-  readonly mesh: MeshRecord;
-  /** `mesh` of each is 0: the mesh beside it. */
+  /** The program's own first; then others of the same devices over which some of its values lie. */
+  readonly meshes: readonly MeshRecord[];
+  readonly sites: SiteColumns;
+  /** `mesh` of each is an index into `meshes`. */
   readonly shardings: readonly SpecRecord[];
-  /** For each value of the program an index into `shardings`; -1 where it is not known. */
-  readonly value_shardings: readonly number[];
-  /** For each value the bytes of it that one device holds; None where that is not known. */
-  readonly value_device_bytes: readonly (number | null)[];
-  /**
-   * For each value how many layouts it has: more than 1 where calls of one program lay it out differently.
-   */
-  readonly value_layout_counts: readonly number[];
-  /** Axes of the mesh, and parts of them, that divide some value. */
+  readonly layouts: LayoutColumns;
+  /** Axes of the meshes, and parts of them, that divide some value. */
   readonly axes: readonly string[];
   readonly why: WhyColumns;
   readonly origins: readonly OriginRecord[];

@@ -6,7 +6,7 @@ import type {
   OriginRecord,
   SpecRecord,
 } from '../generated/introspect';
-import { integers, starts } from './columns';
+import { RecordError, integers, starts } from './columns';
 import type { LineSource, Token } from './lines';
 import { Program } from './program';
 import { Mesh } from './tiles';
@@ -16,56 +16,156 @@ const LONGEST_CHAIN = 100;
 /** How one mesh axis came to a value: from another value, or, at the end of the chain, from what the user wrote. */
 export interface Hop {
   readonly axis: string;
-  readonly value: number;
+  /** Number of the value that it came from; -1 at the end. */
+  readonly number: number;
   readonly dimension: number;
   readonly equation: number;
   readonly origin: OriginRecord | null;
 }
 
+/** A place where a body of the program runs: the whole program, or a body at an equation of another site. */
+export interface Site {
+  readonly index: number;
+  readonly body: number;
+  /** -1 for the whole program, as is `equation`. */
+  readonly parent: number;
+  readonly equation: number;
+  /** Number of its first value. */
+  readonly first: number;
+  /** Index in the program of its first value. */
+  readonly firstValue: number;
+  readonly valueCount: number;
+  /** Axes along which each device computes with a part of its own; they are those of `mesh`. */
+  readonly manualAxes: readonly string[];
+  readonly mesh: number;
+}
+
+/** What exchanges of one kind, along the same axes, amount to. */
+export interface Total {
+  readonly operation: string;
+  readonly axes: readonly string[];
+  readonly mesh: number;
+  readonly count: number;
+  /** Bytes that one device sends in one run of the program. */
+  readonly bytes: number;
+}
+
+/** Values have a number for each site where the body that they belong to runs. */
 export class ShardedFunction {
   readonly program: Program;
-  readonly mesh: Mesh;
+  /** The program's own first. */
+  readonly meshes: readonly Mesh[];
+  readonly sites: readonly Site[];
   readonly collectives: readonly CollectiveRecord[];
   private readonly specs: Int32Array;
   private readonly whyStarts: Uint32Array;
-  private readonly byEquation = new Map<number, CollectiveRecord[]>();
+  private readonly siteOfNumber: Int32Array;
+  private readonly sitesWithin = new Map<string, number[]>();
+  private readonly at = new Map<string, CollectiveRecord[]>();
+  private readonly within = new Map<string, CollectiveRecord[]>();
 
   constructor(readonly record: FunctionShardingRecord) {
     this.program = new Program(record.program);
-    this.mesh = new Mesh(record.mesh);
+    this.meshes = record.meshes.map(mesh => new Mesh(mesh));
+    if (this.meshes.length === 0) {
+      throw new RecordError('the record has no mesh');
+    }
     this.collectives = record.collectives;
-    const count = this.program.valueCount;
-    this.specs = integers(
-      'value_shardings',
-      record.value_shardings,
-      -1,
-      record.shardings.length,
-      count,
-    );
+    this.sites = this.readSites();
+    const last = this.sites[this.sites.length - 1];
+    const count = last === undefined ? 0 : last.first + last.valueCount;
+    this.siteOfNumber = new Int32Array(count);
+    this.sites.forEach(({ index, first, valueCount, parent, equation, body }) => {
+      this.siteOfNumber.fill(index, first, first + valueCount);
+      append(this.sitesWithin, `${parent}:${equation}:${body}`, index);
+    });
+    const { sharding } = record.layouts;
+    this.specs = integers('layouts.sharding', sharding, -1, record.shardings.length, count);
     const { counts, axis } = record.why;
     this.whyStarts = starts('why.counts', counts, count, axis.length);
     for (const collective of record.collectives) {
-      const known = this.byEquation.get(collective.equation);
-      if (known === undefined) {
-        this.byEquation.set(collective.equation, [collective]);
-      } else {
-        known.push(collective);
+      append(this.at, `${collective.site}:${collective.equation}`, collective);
+      let equation = collective.equation;
+      for (
+        let site = this.sites[collective.site];
+        site !== undefined;
+        site = this.sites[site.parent]
+      ) {
+        append(this.within, `${site.index}:${equation}`, collective);
+        equation = site.equation;
       }
     }
   }
 
-  specOf(value: number): SpecRecord | null {
-    return this.record.shardings[this.specs[value]!] ?? null;
+  /** The number of a value of the program at a site. */
+  numberAt(site: number, value: number): number {
+    const { first, firstValue } = this.sites[site]!;
+    return first + value - firstValue;
+  }
+
+  siteOf(number: number): number {
+    return this.siteOfNumber[number] ?? -1;
+  }
+
+  /** Which value of the program has this number. */
+  valueOf(number: number): number {
+    const { first, firstValue } = this.sites[this.siteOf(number)]!;
+    return number - first + firstValue;
+  }
+
+  /** The site of the body that an equation at a site runs; `use` says which of several. The first if it has none. */
+  siteWithin(site: number, equation: number, use: number): number {
+    const uses = this.program.bodiesOf(equation);
+    const { body } = uses[use]!;
+    const found = this.sitesWithin.get(`${site}:${equation}:${body}`) ?? [];
+    const before = uses.slice(0, use).filter(each => each.body === body).length;
+    return found[before] ?? found[0] ?? this.sites.findIndex(each => each.body === body);
+  }
+
+  /** The equations that lead to a site, the outermost first. */
+  callsTo(site: number): number[] {
+    const calls: number[] = [];
+    for (
+      let at = this.sites[site];
+      at !== undefined && at.parent >= 0;
+      at = this.sites[at.parent]
+    ) {
+      calls.unshift(at.equation);
+    }
+    return calls;
+  }
+
+  /** The sites of what an equation at a site runs. */
+  sitesOf(site: number, equation: number): readonly Site[] {
+    const bodies = new Set(this.program.bodiesOf(equation).map(use => use.body));
+    return [...bodies].flatMap(body =>
+      (this.sitesWithin.get(`${site}:${equation}:${body}`) ?? []).map(each => this.sites[each]!),
+    );
+  }
+
+  specOf(number: number): SpecRecord | null {
+    return this.record.shardings[this.specs[number]!] ?? null;
+  }
+
+  /** The mesh that a value lies over; of one that no axis divides, that of its site. */
+  meshOf(number: number): Mesh {
+    const mesh = this.specOf(number)?.mesh ?? 0;
+    return this.meshes[mesh > 0 ? mesh : this.sites[this.siteOf(number)]!.mesh] ?? this.meshes[0]!;
+  }
+
+  /** A layout as the user would write it, with its mesh where that isn't the program's own. */
+  specText(spec: SpecRecord): string {
+    return spec.mesh > 0 ? `${spec.text} (mesh ${this.meshes[spec.mesh]?.text ?? '?'})` : spec.text;
   }
 
   /** For each mesh axis of a value, how it came there. */
-  whyOf(value: number): readonly Hop[] {
+  whyOf(number: number): readonly Hop[] {
     const hops: Hop[] = [];
-    for (let i = this.whyStarts[value]!; i < this.whyStarts[value + 1]!; i++) {
+    for (let i = this.whyStarts[number]!; i < this.whyStarts[number + 1]!; i++) {
       const { axis, value: from, dimension, equation, origin } = this.record.why;
       hops.push({
         axis: String(this.record.axes[axis[i]!]),
-        value: from[i] ?? -1,
+        number: from[i] ?? -1,
         dimension: dimension[i] ?? -1,
         equation: equation[i] ?? -1,
         origin: this.record.origins[origin[i] ?? -1] ?? null,
@@ -75,45 +175,125 @@ export class ShardedFunction {
   }
 
   /** The way back by which an axis came to a value, nearest first. */
-  chainOf(value: number, axis: string): readonly Hop[] {
+  chainOf(number: number, axis: string): readonly Hop[] {
     const chain: Hop[] = [];
-    for (let at = value; at >= 0 && chain.length < LONGEST_CHAIN;) {
+    for (let at = number; at >= 0 && chain.length < LONGEST_CHAIN;) {
       const hop = this.whyOf(at).find(each => each.axis === axis);
       if (hop === undefined) {
         break;
       }
       chain.push(hop);
-      at = hop.value;
+      at = hop.number;
     }
     return chain;
   }
 
   /** Who gave a value its axes, in one line; empty for one that is whole everywhere. */
-  whyText(value: number): string {
-    return this.whyOf(value)
+  whyText(number: number): string {
+    return this.whyOf(number)
       .map(hop => `${hop.axis}: ${hop.origin?.text ?? 'the partitioner'}`)
       .join('; ');
   }
 
-  /** Positions among the mesh axes of those that divide a value, the major one first. */
-  axesOf(value: number): number[] {
-    const names = this.specOf(value)?.dim_axes.flat() ?? [];
-    const axes = names.map(name => this.mesh.axisPart(name).axis).filter(axis => axis >= 0);
-    return [...new Set(axes)];
+  /** Positions, among the axes of all meshes one after the other, of those that divide a value, the major one first. */
+  axesOf(number: number): number[] {
+    const spec = this.specOf(number);
+    const mesh = this.meshOf(number);
+    const names = spec?.dim_axes.flat() ?? [];
+    const axes = names.map(name => mesh.axisPart(name).axis).filter(axis => axis >= 0);
+    const before = this.axesBefore(mesh);
+    return [...new Set(axes)].map(axis => before + axis);
   }
 
-  /** Bytes of a value that one device holds; null where that is not known. */
-  deviceBytes(value: number): number | null {
-    return this.record.value_device_bytes[value] ?? null;
+  /** How many axes the meshes in front of one have. */
+  axesBefore(mesh: Mesh): number {
+    const others = this.meshes.slice(0, this.meshes.indexOf(mesh));
+    return others.reduce((count, other) => count + other.axisNames.length, 0);
   }
 
-  collectivesOf(equation: number): readonly CollectiveRecord[] {
-    return this.byEquation.get(equation) ?? [];
+  /** Bytes of a value that one device holds. */
+  deviceBytes(number: number): number {
+    return this.record.layouts.device_bytes[number] ?? 0;
+  }
+
+  /** How many layouts a value has besides the one that is shown. */
+  otherLayouts(number: number): number {
+    return (this.record.layouts.count[number] ?? 1) - 1;
+  }
+
+  collectivesOf(site: number, equation: number): readonly CollectiveRecord[] {
+    return this.at.get(`${site}:${equation}`) ?? [];
+  }
+
+  /** The exchanges of an equation with those of all that it runs. */
+  collectivesWithin(site: number, equation: number): readonly CollectiveRecord[] {
+    return this.within.get(`${site}:${equation}`) ?? [];
+  }
+
+  /** The exchanges of each kind together, those that move most first. */
+  get totals(): Total[] {
+    const totals = new Map<string, Total>();
+    for (const { operation, axes, mesh, ...each } of this.collectives) {
+      const key = [operation, mesh, ...axes].join();
+      const known = totals.get(key) ?? { operation, axes, mesh, count: 0, bytes: 0 };
+      const bytes = known.bytes + each.bytes_per_device * (each.runs ?? 1);
+      totals.set(key, { ...known, count: known.count + 1, bytes });
+    }
+    return [...totals.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
   /** Bytes that one device sends in one run of the program, as far as that is known. */
   get bytesSent(): number {
     return this.collectives.reduce((sum, each) => sum + sentBytes(each), 0);
+  }
+
+  private readSites(): Site[] {
+    const { program, record } = this;
+    const { body, parent, equation, manual_axes: manual } = record.sites;
+    const count = body.length;
+    const bodies = integers('sites.body', body, 0, program.bodies.length);
+    const parents = integers('sites.parent', parent, -1, count, count);
+    const equations = integers('sites.equation', equation, -1, program.equationCount, count);
+    const meshes = integers('sites.mesh', record.sites.mesh, 0, this.meshes.length, count);
+    const valueCounts = program.bodies.map(
+      ({ constants, inputs, first, end }) =>
+        constants.length +
+        inputs.length +
+        program.resultStarts[end]! -
+        program.resultStarts[first]!,
+    );
+    const firstValues = sumsBefore(valueCounts);
+    const firsts = sumsBefore(Array.from(bodies, each => valueCounts[each]!));
+    return Array.from(bodies, (each, index) => {
+      if (parents[index]! >= index) {
+        throw new RecordError(`sites.parent[${index}] is ${parents[index]}: a parent comes first`);
+      }
+      return {
+        index,
+        body: each,
+        parent: parents[index]!,
+        equation: equations[index]!,
+        first: firsts[index]!,
+        firstValue: firstValues[each]!,
+        valueCount: valueCounts[each]!,
+        manualAxes: (manual[index] ?? []).map(String),
+        mesh: meshes[index]!,
+      };
+    });
+  }
+}
+
+function sumsBefore(counts: readonly number[]): number[] {
+  let sum = 0;
+  return counts.map(count => (sum += count) - count);
+}
+
+function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item): void {
+  const known = lists.get(key);
+  if (known === undefined) {
+    lists.set(key, [item]);
+  } else {
+    known.push(item);
   }
 }
 
@@ -127,73 +307,90 @@ export function isCostly(collective: CollectiveRecord): boolean {
   return collective.reason === 'reshard' || collective.reason === 'full_replication';
 }
 
-/** One line for each value, one more for each exchange that its equation causes. */
+/** What one line shows. */
+interface Row {
+  readonly site: number;
+  /** -1 on lines of exchanges and on those that begin a site. */
+  readonly number: number;
+  readonly exchange: CollectiveRecord | null;
+  /** The equation that the line belongs to; -1 for inputs. */
+  readonly maker: number;
+  readonly depth: number;
+  /** The line after the last one of a site; 0 for a line that begins none. */
+  foldEnd: number;
+}
+
+/** A program with more lines than this shows at first only those of the whole program. */
+const MOST_UNFOLDED = 400;
+
+/** One line for each value, one more for each exchange that its equation causes; then what the equation runs. */
 export class ShardingLines implements LineSource {
-  private readonly values: number[] = [];
-  private readonly exchanges: (CollectiveRecord | null)[] = [];
-  private readonly makers: number[] = [];
+  private readonly rows: Row[] = [];
   private readonly linesOfEquation = new Map<number, number[]>();
-  private readonly lineOfValue = new Map<number, number>();
+  private readonly lineOfNumber = new Map<number, number>();
 
   constructor(
     private readonly sharded: ShardedFunction,
     private readonly describe: (collective: CollectiveRecord) => string,
   ) {
-    const { program } = sharded;
-    for (const { inputs, first, end } of program.bodies) {
-      inputs.forEach(value => this.add(value, null, -1));
-      for (let equation = first; equation < end; equation++) {
-        program.resultsOf(equation).forEach(value => this.add(value, null, equation));
-        sharded.collectivesOf(equation).forEach(each => this.add(-1, each, equation));
-      }
-    }
-    sharded.collectivesOf(-1).forEach(each => this.add(-1, each, -1));
+    this.addSite(sharded.sites[0]!, 0);
+    sharded.collectivesOf(-1, -1).forEach(each => this.add(0, -1, each, -1, 0));
   }
 
   get count(): number {
-    return this.values.length;
+    return this.rows.length;
   }
 
-  valueAt(line: number): number {
-    return this.values[line]!;
+  /** The site that the equation of a line is at. */
+  siteAt(line: number): number {
+    const { site, foldEnd } = this.rows[line]!;
+    return foldEnd > 0 ? this.sharded.sites[site]!.parent : site;
+  }
+
+  /** The number of the value on a line; -1 for none. */
+  numberAt(line: number): number {
+    return this.rows[line]!.number;
   }
 
   exchangeAt(line: number): CollectiveRecord | null {
-    return this.exchanges[line]!;
+    return this.rows[line]!.exchange;
   }
 
-  lineOf(value: number): number {
-    return this.lineOfValue.get(value) ?? -1;
+  lineOf(number: number): number {
+    return this.lineOfNumber.get(number) ?? -1;
   }
 
   number = (line: number): string => {
-    const maker = this.makers[line]!;
-    return maker < 0 || this.exchanges[line] !== null ? '' : String(maker);
+    const { maker, number } = this.rows[line]!;
+    return maker < 0 || number < 0 ? '' : String(maker);
   };
 
-  depth = (line: number): number => (this.exchanges[line] === null ? 0 : 2);
+  depth = (line: number): number => this.rows[line]!.depth;
 
-  foldEnd = (): number => 0;
+  foldEnd = (line: number): number => this.rows[line]!.foldEnd;
 
-  startsFolded = (): boolean => false;
+  startsFolded = (line: number): boolean =>
+    this.count > MOST_UNFOLDED && this.rows[line]!.foldEnd > 0;
 
   equations = (line: number): readonly number[] => {
-    const maker = this.makers[line]!;
+    const { maker } = this.rows[line]!;
     return maker < 0 ? [] : [maker];
   };
 
   linesOf = (equation: number): readonly number[] => this.linesOfEquation.get(equation) ?? [];
 
   tokens = (line: number): Token[] => {
-    const exchange = this.exchanges[line]!;
+    const { site, number, exchange, maker, foldEnd } = this.rows[line]!;
+    const { program } = this.sharded;
     if (exchange !== null) {
       return [{ text: this.describe(exchange), kind: 'plain' }];
     }
-    const { program } = this.sharded;
-    const value = this.values[line]!;
-    const maker = this.makers[line]!;
-    const spec = this.sharded.specOf(value);
-    const why = this.sharded.whyText(value);
+    if (foldEnd > 0) {
+      return [{ text: this.siteText(site), kind: 'note' }];
+    }
+    const value = this.sharded.valueOf(number);
+    const spec = this.sharded.specOf(number);
+    const why = this.sharded.whyText(number);
     return [
       { text: program.valueName(value), kind: 'name', value },
       { text: ':', kind: 'plain' },
@@ -201,22 +398,60 @@ export class ShardingLines implements LineSource {
       { text: '  ', kind: 'plain' },
       spec === null
         ? { text: 'not known', kind: 'note' }
-        : { text: spec.text, kind: spec.unreduced_axes.length > 0 ? 'literal' : 'keyword' },
+        : {
+            text: this.sharded.specText(spec),
+            kind: spec.unreduced_axes.length > 0 ? 'literal' : 'keyword',
+          },
       { text: maker < 0 ? '' : `  ${program.primitive(maker)}`, kind: 'param' },
       { text: why === '' ? '' : `  ${why}`, kind: 'note' },
     ];
   };
 
-  private add(value: number, exchange: CollectiveRecord | null, maker: number): void {
-    const line = this.count;
-    this.values.push(value);
-    this.exchanges.push(exchange);
-    this.makers.push(maker);
-    if (value >= 0) {
-      this.lineOfValue.set(value, line);
+  /** `inside layer, each device along model for itself`. */
+  private siteText(index: number): string {
+    const { sharded } = this;
+    const site = sharded.sites[index]!;
+    const around = sharded.sites[site.parent]?.manualAxes.length ?? 0;
+    const own = site.manualAxes.slice(around);
+    const alone = own.length > 0 ? `, each device along ${own.join(', ')} for itself` : '';
+    return `inside ${sharded.program.bodies[site.body]!.name}${alone}`;
+  }
+
+  private addSite(site: Site, depth: number): void {
+    const { sharded } = this;
+    const { program } = sharded;
+    const { inputs, first, end } = program.bodies[site.body]!;
+    const addValue = (value: number, maker: number): void => {
+      const number = sharded.numberAt(site.index, value);
+      this.lineOfNumber.set(number, this.count);
+      this.add(site.index, number, null, maker, depth);
+    };
+    inputs.forEach(value => addValue(value, -1));
+    for (let equation = first; equation < end; equation++) {
+      program.resultsOf(equation).forEach(value => addValue(value, equation));
+      for (const exchange of sharded.collectivesOf(site.index, equation)) {
+        this.add(site.index, -1, exchange, equation, depth + 1);
+      }
+      for (const inner of sharded.sitesOf(site.index, equation)) {
+        const heading = this.add(inner.index, -1, null, equation, depth + 1);
+        this.addSite(inner, depth + 2);
+        heading.foldEnd = this.count;
+      }
     }
+  }
+
+  private add(
+    site: number,
+    number: number,
+    exchange: CollectiveRecord | null,
+    maker: number,
+    depth: number,
+  ): Row {
+    const row = { site, number, exchange, maker, depth, foldEnd: 0 };
     if (maker >= 0) {
-      this.linesOfEquation.set(maker, [...(this.linesOfEquation.get(maker) ?? []), line]);
+      append(this.linesOfEquation, maker, this.count);
     }
+    this.rows.push(row);
+    return row;
   }
 }

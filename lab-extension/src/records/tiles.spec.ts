@@ -68,7 +68,8 @@ describe('a sharded function', () => {
   test('has a line for each value and for each exchange', () => {
     const shown = sharded();
     const lines = new ShardingLines(shown, each => each.operation);
-    expect(lines.count).toBe(shown.program.valueCount + shown.collectives.length);
+    const within = shown.sites.length - 1;
+    expect(lines.count).toBe(shown.program.valueCount + shown.collectives.length + within);
     const text = Array.from({ length: lines.count }, (_, line) => lineText(lines, line));
     expect(text[0]).toBe("x:f32[512,1024]  P('data',)  data: argument `x`");
     expect(text.filter(each => each === 'all-reduce')).toHaveLength(2);
@@ -83,18 +84,17 @@ describe('a sharded function', () => {
   test('leads each value back to what the user wrote', () => {
     const shown = sharded();
     const [output] = shown.program.bodies[0]!.outputs;
-    const chain = shown.chainOf(output!, 'data');
-    expect(chain.map(hop => (hop.value < 0 ? '' : shown.program.valueName(hop.value)))).toEqual([
-      'z',
-      'y₁',
-      '',
-    ]);
+    const number = shown.numberAt(0, output!);
+    const chain = shown.chainOf(number, 'data');
+    expect(
+      chain.map(hop => (hop.number < 0 ? '' : shown.program.valueName(shown.valueOf(hop.number)))),
+    ).toEqual(['z', 'y₁', '']);
     expect(chain.at(-1)!.origin!.text).toBe('with_sharding_constraint');
-    expect(shown.axesOf(output!)).toEqual([0]);
+    expect(shown.axesOf(number)).toEqual([0]);
   });
 
   test('cuts along parts of axes', () => {
-    const mesh = new Mesh(record().mesh);
+    const mesh = new Mesh(record().meshes[0]!);
     const spec = { ...record().shardings[0]!, dim_axes: [['model:(2)2', 'data']] };
     const tiles = tilesOfSpec([8], mesh, spec);
     expect(tiles.count).toBe(4);
@@ -106,5 +106,46 @@ describe('a sharded function', () => {
     const [output] = new ShardedFunction(plain).program.bodies[0]!.outputs;
     const looped = { ...plain, why: { ...plain.why, value: plain.why.value.map(() => output!) } };
     expect(new ShardedFunction(looped).chainOf(output!, 'data').length).toBeLessThanOrEqual(100);
+  });
+
+  test('tells what each call of a program does with layouts of its own', () => {
+    const shown = new ShardedFunction(sample('sharded_calls'));
+    const { program, sites } = shown;
+    const calls = sites.filter(site => program.bodies[site.body]!.name === 'block');
+    expect(calls.map(site => site.parent)).toEqual([0, 0, 0]);
+    const [input] = program.bodies[calls[0]!.body]!.inputs;
+    const specs = calls.map(site => shown.specOf(shown.numberAt(site.index, input!))!.text);
+    expect(specs).toEqual(["P('data',)", "P('model', 'data')", "P('model',)"]);
+    for (const { index, equation, parent } of sites.slice(1)) {
+      expect(shown.siteWithin(parent, equation, 0)).toBe(index);
+      for (const value of program.bodies[sites[index]!.body]!.inputs) {
+        expect(shown.valueOf(shown.numberAt(index, value))).toBe(value);
+        expect(shown.siteOf(shown.numberAt(index, value))).toBe(index);
+      }
+    }
+    const lines = new ShardingLines(shown, each => each.operation);
+    const text = Array.from({ length: lines.count }, (_, line) => lineText(lines, line));
+    const headings = text.filter(each => each.startsWith('inside '));
+    expect(headings.filter(each => each === 'inside block')).toHaveLength(3);
+    expect(headings.at(-1)).toBe('inside <lambda>, each device along line for itself');
+  });
+
+  test('counts the exchanges of a call to its equation', () => {
+    const shown = new ShardedFunction(sample('sharded_calls'));
+    const inner = shown.collectives.filter(each => each.site > 0);
+    expect(inner.length).toBeGreaterThan(0);
+    for (const each of inner) {
+      const site = shown.sites[each.site]!;
+      expect(shown.collectivesWithin(site.parent, site.equation)).toContain(each);
+      expect(shown.collectivesOf(site.parent, site.equation)).not.toContain(each);
+    }
+  });
+
+  test('names the mesh of a value that lies over another one', () => {
+    const shown = new ShardedFunction(sample('sharded_calls'));
+    const spec = shown.record.shardings.find(each => each.mesh === 1)!;
+    expect(shown.specText(spec)).toBe("P('line',) (mesh line=8)");
+    const number = shown.record.layouts.sharding.indexOf(shown.record.shardings.indexOf(spec));
+    expect(shown.axesOf(number)).toEqual([2]);
   });
 });

@@ -27,6 +27,11 @@ export class Mesh {
     }
   }
 
+  /** `data=2, model=4`. */
+  get text(): string {
+    return this.axisNames.map((name, axis) => `${name}=${this.axisSizes[axis]}`).join(', ');
+  }
+
   deviceId(place: number): number {
     return this.record.device_ids[place] ?? place;
   }

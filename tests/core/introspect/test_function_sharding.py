@@ -32,18 +32,47 @@ def devices() -> Mesh:
     return Mesh(np.array(pl.devices()).reshape(2, 4), ("data", "model"))
 
 
+def values_at(record, site=0):
+    """The number at a site, and the index in the program's record, of each value of the site's body."""
+    program, number = record.program, 0
+    starts = np.cumsum([0, *program.equations.result_counts])
+    firsts = np.cumsum([0, *(len(body_values(program, starts, body)) for body in program.bodies)])
+    for place in range(site + 1):
+        body = record.sites.body[place]
+        values = body_values(program, starts, program.bodies[body])
+        found = list(enumerate(range(firsts[body], firsts[body + 1]), number))
+        number += len(values)
+    return found
+
+
+def body_values(program, starts, body):
+    end = body.first_equation + body.equation_count
+    results = program.equations.results[starts[body.first_equation] : starts[end]]
+    return [*body.constants, *body.inputs, *results]
+
+
 def name_of(record, value):
     values, strings = record.program.values, record.program.strings
     return strings[values.user_name[value]] or strings[values.name[value]]
 
 
-def layouts(record):
-    """The layout of each value that has a name of the user's; of those of one name, the last."""
-    values, strings = record.program.values, record.program.strings
+def name_at(record, number):
+    """The name of a value at a site."""
+    pairs = {n: v for site in range(len(record.sites.body)) for n, v in values_at(record, site)}
+    return name_of(record, pairs[number])
+
+
+def spec_of(record, number):
+    return record.shardings[record.layouts.sharding[number]]
+
+
+def layouts(record, site=0):
+    """The layout at a site of each value that has a name of the user's; of those of one name, the last."""
+    names = record.program.values.user_name
     return {
-        strings[name]: record.shardings[sharding].text
-        for name, sharding in zip(values.user_name, record.value_shardings, strict=True)
-        if name and sharding >= 0
+        record.program.strings[names[value]]: spec_of(record, number).text
+        for number, value in values_at(record, site)
+        if names[value]
     }
 
 
@@ -54,10 +83,10 @@ class Hop(NamedTuple):
     origin: int
 
 
-def hops(record, value):
-    """How each axis came to a value."""
-    why, start = record.why, sum(record.why.counts[:value])
-    rows = range(start, start + why.counts[value])
+def hops(record, number):
+    """How each axis came to a value at a site."""
+    why, start = record.why, sum(record.why.counts[:number])
+    rows = range(start, start + why.counts[number])
     return {
         record.axes[why.axis[i]]: Hop(
             why.value[i], why.dimension[i], why.equation[i], why.origin[i]
@@ -66,13 +95,13 @@ def hops(record, value):
     }
 
 
-def chain(record, value, axis):
+def chain(record, number, axis):
     """Names of the values by which an axis came to a value, and what the user said in the end."""
     names = []
-    while value >= 0:
-        names.append(name_of(record, value))
-        hop = hops(record, value)[axis]
-        value = hop.value
+    while number >= 0:
+        names.append(name_at(record, number))
+        hop = hops(record, number)[axis]
+        number = hop.value
     return names, record.origins[hop.origin].text
 
 
@@ -84,8 +113,16 @@ def primitive(record, equation):
     return record.program.strings[record.program.equations.primitive[equation]]
 
 
-def result(record):
-    return record.program.bodies[0].outputs[0]
+def result(record, place=0):
+    """The number of a result of the whole program."""
+    return {value: number for number, value in values_at(record)}[
+        record.program.bodies[0].outputs[place]
+    ]
+
+
+def named(record, name, site=0):
+    """The number at a site of the value that the user calls `name`."""
+    return next(n for n, value in values_at(record, site) if name_of(record, value) == name)
 
 
 def mlp(x, w, v):
@@ -107,20 +144,20 @@ def test_every_intermediate_has_its_layout_and_bytes():
         "h": "P('data', 'model')", "a": "P('data', 'model')",
     }  # fmt: skip
     assert layouts(record).items() >= expected.items()
-    assert record.shardings[record.value_shardings[result(record)]].text == "P('data',)"
-    assert -1 not in record.value_shardings
-    assert record.value_device_bytes == [256] * 6
-    assert record.mesh.axis_sizes == [2, 4]
-    assert record.mesh.device_ids == []
+    assert spec_of(record, result(record)).text == "P('data',)"
+    assert -1 not in record.layouts.sharding
+    assert record.layouts.device_bytes == [256] * 6
+    [mesh] = record.meshes
+    assert (mesh.axis_sizes, mesh.device_ids) == ([2, 4], [])
 
 
 def test_why_leads_back_to_the_arguments():
     record = introspect.sharding(pl.jit(mlp), *MLP)
-    a = record.program.values.user_name.index(record.program.strings.index("a"))
+    a = named(record, "a")
     assert chain(record, a, "data") == (["a", "h", "x"], "argument `x`")
     assert chain(record, a, "model") == (["a", "h", "w"], "argument `w`")
     hop = hops(record, a)["model"]
-    assert (name_of(record, hop.value), hop.dimension) == ("h", 1)
+    assert (name_at(record, hop.value), hop.dimension) == ("h", 1)
     assert primitive(record, hop.equation) == "tanh"
 
 
@@ -134,7 +171,7 @@ def test_axes_come_from_constraints_and_from_what_is_asked_of_results():
         f, in_shardings=(placed(MESH), None), out_shardings=(None, placed(MESH, "data"))
     )
     record = introspect.sharding(jitted, jnp.ones((8, 4)), jnp.ones(8))
-    first, second = record.program.bodies[0].outputs
+    first, second = result(record, 0), result(record, 1)
     assert chain(record, first, "model")[1] == "with_sharding_constraint"
     assert chain(record, second, "data")[1] == "out_shardings of result 1"
     constraint = record.origins[hops(record, first)["model"].origin].equation
@@ -152,7 +189,7 @@ def test_explicit_axes_are_said_by_the_types(devices):
     with pl.set_mesh(mesh):
         x = pl.device_put(jnp.ones((8, 4)), placed(mesh, "data"))
         record = introspect.sharding(lambda x: jnp.sin(x) * 2, x)
-    assert record.shardings[record.value_shardings[result(record)]].text == "P('data',)"
+    assert spec_of(record, result(record)).text == "P('data',)"
     assert "Explicit" in record.origins[hops(record, result(record))["data"].origin].text
 
 
@@ -161,14 +198,65 @@ def test_arguments_that_are_not_used_are_left_out():
     assert [name_of(record, value) for value in record.program.bodies[0].inputs] == ["y"]
 
 
-def test_one_program_called_with_two_layouts_says_so():
-    inner = pl.jit(jnp.tanh)
+def test_each_call_of_a_program_has_layouts_of_its_own():
+    inner = pl.jit(lambda a: jnp.exp(jnp.tanh(a)) * jnp.cos(jnp.sin(a)))
+
+    def outer(x, y):
+        return inner(x) @ inner(y)
+
+    record = introspect.sharding(outer, argument((8, 8), "data"), argument((8, 8), None, "model"))
+    assert (record.sites.body, record.sites.parent) == ([0, 1, 1], [-1, 0, 0])
+    assert record.sites.equation == [-1, 0, 1]
+    assert [layouts(record, site)["a"] for site in (1, 2)] == ["P('data',)", "P(None, 'model')"]
+    assert chain(record, named(record, "a", 2), "model") == (["a"], "argument `y`")
+    last = values_at(record, 2)[-1][0]
+    assert chain(record, last, "model")[1] == "argument `y`"
+    # What the caller takes is told in the caller's own values.
+    assert hops(record, result(record))["model"].value in dict(values_at(record))
+
+
+def test_calls_within_calls_are_sites_of_their_own():
+    inner = pl.jit(lambda a: jnp.exp(jnp.tanh(a)) * jnp.cos(jnp.sin(a)))
+    middle = pl.jit(lambda a: inner(a) + inner(a.T))
     record = introspect.sharding(
-        lambda x, y: inner(x) @ inner(y), argument((8, 8), "data"), argument((8, 8), None, "model")
+        lambda x: pl.lax.scan(lambda c, _: (middle(c), None), x, None, length=2)[0],
+        argument((8, 8), "data"),
     )
-    assert 2 in record.value_layout_counts
-    record = introspect.sharding(lambda x: inner(inner(x)), argument((8, 8), "data"))
-    assert set(record.value_layout_counts) == {1}
+    assert record.sites.parent == [-1, 0, 1, 2, 2]
+    assert [layouts(record, site)["a"] for site in (2, 3, 4)] == [
+        "P('data',)", "P('data',)", "P(None, 'data')",
+    ]  # fmt: skip
+
+
+def test_an_exchange_is_told_at_the_call_that_needs_it(devices):
+    @pl.jit
+    def product(a, b):
+        return jnp.tanh(jnp.sin(a) @ jnp.cos(b)) + jnp.exp(a @ b)
+
+    x = pl.device_put(jnp.ones((8, 8)), placed(devices, "data"))
+    y = pl.device_put(jnp.ones((8, 8)), placed(devices, None, "model"))
+    z = pl.device_put(jnp.ones((8, 8)), placed(devices, "model"))
+    record = introspect.sharding(lambda x, y, z: (product(x, y), product(y, z)), x, y, z)
+    for which in ("planned", "collectives"):
+        found = [each for each in getattr(record, which) if each.operation == "all-reduce"]
+        assert {each.site for each in found} == {2}
+        assert {primitive(record, each.equation) for each in found} == {"dot_general"}
+
+
+def test_values_inside_of_shard_map_are_those_of_one_device():
+    def local(x):
+        return pl.lax.psum(jnp.sin(x), "model")
+
+    mapped = pl.shard_map(
+        local,
+        mesh=MESH,
+        in_specs=pl.P(None, "model"),
+        out_specs=pl.P(),
+        axis_names={"model"},
+    )
+    record = introspect.sharding(pl.jit(mapped), argument((8, 8), "data", "model"))
+    assert record.sites.manual_axes == [[], ["model"]]
+    assert {spec_of(record, number).text for number, _ in values_at(record, 1)} == {"P('data',)"}
 
 
 def test_specs_over_the_current_mesh_are_understood(devices):
@@ -179,14 +267,69 @@ def test_specs_over_the_current_mesh_are_understood(devices):
     assert record.basis == "compiler"
 
 
-def test_a_second_mesh_is_not_named_by_the_first(devices):
+def test_each_value_names_its_mesh(devices):
     line = Mesh(devices.devices.reshape(8), ("line",))
+    turned = Mesh(devices.devices.reshape(4, 2), ("data", "model"))
     x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data", "model"))
     y = pl.device_put(jnp.ones((16, 8)), placed(line, "line"))
-    record = introspect.sharding(lambda x, y: (jnp.sin(x), jnp.cos(y)), x, y)
-    assert layouts(record) == {"x": "P('data', 'model')"}
-    cos = record.program.bodies[0].outputs[1]
-    assert (record.value_shardings[cos], record.value_device_bytes[cos]) == (-1, None)
+    z = pl.device_put(jnp.ones((16, 8)), placed(turned, "data"))
+    record = introspect.sharding(lambda x, y, z: (jnp.sin(x), jnp.cos(y), jnp.tan(z)), x, y, z)
+    own = [record.meshes[spec_of(record, result(record, place)).mesh] for place in range(3)]
+    assert [mesh.axis_names for mesh in own] == [["data", "model"], ["line"], ["data", "model"]]
+    assert [mesh.axis_sizes for mesh in own] == [[2, 4], [8], [4, 2]]
+    assert layouts(record) == {"x": "P('data', 'model')", "y": "P('line',)", "z": "P('data',)"}
+    cos = result(record, 1)
+    assert (record.layouts.device_bytes[cos], chain(record, cos, "line")[1]) == (64, "argument `y`")
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_a_change_of_meshes_is_explained(devices, is_abstract):
+    square, line = (
+        (MESH, AbstractMesh((8,), ("line",)))
+        if is_abstract
+        else (devices, Mesh(devices.devices.reshape(8), ("line",)))
+    )
+
+    def f(x):
+        y = jnp.sin(x)
+        return pl.lax.with_sharding_constraint(y, placed(line, "line"))
+
+    record = introspect.sharding(f, argument((16, 8), "data", "model", mesh=square))
+    [each] = record.planned
+    assert (each.operation, each.axes, each.mesh, each.reason) == (
+        "reshard",
+        ["line"],
+        1,
+        "written",
+    )
+    # Of its 2x8 each device has the part where its 8x2 is.
+    assert each.bytes_per_device == (2 * 8 - 2 * 2) * 4
+    assert each.note == (
+        "sharding_constraint asks for P('line',) over line=8, which was P('data', 'model') over data=2, model=4"
+    )
+    assert {(each.reason, each.note) for each in record.collectives} == {("written", each.note)}
+    assert sum(each.bytes_per_device for each in record.collectives) == each.bytes_per_device
+
+
+def test_the_same_parts_by_another_mesh_are_not_moved(devices):
+    line = Mesh(devices.devices.reshape(8), ("line",))
+    x = pl.device_put(jnp.ones((16, 8)), placed(devices, ("data", "model")))
+    record = introspect.sharding(
+        lambda x: pl.lax.with_sharding_constraint(x, placed(line, "line")) * 2, x
+    )
+    assert (record.planned, record.collectives) == ([], [])
+
+
+def test_a_manual_region_over_another_mesh_names_its_axes(devices):
+    line = Mesh(devices.devices.reshape(8), ("line",))
+    x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data", "model"))
+    total = pl.shard_map(
+        lambda a: pl.lax.psum(a, "line"), mesh=line, in_specs=pl.P("line"), out_specs=pl.P()
+    )
+    record = introspect.sharding(lambda x: jnp.sin(x) + total(jnp.cos(x))[0, 0], x)
+    for each in (record.planned[-1], record.collectives[-1]):
+        assert (each.operation, each.axes, each.mesh) == ("all-reduce", ["line"], 1)
+    assert (record.sites.manual_axes, record.sites.mesh) == ([[], ["line"]], [0, 1])
 
 
 def test_placements_without_a_mesh_get_axes_of_their_own(devices):
@@ -194,14 +337,14 @@ def test_placements_without_a_mesh_get_axes_of_their_own(devices):
     tiles = named._to_xla_hlo_sharding(2)
     x = pl.device_put(jnp.ones((16, 8)), GSPMDSharding(named._internal_device_list, tiles))
     record = introspect.sharding(lambda x: x.sum(axis=0), x)
-    assert (record.mesh.axis_names, record.mesh.axis_sizes) == (["dim0", "dim1"], [2, 4])
+    assert (record.meshes[0].axis_names, record.meshes[0].axis_sizes) == (["dim0", "dim1"], [2, 4])
     assert exchanges(record) == [("all-reduce", ["dim0"], "contraction")]
 
 
 def test_a_program_on_one_device_is_whole():
     record = introspect.sharding(lambda x: x @ x, np.ones((4, 4), np.float32))
     assert [each.text for each in record.shardings] == ["P()"]
-    assert (record.collectives, record.planned, record.mesh.axis_names) == ([], [], [])
+    assert (record.collectives, record.planned, record.meshes[0].axis_names) == ([], [], [])
     assert record.basis == "compiler"
 
 
@@ -341,7 +484,7 @@ def test_abstract_gpus_need_the_plugin_and_a_known_kind(monkeypatch):
     record = on_gpus("NVIDIA H100 80GB HBM3")
     assert record.basis == "estimate"
     assert "no CUDA plugin is installed (pip install jax-cuda13-pjrt)" in record.not_compiled
-    assert record.mesh.device_kind == "NVIDIA H100 80GB HBM3"
+    assert record.meshes[0].device_kind == "NVIDIA H100 80GB HBM3"
     assert "'NVIDIA Z1' can't be compiled for" in on_gpus("NVIDIA Z1").not_compiled
 
 
@@ -378,9 +521,9 @@ def test_the_record_is_json(devices):
     record = introspect.sharding(pl.grad(lambda x: (x @ x.T).sum()), x)
     parsed = json.loads(json.dumps(record.to_dict(), allow_nan=False))
     assert parsed["kind"] == "function_sharding"
-    count = len(record.program.values.name)
-    for column in ("value_shardings", "value_device_bytes", "value_layout_counts"):
-        assert len(parsed[column]) == count
+    count = len(values_at(record))
+    for column in ("sharding", "device_bytes", "count"):
+        assert len(parsed["layouts"][column]) == count
     assert len(parsed["why"]["counts"]) == count
     assert sum(parsed["why"]["counts"]) == len(parsed["why"]["axis"])
 

@@ -1,61 +1,81 @@
 """What is known of how programs lay out their values, for all programs of the corpora."""
 
+import numpy as np
 import pytest
-from corpus import explicit_programs, manual_programs, sharded_programs
-from corpus.recording import Recording
+from corpus import partitioned_programs
+from corpus.abstract import Abstract, Answer
 
 import pellucid as pl
 from pellucid import introspect
+from pellucid.experimental.custom_partitioning import custom_partitioning
 from pellucid.introspect.errors import PellucidError
+from pellucid.xla import plugins
+from tests.introspect.sharded_cases import QUICK, cases, told
 
-QUICK = {
-    "data_parallel", "fully_sharded", "embedding", "scanned_layers", "sorted_and_summed",
-    "ring_attention", "axes_left_to_the_compiler",
-}  # fmt: skip
-
-
-def cases():
-    found = {f.__name__: lambda jax, f=f, a=a: f(jax, *a) for f, a in sharded_programs.PROGRAMS}
-    found |= {f.__name__: f for f in explicit_programs.PROGRAMS}
-    found |= {
-        name: lambda jax, name=name: manual_programs.value(jax, name)
-        for name in manual_programs.PROGRAMS
-        if name not in manual_programs.NESTED and name not in found
-    }
-    return [
-        pytest.param(program, id=name, marks=() if name in QUICK else pytest.mark.slow)
-        for name, program in found.items()
-    ]
+H100 = pl.sharding.AbstractDevice("NVIDIA H100 80GB HBM3", None, "gpu")
+NEEDS_PLUGIN = pytest.mark.skipif(
+    plugins.cuda_plugin() is None, reason="the CUDA plugin is not installed"
+)
 
 
 def records_of(program):
-    """Records of the jitted functions that a program calls. What refuses a call must refuse to tell of it, too."""
-    found, refused, raised = [], [], []
+    """Records of the jitted functions that a program calls."""
+    return told(program, introspect.sharding)
 
-    def note(jitted, args):
-        try:
-            found.append(introspect.sharding(jitted, *args))
-        except PellucidError as error:
-            refused.append(type(error))
 
-    try:
-        program(Recording(pl, note))
-    except PellucidError as error:
-        raised.append(type(error))
-    assert refused == raised
-    return found
+def check(record):
+    """Everything is known of every value and of every exchange."""
+    assert -1 not in record.layouts.sharding
+    assert -1 not in record.why.origin
+    for each in (*record.planned, *record.collectives):
+        assert each.axes
+        assert each.equation >= 0
+        assert each.site >= 0
+        assert each.reason != "unknown"
+        assert each.group_size * each.group_count == len(record.device_peak_bytes)
 
 
 @pytest.mark.parametrize("program", cases())
 def test_all_is_known_of_every_program(program):
     for record in records_of(program):
-        assert -1 not in record.value_shardings
-        assert -1 not in record.why.origin
-        for each in (*record.planned, *record.collectives):
-            assert each.axes
-            assert each.equation >= 0
-            assert each.reason != "unknown"
-            assert each.group_size * each.group_count == len(record.device_peak_bytes)
+        check(record)
+
+
+EAGER = {"eager"}
+"""Programs that call no jitted function."""
+
+
+@pytest.mark.parametrize(
+    "device", [None, pytest.param(H100, marks=NEEDS_PLUGIN)], ids=["cpu", "gpu"]
+)
+@pytest.mark.parametrize("program", [case for case in cases() if case.id not in EAGER])
+def test_all_is_known_over_abstract_devices(program, device):
+    with pytest.raises((Answer, PellucidError)) as ended:
+        program(Abstract(pl, device, introspect.sharding))
+    if isinstance(ended.value, Answer):  # others are refused when they are traced
+        record = ended.value.said
+        assert record.basis == ("estimate" if device is None else "compiler")
+        check(record)
+
+
+@NEEDS_PLUGIN
+@pytest.mark.parametrize("program", partitioned_programs.PROGRAMS)
+def test_abstract_gpus_ask_how_functions_are_done_in_parts(program):
+    with pytest.raises(Answer) as ended:
+        program(Abstract(pl, H100, introspect.sharding))
+    record = ended.value.said
+    assert record.basis == "compiler"
+    check(record)
+
+
+@NEEDS_PLUGIN
+def test_what_is_asked_of_the_user_over_abstract_gpus_fails_with_its_own_error():
+    f = custom_partitioning(lambda x: 2 * x)
+    f.def_partition(lambda mesh, operands, result: {}["absent"], sharding_rule="i -> i")
+    mesh = pl.sharding.AbstractMesh((8,), ("x",), abstract_device=H100)
+    x = pl.ShapeDtypeStruct((8,), np.float32, sharding=pl.NamedSharding(mesh, pl.P("x")))
+    with pytest.raises(KeyError, match="absent"):
+        introspect.sharding(f, x)
 
 
 @pytest.mark.parametrize("program", [case for case in cases() if case.id in QUICK])

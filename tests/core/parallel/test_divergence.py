@@ -50,6 +50,9 @@ DIVERGING = {
     "a branch in a scan": lambda x: lax.scan(
         lambda c, _: (c + 1, chosen(c > 3, x)), x.sum(), None, length=2
     )[1][0],
+    "a branch with a permutation along another axis": lambda x: lax.cond(
+        x.sum() > 3, lambda x: lax.ppermute(x, "y", [(0, 1), (1, 0)]), lambda x: -x, x
+    ),
     "a branch in a jitted function": lambda x: pl.jit(chosen)(x.sum() > 3, x),
     "a branch in a remade function": lambda x: pl.checkpoint(chosen)(x.sum() > 3, x),
 }
@@ -60,6 +63,9 @@ TOGETHER = {
         lax.all_gather(x, "x", to="invarying").max() > 3, x
     ),
     "a branch by the position along another axis": lambda x: chosen(lax.axis_index("y") > 0, x),
+    "a branch with a sum along another axis": lambda x: lax.cond(
+        x.sum() > 3, lambda x: x * lax.psum(1.0 + lax.axis_index("y"), "y"), lambda x: -x, x
+    ),
     "a branch without collectives": lambda x: lax.cond(
         x.sum() > 3, lambda x: x + lax.axis_index("x"), lambda x: x, x
     ),
@@ -107,3 +113,49 @@ def test_what_the_host_says_may_differ(mesh):
 
     with pytest.raises(CollectiveError, match="devices that go another way"):
         pl.make_jaxpr(mapped(body, mesh, False))(X)
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_a_device_alone_along_its_axis_waits_for_nobody(check_vma):
+    mesh = pl.make_mesh((1, 8), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+    def body(x):
+        ring = lambda x: lax.ppermute(summed(x), "y", [(i, (i + 1) % 8) for i in range(8)])
+        return lax.cond(lax.axis_index("x") == 0, ring, lambda x: x, x)
+
+    found = pl.shard_map(
+        body, mesh=mesh, in_specs=P("y"), out_specs=P(("x", "y")), check_vma=check_vma
+    )(X)
+    np.testing.assert_array_equal(found, 2 * np.roll(X, 1))
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_a_way_that_all_take_is_known_in_derivatives_too(mesh, check_vma):
+    body = lambda x: chosen(lax.psum(x.sum(), "x") > 3, jnp.sin(x))
+    f = pl.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=check_vma)
+    np.testing.assert_allclose(pl.grad(lambda x: f(x).sum())(X), 5 * np.cos(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_permutations_that_the_compiler_adds_are_found(mesh, check_vma):
+    over_y = pl.NamedSharding(mesh, P("y"))
+    laid_out = lambda x: lax.with_sharding_constraint(x, over_y)
+
+    def turned(predicate, x):
+        return lax.cond(predicate, lambda x: laid_out(laid_out(x)[::-1]), lambda x: -x, laid_out(x))
+
+    def compiled(body):
+        mapped = pl.shard_map(
+            body,
+            mesh=mesh,
+            in_specs=P("x"),
+            out_specs=P("x"),
+            axis_names={"x"},
+            check_vma=check_vma,
+        )
+        return pl.jit(mapped).lower(X).compile()
+
+    with pytest.raises(CollectiveError, match="the compiler made it a permutation"):
+        compiled(lambda x: turned(lax.axis_index("x") > 1, x))
+    together = compiled(lambda x: turned(lax.psum(x.sum(), "x") > 1, x))
+    np.testing.assert_array_equal(together(X), X.reshape(4, 2)[:, ::-1].reshape(-1))

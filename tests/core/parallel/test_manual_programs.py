@@ -10,6 +10,7 @@ from corpus.manual_programs import (
     FORMS,
     NESTED,
     PROGRAMS,
+    UNKNOWN,
     batch_of_gradients,
     gradient,
     loop,
@@ -47,6 +48,8 @@ RACES = {
 
 @pytest.mark.parametrize(("form", "name"), CASES)
 def test_agrees_with_the_reference(oracle_8_devices: Any, form: Any, name: str) -> None:
+    if name in UNKNOWN:
+        pytest.skip("the reference has no such collective on the CPU")
     if (form.__name__, name) in RACES:
         pytest.skip("the reference has a race here")
     oracle_8_devices.check(form, name, library=pl, tolerance=2e-4)

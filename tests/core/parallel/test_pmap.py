@@ -77,3 +77,11 @@ def test_lowering_shows_the_program():
         "sdy.manual_computation"
         in pmap(lambda x: lax.psum(x, "i"), axis_name="i").lower(X).as_text()
     )
+
+
+def test_arguments_are_moved_whenever_they_lie_elsewhere():
+    f = pmap(lambda w, x: w * x, in_axes=(None, 0))
+    there, elsewhere = f(2.0, X), pl.device_put(X, pl.devices()[3])
+    for x in (there, there, elsewhere, there, elsewhere, X):
+        assert f(1.0, x).sharding == there.sharding
+    np.testing.assert_array_equal(f(pl.device_put(3.0, pl.devices()[5]), there), 6 * X)

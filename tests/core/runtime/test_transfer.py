@@ -28,6 +28,7 @@ from pellucid.runtime.transfer import (
     device_put_sharded,
 )
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from pellucid.sharding.errors import ShardingArgumentError
 from pellucid.sharding.layout import Format
 
 
@@ -165,7 +166,7 @@ def test_a_format_without_layout_is_its_sharding(devices):
 
 
 def test_what_is_no_place_is_refused():
-    with pytest.raises(ArgumentTypeError, match="takes a device, a sharding, a format or None"):
+    with pytest.raises(ShardingArgumentError, match="takes a device, a sharding, a format or None"):
         device_put(1, "cpu")
     with pytest.raises(TreeStructureError, match="expected dict with keys 'b'"):
         device_put({"a": 1}, {"b": platforms.devices()[0]})
@@ -285,7 +286,7 @@ def test_the_default_device_is_of_the_thread(devices):
         assert jit(lambda: broadcast_in_dim(np.float32(1), (2,), ()))().device == devices[2]
     with config.default_device("cpu"):
         assert device_put(1).device == devices[0]
-    with pytest.raises(ValueError, match="expected a device, a platform's name or None, got int"):
+    with pytest.raises(ValueError, match=r"expected a device, a platform's name \(.*\) or None"):
         config.default_device(3).__enter__()
 
 

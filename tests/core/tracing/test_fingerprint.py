@@ -112,6 +112,13 @@ def test_a_changed_helper_is_never_missed() -> None:
         np.testing.assert_array_equal(pl.jit(define(code.format(k)))(x), k * x)
 
 
+def test_a_module_is_asked_only_for_what_the_function_reads(monkeypatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(pl, "__getattr__", asked.append)
+    assert fingerprint(define("def f(x): return pl.jit(x)")) is not None
+    assert asked == []
+
+
 def test_a_user_s_module_without_a_file_has_no_fingerprint(monkeypatch) -> None:
     module = types.ModuleType("dynamic_module_of_a_user")
     module.k = 1

@@ -6,6 +6,7 @@ Colours and sizes are left to the page, which may be light or dark.
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -23,12 +24,13 @@ from pellucid.introspect.values import bytes_text
 from pellucid_viz.render.picture import tiles_picture
 from pellucid_viz.render.quantities import count_text, seconds_text
 from pellucid_viz.render.sharded import (
+    SiteRows,
     by_cost,
     collective_row,
     is_costly,
-    mesh_text,
+    site_rows,
     summary,
-    value_rows,
+    where_text,
 )
 from pellucid_viz.render.text import (
     STAGES,
@@ -174,21 +176,31 @@ def _sharding(record: ShardingRecord) -> str:
 
 
 def _function_sharding(record: FunctionShardingRecord) -> str:
-    rows, exchanges = list(value_rows(record)), by_cost(record)
-    values = table(
-        ["value", "type", "layout", "on each device", "made by", "laid out by"],
-        [row[:-1] for row in rows],
-        [row.is_moved for row in rows],
+    exchanges = by_cost(record)
+    whole, *within = itertools.islice(site_rows(record), _MOST_ROWS)
+    values = _values(whole) + "".join(
+        f"<details><summary>{html.escape(site.title)}</summary>{_values(site)}</details>"
+        for site in within
     )
+    more = len(record.sites.body) - 1 - len(within)
+    values += f"<p>and {more} more programs within it</p>" if more else ""
     moved = table(
         ["exchange", "groups", "each device sends", "why", "where"],
         [collective_row(record, each) for each in exchanges],
         list(map(is_costly, exchanges)),
     )
-    title = f"<b>{html.escape(record.name)}</b> on mesh {html.escape(mesh_text(record.mesh))}"
+    title = f"<b>{html.escape(record.name)}</b> {html.escape(where_text(record))}"
     differs = "".join(f"<li>{html.escape(each)}</li>" for each in record.differences)
     noted = f"<p>Differs from Shardy's plan:</p><ul>{differs}</ul>" if differs else ""
     return f"<p>{title}: {html.escape(summary(record))}</p>{values}{moved}{noted}"
+
+
+def _values(site: SiteRows) -> str:
+    return table(
+        ["value", "type", "layout", "on each device", "made by", "laid out by"],
+        [row[:-1] for row in site.rows],
+        [row.is_moved for row in site.rows],
+    )
 
 
 def _error(record: ErrorRecord) -> str:

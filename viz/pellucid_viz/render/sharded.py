@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from pellucid.introspect.schema import (
     FunctionShardingRecord,
     MeshRecord,
     ProgramRecord,
+    SpecRecord,
 )
 from pellucid.introspect.values import bytes_text
 
@@ -47,6 +49,18 @@ def mesh_text(mesh: MeshRecord) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes) or "of one device"
 
 
+def where_text(record: FunctionShardingRecord) -> str:
+    """On which meshes a program runs, its own first."""
+    if is_alone(record):
+        return "on one device"
+    return f"on mesh {' and '.join(map(mesh_text, record.meshes))}"
+
+
+def is_alone(record: FunctionShardingRecord) -> bool:
+    """Whether a program runs on one device."""
+    return math.prod(record.meshes[0].axis_sizes) == 1
+
+
 def is_costly(each: CollectiveRecord) -> bool:
     """Whether an exchange is one that the user did not ask for and may want to avoid."""
     return each.reason in ("reshard", "full_replication")
@@ -67,8 +81,11 @@ def summary(record: FunctionShardingRecord) -> str:
     count = len(record.collectives)
     sent = bytes_text(sum(map(total_bytes, record.collectives)))
     costly = sum(map(is_costly, record.collectives))
+    exchanged = (
+        f"{count} {'collective' if count == 1 else 'collectives'}, {sent} sent by each device"
+    )
     parts = [
-        f"{count} {'collective' if count == 1 else 'collectives'}, {sent} sent by each device",
+        "nothing is divided or exchanged" if is_alone(record) else exchanged,
         *([f"{costly} of them resharding"] if costly else []),
         *(
             [f"peak {bytes_text(max(record.device_peak_bytes))} on each device"]
@@ -94,7 +111,7 @@ def place_text(program: ProgramRecord, equation: int) -> str:
 def collective_row(record: FunctionShardingRecord, each: CollectiveRecord) -> list[str]:
     """Operation, groups, bytes, reason, place of one exchange."""
     runs = "" if each.runs == 1 else " × ?" if each.runs is None else f" × {each.runs}"
-    along = ", ".join(each.axes) or "unknown axes"
+    along = (", ".join(each.axes) or "unknown axes") + _over(record, each.mesh)
     program = record.program
     cause = (
         program.strings[program.equations.primitive[each.equation]] if each.equation >= 0 else ""
@@ -108,41 +125,86 @@ def collective_row(record: FunctionShardingRecord, each: CollectiveRecord) -> li
     ]
 
 
-def value_rows(record: FunctionShardingRecord) -> Iterator[ValueRow]:
-    """The values of a program: of each of its bodies the inputs, then the results of its equations."""
-    program = record.program
+class SiteRows(NamedTuple):
+    """The values of a program at one of the places where it runs."""
+
+    title: str
+    """Empty for the whole program."""
+    rows: list[ValueRow]
+
+
+def site_rows(record: FunctionShardingRecord) -> Iterator[SiteRows]:
+    """The sites of a program with their values: inputs, then the results of equations."""
+    program, sites = record.program, record.sites
     equations, origins = program.equations, _origins(record)
-    moved = {each.equation for each in record.collectives if is_costly(each)}
-    starts = _starts(equations.result_counts)
-    for body in program.bodies:
-        yield from (_value_row(record, value, "", origins, False) for value in body.inputs)
+    moved = {(each.site, each.equation) for each in record.collectives if is_costly(each)}
+    starts, number = _starts(equations.result_counts), 0
+    for place, index in enumerate(sites.body):
+        body, rows = program.bodies[index], []
+        number += len(body.constants)
+        for value in body.inputs:
+            rows.append(_value_row(record, number, value, "", origins, False))
+            number += 1
         for row in range(body.first_equation, body.first_equation + body.equation_count):
             made_by = program.strings[equations.primitive[row]]
             made_by = f"{made_by} in {place_text(program, row)}".removesuffix(" in ")
             for value in equations.results[starts[row] : starts[row + 1]]:
-                yield _value_row(record, value, made_by, origins, row in moved)
+                is_moved = (place, row) in moved
+                rows.append(_value_row(record, number, value, made_by, origins, is_moved))
+                number += 1
+        yield SiteRows(site_text(record, place), rows)
+
+
+def site_text(record: FunctionShardingRecord, place: int) -> str:
+    """The calls that lead to a site, outermost first; empty for the whole program."""
+    program, sites = record.program, record.sites
+    row = sites.equation[place]
+    if row < 0:
+        return ""
+    called = program.strings[program.equations.primitive[row]]
+    text = f"{called} of {program.bodies[sites.body[place]].name}"
+    text = ", ".join(filter(None, (text, place_text(program, row))))
+    twins = [
+        each
+        for each, parent in enumerate(sites.parent)
+        if (parent, sites.body[each]) == (sites.parent[place], sites.body[place])
+    ]
+    if len(twins) > 1:
+        text += f" (call {twins.index(place) + 1} of {len(twins)})"
+    own = sites.manual_axes[place][len(sites.manual_axes[sites.parent[place]]) :]
+    if own:
+        text += f", each device along {', '.join(own)} for itself"
+    return " › ".join(filter(None, (site_text(record, sites.parent[place]), text)))
 
 
 def _value_row(
-    record: FunctionShardingRecord, value: int, made_by: str, origins: list[str], is_moved: bool
-) -> ValueRow:
+    record: FunctionShardingRecord, number: int, value: int, made_by: str, origins: list[str], is_moved: bool
+) -> ValueRow:  # fmt: skip
     values, strings = record.program.values, record.program.strings
-    sharding, n_bytes = record.value_shardings[value], record.value_device_bytes[value]
-    spec = "not known" if sharding < 0 else record.shardings[sharding].text
-    others = record.value_layout_counts[value] - 1
+    sharding, others = record.layouts.sharding[number], record.layouts.count[number] - 1
+    spec = "not known" if sharding < 0 else spec_text(record, record.shardings[sharding])
     return ValueRow(
         strings[values.user_name[value]] or strings[values.name[value]],
         record.program.types[values.type[value]].text,
         spec + (f" and {others} more" if others > 0 else ""),
-        "" if n_bytes is None else bytes_text(n_bytes),
+        bytes_text(record.layouts.device_bytes[number]),
         made_by,
-        origins[value],
+        origins[number],
         is_moved,
     )
 
 
+def spec_text(record: FunctionShardingRecord, spec: SpecRecord) -> str:
+    """A layout, with its mesh where that isn't the program's own."""
+    return spec.text + _over(record, spec.mesh)
+
+
+def _over(record: FunctionShardingRecord, mesh: int) -> str:
+    return f" (mesh {mesh_text(record.meshes[mesh])})" if mesh else ""
+
+
 def _origins(record: FunctionShardingRecord) -> list[str]:
-    """For each value who gave it its axes."""
+    """For each value at a site who gave it its axes."""
     why, starts = record.why, _starts(record.why.counts)
     known = [
         f"{record.axes[axis]}: {record.origins[origin].text if origin >= 0 else 'the partitioner'}"

@@ -28,8 +28,9 @@ from pellucid_viz.render.sharded import (
     collective_row,
     is_costly,
     mesh_text,
+    site_rows,
     summary,
-    value_rows,
+    where_text,
 )
 
 _MOST_ROWS = 40
@@ -213,21 +214,16 @@ def processes_of(record: ShardingRecord, devices: list[int]) -> list[int]:
 
 def function_sharding_text(record: FunctionShardingRecord) -> str:
     """The values of a function with their layouts, then the exchanges between devices; `!` marks resharding."""
-    rows = list(value_rows(record))
-    lines = [f"{record.name} on mesh {mesh_text(record.mesh)}", f"  {summary(record)}"]
-    shown = [
-        [
-            "!" if row.is_moved else " ",
-            row.name,
-            row.type,
-            row.spec,
-            row.bytes,
-            row.made_by,
-            row.origins,
-        ]
-        for row in rows[:_MOST_ROWS]
-    ]
-    lines += [*_aligned(shown), *more_rows(len(rows), "value")]
+    lines = [f"{record.name} {where_text(record)}", f"  {summary(record)}"]
+    rows: list[list[str]] = []
+    titles: dict[int, str] = {}
+    for site in site_rows(record):
+        titles[len(rows)] = site.title
+        rows += [["!" if row.is_moved else " ", *row[:-1]] for row in site.rows]
+    for place, text in enumerate(_aligned(rows[:_MOST_ROWS])):
+        lines += [f"in {titles[place]}:"] if titles.get(place) else []
+        lines.append(text)
+    lines += more_rows(len(rows), "value")
     exchanges = [
         ["!" if is_costly(each) else " ", *collective_row(record, each)]
         for each in by_cost(record)[:_MOST_ROWS]

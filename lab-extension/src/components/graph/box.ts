@@ -286,6 +286,15 @@ export function stepAt(box: Box, x: number, y: number): number {
   return x < left + width / 2 ? -1 : 1;
 }
 
+/** The open box with the body that `box` is in: a call, one of the bodies of a call, or the whole program. */
+export function frameOf(box: Box): Box {
+  let frame = box.parent ?? box;
+  while (frame.kind !== 'call' && frame.kind !== 'region' && frame.parent !== null) {
+    frame = frame.parent;
+  }
+  return frame;
+}
+
 export function isPort(box: Box): boolean {
   return box.kind === 'arrival' || box.kind === 'departure';
 }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { LayoutClient } from '../../layout/client';
 import { criticalPath, overlaysOf } from '../../records/costs';
-import { PROGRAMS, sampleProgram } from '../../testing/samples';
-import { isPort, stepAt, textWidth, type Box } from './box';
+import { ShardedFunction } from '../../records/sharded_function';
+import { PROGRAMS, sample, sampleProgram } from '../../testing/samples';
+import { frameOf, isPort, stepAt, textWidth, type Box } from './box';
 import { Camera } from './camera';
 import { boxLabel } from './describe';
 import { heatOf } from './heat';
@@ -79,6 +80,22 @@ describe('a program graph', () => {
     expect(graph.boxes.filter(box => /^layer_\d+$/.test(box.title))).toHaveLength(12);
     await graph.foldAgain();
     expect(graph.box(fold.key)).toBeDefined();
+  });
+
+  test('reveals an equation inside of the call that is meant', async () => {
+    const { program } = new ShardedFunction(sample('sharded_calls'));
+    const graph = new GraphModel(program, new LayoutClient());
+    const calls = Array.from(program.ids.keys()).filter(
+      equation => program.bodies[program.bodiesOf(equation)[0]?.body ?? 0]!.name === 'block',
+    );
+    expect(calls).toHaveLength(3);
+    await graph.closeAll();
+    for (const call of [...calls].reverse()) {
+      const { first } = program.bodies[program.bodiesOf(call)[0]!.body]!;
+      const box = await graph.revealAt(first, [call]);
+      expect(box!.equation).toBe(first);
+      expect(frameOf(box!).equation).toBe(call);
+    }
   });
 
   test('reveals an equation wherever it is hidden', async () => {

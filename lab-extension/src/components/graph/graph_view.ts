@@ -3,7 +3,7 @@
 import type { CriticalPath, Overlay } from '../../records/costs';
 import { Disposables, el } from '../dom';
 import { readTheme, type Theme } from '../theme';
-import { stepAt, type Box } from './box';
+import { frameOf, stepAt, type Box } from './box';
 import { Camera } from './camera';
 import { Minimap } from './minimap';
 import { Mirror } from './mirror';
@@ -31,14 +31,14 @@ export interface GraphOptions {
   readonly onSelect: (box: Box | null) => void;
   /** A key that the graph has no use for. */
   readonly onKey: (event: KeyboardEvent) => boolean;
-  /** What stands on an edge; the type of its value if this is absent. */
-  readonly edgeLabel?: (value: number) => string;
-  /** Colours of the edges that carry a value, one within the other. */
-  readonly edgeColors?: (value: number, isDark: boolean) => readonly string[];
+  /** What stands on an edge inside of an open box; the type of its value if this is absent. */
+  readonly edgeLabel?: (value: number, frame: Box) => string;
+  /** Colours of the edges inside of an open box that carry a value, one within the other. */
+  readonly edgeColors?: (value: number, frame: Box, isDark: boolean) => readonly string[];
   /** What is noted on a closed box. */
   readonly badgeOf?: (box: Box) => Badge | null;
-  /** What a tooltip says besides: of a box, or of the values of an edge. */
-  readonly about?: (box: Box | null, values: readonly number[]) => readonly string[];
+  /** What a tooltip says besides: of a box, or of the values of an edge inside of an open box. */
+  readonly about?: (box: Box | null, values: readonly number[], frame: Box) => readonly string[];
 }
 
 export class GraphView {
@@ -102,7 +102,9 @@ export class GraphView {
       edgeColors === undefined
         ? null
         : ({ edge }) =>
-            edge.values.length === 1 ? edgeColors(edge.values[0]!, this.theme.isDark) : [],
+            edge.values.length === 1
+              ? edgeColors(edge.values[0]!, frameOf(edge.from), this.theme.isDark)
+              : [],
     );
     this.disposables.add(model.onChange(event => this.modelChanged(event)));
     this.listen();
@@ -142,8 +144,10 @@ export class GraphView {
   }
 
   /** Opens what hides an equation, moves there and selects it. */
-  async goTo(equation: number): Promise<void> {
-    const box = await this.model.reveal(equation);
+  async goTo(equation: number, calls?: readonly number[]): Promise<void> {
+    const box = await (calls === undefined
+      ? this.model.reveal(equation)
+      : this.model.revealAt(equation, calls));
     if (box !== null) {
       if (this.camera.scale < 0.5) {
         this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);
@@ -464,7 +468,11 @@ export class GraphView {
     this.hoveredEdge = edge;
     this.options.onHover(shown?.equations ?? []);
     const values = edge?.edge.values ?? shown?.operands ?? [];
-    const about = this.options.about?.(edge === null ? shown : null, values) ?? [];
+    const within = edge?.edge.from ?? shown;
+    const about =
+      within === null
+        ? []
+        : (this.options.about?.(edge === null ? shown : null, values, frameOf(within)) ?? []);
     const figure = shown === null ? '' : this.spotlight.figure(shown);
     this.tooltip.show(shown, edge, [figure, ...about].filter(Boolean));
     this.draw();

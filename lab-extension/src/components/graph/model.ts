@@ -5,7 +5,15 @@ import type { NestedLayout, NestedLevel } from '../../layout/nested';
 import { Hierarchy, type Grouping } from '../../records/hierarchy';
 import { LevelReader } from '../../records/level';
 import type { Program } from '../../records/program';
-import { HEADER_HEIGHT, SUBTITLE_SIZE, TITLE_SIZE, portsOf, textWidth, type Box } from './box';
+import {
+  HEADER_HEIGHT,
+  SUBTITLE_SIZE,
+  TITLE_SIZE,
+  frameOf,
+  portsOf,
+  textWidth,
+  type Box,
+} from './box';
 import { LevelOpener } from './open';
 
 /** About as many boxes as fill a view and can still be read. */
@@ -169,10 +177,42 @@ export class GraphModel {
     return [...new Set(callers.flatMap(caller => this.boxesOf(caller)))];
   }
 
-  /** Opens what hides an equation; gives its box. */
-  async reveal(equation: number): Promise<Box | null> {
+  /** Opens what hides an equation inside of calls, the outermost first; gives its box there. */
+  async revealAt(equation: number, calls: readonly number[]): Promise<Box | null> {
+    let frame = this.root.key;
+    for (const call of calls) {
+      const box = await this.revealIn(frame, call);
+      if (box === null) {
+        return this.reveal(equation);
+      }
+      frame = box.key;
+      await this.setOpen(box, true);
+      for (const region of this.box(frame)?.children ?? []) {
+        if (region.kind === 'region') {
+          await this.setOpen(region, true);
+        }
+      }
+    }
+    return (await this.revealIn(frame, equation)) ?? this.reveal(equation);
+  }
+
+  /** The same inside of an open call, or of the whole program; null where it isn't there. */
+  private revealIn(call: string, equation: number): Promise<Box | null> {
+    return this.reveal(equation, () =>
+      [...(this.byEquation.get(equation) ?? []), ...this.holdersOf(equation)].find(box => {
+        const frame = frameOf(box);
+        return (frame.kind === 'region' ? frame.parent! : frame).key === call;
+      }),
+    );
+  }
+
+  /** Opens what hides an equation, as `find` finds it; gives its box. */
+  async reveal(
+    equation: number,
+    find: () => Box | undefined = () => this.boxesOf(equation)[0],
+  ): Promise<Box | null> {
     for (let step = 0; step < 64; step++) {
-      const [box] = this.boxesOf(equation);
+      const box = find();
       if (box === undefined || box.equation === equation) {
         return box ?? null;
       }

@@ -1,7 +1,7 @@
 /** Geometry of a laid-out graph in the coordinates of the whole drawing, ready to paint. */
 
 import type { Program } from '../../records/program';
-import { isPort, portsOf, type Box, type BoxEdge } from './box';
+import { frameOf, isPort, portsOf, type Box, type BoxEdge } from './box';
 
 /** How heavy the values of an edge are; heavier edges are drawn thicker. */
 export const WEIGHTS = 3;
@@ -35,13 +35,13 @@ const HEAVY_BYTES = [1 << 16, 1 << 24];
 export function makeScene(
   boxes: readonly Box[],
   program: Program,
-  label: (value: number) => string,
+  label: (value: number, frame: Box) => string,
 ): Scene {
   const open = boxes.filter(box => box.isOpen);
   const closed = boxes.filter(box => !box.isOpen && !isPort(box));
   const paths: number[] = [];
   const edges: SceneEdge[] = [];
-  const labelled = new Set<number>();
+  const labelled = new Set<string>();
   for (const box of open) {
     const x = box.left + box.contentX;
     const y = box.top + box.contentY;
@@ -105,8 +105,8 @@ function sceneEdge(
   start: number,
   hasArrow: boolean,
   program: Program,
-  labelOf: (value: number) => string,
-  labelled: Set<number>,
+  labelOf: (value: number, frame: Box) => string,
+  labelled: Set<string>,
 ): SceneEdge {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   const reach = (x: number, y: number): void => {
@@ -124,10 +124,10 @@ function sceneEdge(
   }
   const bytes = edge.values.reduce((sum, value) => sum + program.bytesOf(value), 0);
   const [value] = edge.values;
-  const isFirst = value !== undefined && !labelled.has(value) && edge.from.kind !== 'arrival';
-  if (value !== undefined) {
-    labelled.add(value);
-  }
+  const frame = frameOf(edge.from);
+  const name = `${frame.key}:${value}`;
+  const isFirst = value !== undefined && !labelled.has(name) && edge.from.kind !== 'arrival';
+  labelled.add(name);
   const more = edge.values.length > 1 ? ` +${edge.values.length - 1}` : '';
   return {
     edge,
@@ -139,7 +139,7 @@ function sceneEdge(
     bottom,
     hasArrow,
     weight: HEAVY_BYTES.filter(limit => bytes >= limit).length,
-    label: isFirst ? labelOf(value) + more : '',
+    label: isFirst ? labelOf(value, frame) + more : '',
   };
 }
 

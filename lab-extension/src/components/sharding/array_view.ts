@@ -27,6 +27,8 @@ export interface PlacedArray {
   readonly mesh: Mesh;
   readonly spec: SpecRecord;
   readonly tiles: Tiles;
+  /** Axes along which each device has an array of its own. */
+  readonly manualAxes?: readonly string[];
 }
 
 export function placedArrayOf(record: ShardingRecord): PlacedArray {
@@ -172,9 +174,15 @@ export class ArrayView {
       [counted(mesh.deviceCount, mesh.isAbstract ? 'abstract device' : 'device'), ''],
       ...(this.array.itemBytes > 0 ? [[this.bytesText(), ''] as [string, string]] : []),
     ];
-    const copies = Math.max(...tiles.devicesOfTile.map(devices => devices.length));
+    const { manualAxes = [] } = this.array;
+    if (manualAxes.length > 0) {
+      facts.push([`each device along ${oneLine(manualAxes.join(', '), 40)} has its own`, '']);
+    }
+    const holders = Math.max(...tiles.devicesOfTile.map(devices => devices.length));
+    const copies = holders / mesh.sizeOf(manualAxes);
     if (copies > 1 && spec.unreduced_axes.length === 0) {
-      const axes = replicatedAxes(mesh, spec).join(', ');
+      const alike = replicatedAxes(mesh, spec).filter(axis => !manualAxes.includes(axis));
+      const axes = alike.join(', ');
       facts.push([
         `replicated ×${copies}${axes === '' ? '' : ` over ${oneLine(axes, 40)}`}`,
         'pl-tone-info',

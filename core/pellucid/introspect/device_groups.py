@@ -1,0 +1,159 @@
+"""Which devices of an optimized program exchange with each other, and along which axes of a mesh they lie."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pellucid.introspect.layouts import DeclaredMesh, Layout, axis_part, whole_axis
+
+_LISTS = re.compile(r"\{([\d, ]*)\}")
+_IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_ALONG_MESH = re.compile(r"mesh\[([^\]]*)\](?:, device_ids=\((.*?\)?)\))? ?\{([^}]*)\}")
+_ORDER = re.compile(r"\[([\d,]+)\]T\(([\d,]+)\)")
+_MESH_AXIS = re.compile(r"'([^']*)'=(\d+)")
+_MESH_AXIS_USE = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
+
+
+def first_group(text: str, device_count: int) -> np.ndarray | None:
+    """The first of the groups in HLO's text, as positions of devices; None for a text of another form.
+
+    >>> first_group("{{0,1},{2,3}}", 4), first_group("[2,2]<=[2,2]T(1,0)", 4)
+    (array([0, 1]), array([0, 2]))
+    >>> first_group("mesh['a'=2,'b'=4] {'a','b':(2)2}", 8)
+    array([0, 1, 4, 5])
+    >>> first_group("mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'a'}", 8)
+    array([0, 1, 2, 3])
+    """
+    if text in ("", "{}"):
+        return np.arange(device_count)
+    along = _ALONG_MESH.fullmatch(text)
+    if along:
+        axes, order, uses = along.groups()
+        group = _group_along(_MESH_AXIS.findall(axes), _MESH_AXIS_USE.findall(uses))
+        return group if order is None else _in_order(order)[group]
+    iota = _IOTA.fullmatch(text)
+    if iota:
+        shape, dims, axes = iota.groups()
+        return _transposed(dims, axes).reshape(-1, _numbers(shape)[-1])[0]
+    lists = _LISTS.findall(text)
+    return np.array(_numbers(lists[0])) if lists else None
+
+
+def pairs_in(text: str) -> list[list[int]]:
+    """The pairs of a device that sends and one that receives, in HLO's text.
+
+    >>> pairs_in("{{0,1},{1,0}}")
+    [[0, 1], [1, 0]]
+    """
+    return list(map(_numbers, _LISTS.findall(text)))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(n) for n in text.split(",")]
+
+
+def _transposed(dims: str, axes: str | None) -> np.ndarray:
+    """0, 1, 2, … in the shape `dims`, read in the order of `axes`."""
+    numbers = np.arange(math.prod(_numbers(dims))).reshape(_numbers(dims))
+    return (numbers if axes is None else numbers.transpose(_numbers(axes))).ravel()
+
+
+def _in_order(text: str) -> np.ndarray:
+    """The devices of a mesh in HLO's text, major axis first."""
+    transposed = _ORDER.fullmatch(text)
+    return _transposed(*transposed.groups()) if transposed else np.array(_numbers(text))
+
+
+def _group_along(
+    axes: Sequence[tuple[str, str]], uses: Sequence[tuple[str, str, str]]
+) -> np.ndarray:
+    """The positions that differ from the first along axes, or parts of axes, of a mesh in HLO's text."""
+    sizes = {name: int(size) for name, size in axes}
+    strides, stride = {}, 1
+    for name, size in reversed(sizes.items()):
+        strides[name] = stride
+        stride *= size
+    group = np.zeros(1, int)
+    for name, outer, part in uses:
+        size = int(part) if part else sizes[name]
+        step = strides[name] * (sizes[name] // (int(outer) * size) if part else 1)
+        group = (group[:, None] + step * np.arange(size)).ravel()
+    return group
+
+
+def axes_along(devices: np.ndarray, mesh: DeclaredMesh) -> tuple[str, ...]:
+    """The axes, and parts of axes, along which these of a program's devices differ.
+
+    >>> square = DeclaredMesh({"x": 2, "y": 4})
+    >>> axes_along(np.array([0, 4]), square), axes_along(np.array([0, 2]), square)
+    (('x',), ('y:(1)2',))
+    """
+    sizes = mesh.sizes
+    if mesh.size <= devices.max(initial=0) or not sizes:
+        return ()
+    places = np.unravel_index(mesh.places(devices), tuple(sizes.values()))
+    return tuple(
+        _part_along(axis, np.unique(along), sizes[axis])
+        for axis, along in zip(sizes, places, strict=True)
+        if (along != along[0]).any()
+    )
+
+
+def _part_along(axis: str, along: np.ndarray, size: int) -> str:
+    """The part of an axis at whose positions `along` devices are; all of it where they are no part."""
+    steps, count = np.diff(along), len(along)
+    outer = size // (int(steps[0]) * count)
+    is_part = outer > 0 and (steps == steps[0]).all() and outer * int(steps[0]) * count == size
+    return f"{axis}:({outer}){count}" if is_part and count < size else axis
+
+
+def axes_of_pairs(pairs: Sequence[Sequence[int]], mesh: DeclaredMesh) -> tuple[str, ...]:
+    """The axes along which some device sends to another."""
+    found = {
+        whole_axis(axis, mesh.sizes) for pair in pairs for axis in axes_along(np.array(pair), mesh)
+    }
+    return tuple(axis for axis in mesh.sizes if axis in found)
+
+
+def lacking(
+    source: Layout, target: Layout, shape: Sequence[int], meshes: Mapping[str, DeclaredMesh]
+) -> int:
+    """Most elements that a device lacks of its part by `target`, when it has its part by `source`.
+
+    >>> meshes = {"square": DeclaredMesh({"x": 2, "y": 2}), "line": DeclaredMesh({"z": 4})}
+    >>> columns, rows = Layout((("x",), ("y",)), mesh="square"), Layout((("z",), ()), mesh="line")
+    >>> lacking(columns, rows, (4, 4), meshes)
+    2
+    """
+    count = max(meshes[each.mesh].size for each in (source, target) if each.mesh)
+    (starts, stops), (wanted_starts, wanted_stops) = (
+        _held(each, shape, meshes, count) for each in (source, target)
+    )
+    wanted = np.prod(wanted_stops - wanted_starts, axis=0)
+    common = np.minimum(stops, wanted_stops) - np.maximum(starts, wanted_starts)
+    return int((wanted - np.prod(np.maximum(common, 0), axis=0)).max())
+
+
+def _held(
+    layout: Layout, shape: Sequence[int], meshes: Mapping[str, DeclaredMesh], count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """First index and end along each dimension of what each of `count` devices holds."""
+    mesh = meshes.get(layout.mesh, DeclaredMesh({}))
+    places = np.unravel_index(mesh.places(np.arange(count)), tuple(mesh.sizes.values()) or (count,))
+    along = dict(zip(mesh.sizes, places, strict=False))
+    starts, stops = [], []
+    for size, axes in zip(shape, layout.dims, strict=True):
+        part, parts = np.zeros(count, int), 1
+        for axis in axes:
+            outer, n = axis_part(axis, mesh.sizes)
+            whole = whole_axis(axis, mesh.sizes)
+            part = part * n + along[whole] // (mesh.sizes[whole] // (outer * n)) % n
+            parts *= n
+        extent = math.ceil(size / parts)
+        starts.append(np.minimum(size, part * extent))
+        stops.append(np.minimum(size, (part + 1) * extent))
+    return np.array(starts).reshape(-1, count), np.array(stops).reshape(-1, count)

@@ -1,0 +1,158 @@
+"""How Shardy writes that a value is laid out: layouts, the meshes that they name, axes and parts of axes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.xla.mlir import sdy
+
+Sizes = Mapping[str, int]
+"""Size of each axis of a mesh."""
+
+
+class DeclaredMesh(NamedTuple):
+    """A mesh as a module declares it."""
+
+    sizes: Sizes
+    device_ids: tuple[int, ...] = ()
+    """At each place, major first, which of the program's devices is there; empty where they are 0, 1, 2, …"""
+
+    @property
+    def size(self) -> int:
+        """How many devices it has."""
+        return math.prod(self.sizes.values())
+
+    def is_same(self, other: DeclaredMesh) -> bool:
+        """Whether it has the same axes, in the same order, and at the same places the same devices."""
+        axes, others = (tuple(each.sizes.items()) for each in (self, other))
+        return axes == others and self.device_ids == other.device_ids
+
+    def places(self, devices: np.ndarray) -> np.ndarray:
+        """The places of some of the program's devices."""
+        return np.argsort(self.device_ids)[devices] if self.device_ids else devices
+
+
+class Layout(NamedTuple):
+    """How a value is laid out: for each dimension its mesh axes, major first; `x:(2)4` is a part of the axis `x`."""
+
+    dims: tuple[tuple[str, ...], ...]
+    unreduced: tuple[str, ...] = ()
+    mesh: str = ""
+    """What the module calls the mesh; empty for a value that every device holds whole, over whatever mesh."""
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """All axes, in the order in which the type shows them."""
+        return (*[axis for dim in self.dims for axis in dim], *self.unreduced)
+
+    def parts(self, meshes: Mapping[str, DeclaredMesh]) -> int:
+        """Into how many parts the value is cut."""
+        return math.prod(
+            size_of(axis, meshes[self.mesh].sizes) for dim in self.dims for axis in dim
+        )
+
+    @property
+    def text(self) -> str:
+        """As the user would write it.
+
+        >>> Layout((("data",), (), ("x", "y"))).text
+        "P('data', None, ('x', 'y'))"
+        """
+        entries = [dim[0] if len(dim) == 1 else dim or None for dim in self.dims]
+        while entries and entries[-1] is None:
+            entries.pop()
+        return str(PartitionSpec(*entries, unreduced=frozenset(self.unreduced)))
+
+
+# Axes -----------------------------------------------------------------------------------------------
+
+AXIS = r'"(?:[^"\\]|\\.)*"(?::\(\d+\)\d+)?'
+"""A pattern for the text of an axis, or of a part of one, in an attribute."""
+_SUB_AXIS = re.compile(r"(.*):\((\d+)\)(\d+)", re.DOTALL)
+
+
+def axis_part(axis: str, sizes: Sizes) -> tuple[int, int]:
+    """For an axis, or a part of one, by how many the parts in front of it cut the axis, and how many positions it has.
+
+    >>> axis_part("x", {"x": 8}), axis_part("x:(2)4", {"x": 8})
+    ((1, 8), (2, 4))
+    """
+    part = None if axis in sizes else _SUB_AXIS.fullmatch(axis)
+    return (1, sizes[axis]) if part is None else (int(part.group(2)), int(part.group(3)))
+
+
+def size_of(axis: str, sizes: Sizes) -> int:
+    """How many positions an axis, or a part of one, has."""
+    return axis_part(axis, sizes)[1]
+
+
+def whole_axis(axis: str, sizes: Sizes) -> str:
+    """The axis that `axis` is, or is a part of."""
+    part = None if axis in sizes else _SUB_AXIS.fullmatch(axis)
+    return axis if part is None else part.group(1)
+
+
+def axes_in(text: str) -> list[str]:
+    """The axes, and parts of axes, in the text of an attribute.
+
+    >>> axes_in('[{"x"}, {"y":(2)4}]')
+    ['x', 'y:(2)4']
+    """
+    return [unquoted(axis) for axis in re.findall(AXIS, text)]
+
+
+def unquoted(axis: str) -> str:
+    """An axis, or a part of one, without the quotes around its name."""
+    name, _, part = axis.rpartition('"')
+    return re.sub(r"\\(.)", r"\1", name[1:]) + part
+
+
+# Attributes -----------------------------------------------------------------------------------------
+
+
+def meshes_in(module: Any) -> dict[str, DeclaredMesh]:
+    """The meshes that a module declares, by name."""
+    found = {}
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            mesh = sdy.MeshAttr(op.operation.attributes["mesh"])
+            sizes = {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, mesh.axes)}
+            name = op.operation.attributes["sym_name"].value
+            found[name] = DeclaredMesh(sizes, tuple(mesh.device_ids))
+    return found
+
+
+def layout_of(attribute: Any) -> Layout:
+    """The layout that a sharding attribute says."""
+    sharding = sdy.TensorShardingAttr(attribute)
+    dims = tuple(
+        tuple(_axis_text(axis) for axis in sdy.DimensionShardingAttr(dim).axes)
+        for dim in sharding.dimension_shardings
+    )
+    unreduced = tuple(map(_axis_text, sharding.unreduced_axes))
+    return Layout(dims, unreduced, mesh_of(attribute) if any(dims) or unreduced else "")
+
+
+def mesh_of(attribute: Any) -> str:
+    """The name of the mesh that a sharding attribute is over."""
+    return getattr(sdy.TensorShardingAttr(attribute).mesh_or_ref, "value", "")
+
+
+def _axis_text(attribute: Any) -> str:
+    axis = sdy.AxisRefAttr(attribute)
+    part = axis.sub_axis_info
+    if part is None:
+        return axis.name
+    part = sdy.SubAxisInfoAttr(part)
+    return f"{axis.name}:({part.pre_size}){part.size}"
+
+
+def per_value(attribute: Any) -> list[Any]:
+    """The shardings in an attribute with one for each value."""
+    return list(sdy.TensorShardingPerValueAttr(attribute).shardings)

@@ -1,0 +1,166 @@
+"""The places where the programs of a lowered program run, each with values of its own."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pellucid.introspect import schema
+from pellucid.ir.jaxpr import Equation, Jaxpr
+
+
+class Site:
+    """A place where a program runs: that of the whole program, or one at an equation that runs a program.
+
+    Its values are numbered one after the other: constants, inputs, results of equations.
+    """
+
+    __slots__ = ("body", "equation", "first", "parent")
+
+    def __init__(self, body: int, parent: int, first: int) -> None:
+        self.body = body
+        """Which of the programs runs there."""
+        self.parent = parent
+        """The site that the equation is at; -1 for the whole program."""
+        self.equation: int | None = None
+        """Id of the equation that runs the program; None for the whole program."""
+        self.first = first
+        """The number of its first value."""
+
+
+class Sites:
+    """Hears a lowering, and numbers the values of programs anew at each site.
+
+    `bodies` has the number of each program. Programs that lowering rules make are part of the equation that is lowered.
+    """
+
+    def __init__(self, bodies: Mapping[Jaxpr, int]) -> None:
+        self.found: list[Site] = []
+        """A site stands behind that of its equation."""
+        self.value_count = 0
+        self.noted: list[tuple[int, Any]] = []
+        """(number, what it is in the module) of each value."""
+        self._bodies = bodies
+        self._open: list[_Open | None] = []
+
+    def begin(self, jaxpr: Jaxpr, values: Sequence[Any]) -> None:
+        body = self._bodies.get(jaxpr)
+        if body is None:
+            self._open.append(None)
+            return
+        around = next((each for each in reversed(self._open) if each is not None), None)
+        site = Site(body, -1 if around is None else around.site, self.value_count)
+        if around is not None:
+            around.waiting.append(site)
+        begun = _Open(len(self.found), self.value_count)
+        self.found.append(site)
+        self._open.append(begun)
+        n_results = sum(len(each.results) for each in jaxpr.equations)
+        self.value_count += len(jaxpr.constvars) + len(jaxpr.invars) + n_results
+        self._note(begun, values)
+
+    def lowered(self, equation: Equation, values: Sequence[Any]) -> None:
+        at = self._open[-1]
+        if at is not None:
+            for site in at.waiting:
+                site.equation = equation.id
+            at.waiting.clear()
+            self._note(at, values)
+
+    def end(self) -> None:
+        self._open.pop()
+
+    def _note(self, at: _Open, values: Sequence[Any]) -> None:
+        self.noted += enumerate(values, at.next)
+        at.next += len(values)
+
+
+class _Open:
+    """A site whose program is being lowered."""
+
+    def __init__(self, site: int, first: int) -> None:
+        self.site = site
+        self.next = first
+        """The number of the value that comes next."""
+        self.waiting: list[Site] = []
+        """Sites at the equation that is being lowered."""
+
+
+def around(sites: Sequence[Site], place: int) -> Iterator[Site]:
+    """The site at `place`, and those that it is inside of, innermost first."""
+    while place >= 0:
+        yield sites[place]
+        place = sites[place].parent
+
+
+def place_of(sites: Sequence[Site], number: int) -> int:
+    """Which of the sites has the value with this number."""
+    return bisect.bisect_right(sites, number, key=lambda site: site.first) - 1
+
+
+def calls_to(sites: Sequence[Site], number: int) -> tuple[int, ...]:
+    """Ids of the equations that lead to the site of a value."""
+    found = around(sites, place_of(sites, number))
+    return tuple(site.equation for site in found if site.equation is not None)
+
+
+class SiteValues:
+    """The values of a program's record at sites, by number."""
+
+    def __init__(self, record: schema.ProgramRecord, sites: Sequence[Site]) -> None:
+        self.sites = sites
+        self._makers = [-1] * len(record.values.name)
+        """For each value of the record, which equation gives it."""
+        self._record = record
+        self._rows = {id: row for row, id in enumerate(record.equations.id)}
+        self._ranges: list[range] = []
+        counts, results = record.equations.result_counts, iter(record.equations.results)
+        first, self._body_of = 0, []
+        for index, body in enumerate(record.bodies):
+            rows = range(body.first_equation, body.first_equation + body.equation_count)
+            for row in rows:
+                for value in itertools.islice(results, counts[row]):
+                    self._makers[value] = row
+            n_values = len(body.constants) + len(body.inputs) + sum(counts[row] for row in rows)
+            self._ranges.append(range(first, first + n_values))
+            self._body_of += [index] * len(rows)
+            first += n_values
+        self._sites_of: dict[int, list[int]] = {}
+        for place, site in enumerate(sites):
+            self._sites_of.setdefault(site.body, []).append(place)
+
+    def numbers(self, site: Site) -> range:
+        """The numbers of the values at a site."""
+        return range(site.first, site.first + len(self._ranges[site.body]))
+
+    def value(self, number: int) -> int:
+        """Which value of the record it is."""
+        site = self.sites[place_of(self.sites, number)]
+        return self._ranges[site.body][number - site.first]
+
+    def name(self, number: int) -> str:
+        """What the user calls it, or else the program."""
+        values, strings, value = self._record.values, self._record.strings, self.value(number)
+        return strings[values.user_name[value]] or strings[values.name[value]]
+
+    def maker(self, number: int) -> int:
+        """The id of the equation that gives it; -1 for none."""
+        row = self._makers[self.value(number)]
+        return self._record.equations.id[row] if row >= 0 else -1
+
+    def row(self, equation: int | None) -> int:
+        """Which equation of the record has this id; -1 for none."""
+        return -1 if equation is None else self._rows.get(equation, -1)
+
+    def site_at(self, row: int, calls: Sequence[int]) -> int:
+        """The site of an equation of the record that is reached by most of `calls`; -1 where it is at none."""
+        if row < 0:
+            return -1
+        wanted = set(calls)
+
+        def common(place: int) -> int:
+            return sum(site.equation in wanted for site in around(self.sites, place))
+
+        return max(self._sites_of.get(self._body_of[row], ()), key=common, default=-1)

@@ -1,0 +1,133 @@
+"""How mesh axes came to values: step by step back to what the user wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pellucid.introspect import schema
+from pellucid.introspect.propagation import Propagation, Value
+from pellucid.introspect.sites import SiteValues
+from pellucid.ir.jaxpr import Equation
+
+
+class Inputs(NamedTuple):
+    """The inputs of a program."""
+
+    askers: Sequence[str]
+    """Who says where each lies."""
+    placed: Sequence[bool]
+    """Which of them are placed before the program runs; of the others the compiler decides."""
+    token_count: int
+    """How many arguments of the module come before them, and as many results before the program's."""
+
+
+class Hop(NamedTuple):
+    """How one axis came to a value, as `schema.WhyColumns` has it."""
+
+    axis: int
+    value: int = -1
+    dimension: int = -1
+    equation: int = -1
+    origin: int = -1
+
+
+def why_columns(hops: Sequence[Sequence[Hop]]) -> schema.WhyColumns:
+    """The ways of the axes of each value."""
+    rows = [hop for each in hops for hop in each]
+    columns = {name: [getattr(hop, name) for hop in rows] for name in Hop._fields}
+    return schema.WhyColumns(counts=list(map(len, hops)), **columns)
+
+
+class Ways:
+    """Finds the ways, and collects the axes and origins that they name."""
+
+    def __init__(
+        self, propagation: Propagation, values: SiteValues, equations: Mapping[int, Equation], inputs: Inputs
+    ) -> None:  # fmt: skip
+        self.axes: dict[str, int] = {}
+        self.origins: list[schema.OriginRecord] = []
+        self._propagation = propagation
+        self._values = values
+        self._equations = equations
+        self._inputs = inputs
+        self._known: dict[str, int] = {}
+
+    def hop(self, value: Value, axis: str, near: range) -> Hop:
+        """How `axis` came to `value`: from the next value on the way that has a number, one of `near` if it can be."""
+        number = self.axes.setdefault(axis, len(self.axes))
+        arrival = value.arrivals.get(axis)
+        place = self._input(value)
+        if value.origins.get(axis) == "self" or (place is not None and self._inputs.placed[place]):
+            return Hop(number, origin=self._stated(value, place))
+        origin = self._origin(value.origins.get(axis))
+        if arrival is None:
+            return Hop(number, origin=origin)
+        source, equation = arrival.source, arrival.equation
+        while not source.numbers and axis in source.arrivals:
+            _, source, equation = source.arrivals[axis]
+        row = self._values.row(equation)
+        if not self._has_axis(source, axis):  # the edge of a manual region
+            return Hop(number, equation=row, origin=origin)
+        dimension = next((i for i, axes in enumerate(source.layout.dims) if axis in axes), -1)
+        known = next((each for each in source.numbers if each in near), source.numbers[0])
+        return Hop(number, known, dimension, row, origin)
+
+    def _has_axis(self, value: Value, axis: str) -> bool:
+        """Whether the record has `axis` among those of the value."""
+        if not value.numbers:
+            return False
+        return axis in self._propagation.values[value.numbers[0]][0].layout.axes
+
+    def _input(self, value: Value) -> int | None:
+        """Which input of the program it is; None for none."""
+        return next((n for n in value.numbers if n < len(self._inputs.askers)), None)
+
+    def _stated(self, value: Value, place: int | None) -> int:
+        """The origin that is the value itself: an argument, or what an equation asks for."""
+        if place is not None:
+            return self._origin(f"input: {self._inputs.token_count + place}")
+        if not value.numbers:
+            return self._add("", _statement(None))
+        number = value.numbers[0]
+        id = self._values.maker(number)
+        statement = _statement(self._equations.get(id))
+        return self._add(f"value {number}", statement, number, self._values.row(id))
+
+    def _origin(self, named: str | None) -> int:
+        """The index of an origin that Shardy names; -1 for none."""
+        if named is None:
+            return -1
+        kind, _, number = named.partition(": ")
+        place = int(number or 0) - self._inputs.token_count
+        if kind == "input":
+            text = f"{self._inputs.askers[place]} `{self._values.name(place)}`"
+            return self._add(named, text, place)
+        if kind == "output":
+            return self._add(named, f"out_shardings of result {place}")
+        region = kind.removesuffix("_input").removesuffix("_output")
+        id = self._propagation.named.get(region)
+        row = self._values.row(id)
+        if region == kind:
+            return self._add(named, _statement(self._equations.get(id or -1)), -1, row)
+        specs = "in_specs" if kind.endswith("_input") else "out_specs"
+        return self._add(named, f"{specs} of shard_map", -1, row)
+
+    def _add(self, key: str, text: str, value: int = -1, equation: int = -1) -> int:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.origins)
+            self.origins.append(schema.OriginRecord(text=text, value=value, equation=equation))
+        return found
+
+
+def _statement(equation: Equation | None) -> str:
+    """What an equation says of its result's layout, as the user would call it."""
+    name = "" if equation is None else equation.primitive.name
+    if name == "sharding_constraint":
+        return "with_sharding_constraint"
+    if name == "shard_map":
+        return "out_specs of shard_map"
+    if name in ("reshard", "device_put"):
+        return name
+    return f"the type of what {name} gives, over Explicit axes" if name else "the program"

@@ -1,0 +1,34 @@
+"""Random programs of collectives give what the reference gives, and what `vmap` gives without devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from corpus.random_manual import run, steps
+
+import pellucid as pl
+
+
+def seeds(quick: int, all_of_them: int) -> list[Any]:
+    return [
+        pytest.param(seed, marks=() if seed < quick else (pytest.mark.slow,))
+        for seed in range(all_of_them)
+    ]
+
+
+@pytest.mark.parametrize("seed", seeds(8, 400))
+def test_agrees_with_the_reference(oracle_8_devices: Any, seed: int) -> None:
+    way = ("mapped", "unchecked")[seed % 2]
+    oracle_8_devices.check(run, way, seed, library=pl, tolerance=2e-4)
+
+
+@pytest.mark.parametrize("seed", seeds(8, 200))
+def test_devices_compute_what_vmap_computes(seed: int) -> None:
+    way = ("unchecked", "mapped")[seed % 2]
+    found, expected = run(pl, way, seed), run(pl, "vmapped", seed)
+    for ours, theirs in zip(pl.tree.leaves(found), pl.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(
+            ours, theirs, rtol=2e-4, atol=2e-4, err_msg="\n".join(steps(seed))
+        )
