@@ -32,10 +32,10 @@ def parameters(jax: Any) -> Any:
     }
 
 
-def tokens(jax: Any) -> Any:
+def tokens(jax: Any, batch: int = BATCH) -> Any:
     """A batch of token numbers."""
     rng = np.random.default_rng(1)
-    return jax.numpy.asarray(rng.integers(0, VOCABULARY, size=(BATCH, LENGTH)).astype(np.int32))
+    return jax.numpy.asarray(rng.integers(0, VOCABULARY, size=(batch, LENGTH)).astype(np.int32))
 
 
 def normalize(jnp: Any, p: Any, x: Any) -> Any:
@@ -47,7 +47,7 @@ def normalize(jnp: Any, p: Any, x: Any) -> Any:
 
 def attention(jnp: Any, p: Any, x: Any) -> Any:
     def heads(w: Any) -> Any:
-        return (x @ w).reshape(BATCH, LENGTH, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
+        return (x @ w).reshape(*x.shape[:2], HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
 
     q, k, v = heads(p["q"]), heads(p["k"]), heads(p["v"])
     scores = q @ k.transpose(0, 1, 3, 2) / 4.0
@@ -56,7 +56,7 @@ def attention(jnp: Any, p: Any, x: Any) -> Any:
     scores = scores - jnp.max(scores, axis=-1, keepdims=True)
     weights = jnp.exp(scores)
     weights = weights / jnp.sum(weights, axis=-1, keepdims=True)
-    mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(BATCH, LENGTH, WIDTH)
+    mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(x.shape)
     return mixed @ p["o"]
 
 

@@ -121,7 +121,7 @@ from pellucid.runtime.transfer import (
 )
 from pellucid.sharding import (
     NamedSharding as NamedSharding,
-    PartitionSpec as P,  # noqa: F401
+    PartitionSpec,
     set_mesh as set_mesh,
 )
 from pellucid.sharding.topology import make_mesh as make_mesh
@@ -143,3 +143,5 @@ from pellucid.xla.arrays import Array as Array
 from pellucid.xla.client import Device as Device
 
 __version__: str
+
+P = PartitionSpec

@@ -6,6 +6,7 @@ from pellucid.runtime.distributed.initialize import (
     initialize,
     is_initialized,
     key_value_store,
+    report_error,
     shutdown,
 )
 
@@ -15,5 +16,6 @@ __all__ = [
     "initialize",
     "is_initialized",
     "key_value_store",
+    "report_error",
     "shutdown",
 ]

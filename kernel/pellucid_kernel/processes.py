@@ -6,10 +6,13 @@ both, and `pellucid.devices()` there are those of both.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +21,7 @@ from IPython.core.getipython import get_ipython
 
 _SECONDS_TO_START = 60
 _SECONDS_TO_LEAVE = 10
+_MOST_FOR_EACH_CORE = 8
 
 
 class Processes:
@@ -31,21 +35,28 @@ class Processes:
         self.count = count
         self.devices = devices
         self._cluster = parallel.Cluster(n=count, log_level=logging.ERROR)
-        self._cluster.start_cluster_sync()
+        self._lifeline = socket.create_server(("127.0.0.1", 0), backlog=count)
+        """Engines end when this breaks, however this process ends."""
         try:
+            self._cluster.start_cluster_sync()
             self.client = self._cluster.connect_client_sync()
             self.client.wait_for_engines(count, timeout=_SECONDS_TO_START, interactive=False)
-            self.view = self.client[:]
+            # All that are there: when one has died, %%px goes on with the others.
+            self.view = self.client.direct_view("all")
             self.view.block = True
-            address = _free_address()
-            joining = [
-                self.client[engine].apply_async(_join, address, count, process, devices)
-                for process, engine in enumerate(self.client.ids)
-            ]
+            address, lifeline = _free_address(), self._lifeline.getsockname()
+            controller = self._cluster.controller.pid
+            joining = []
+            for process, engine in enumerate(self.client.ids):
+                view = self.client[engine]
+                joining += [
+                    view.apply_async(_end_with, lifeline, controller),
+                    view.apply_async(_join, address, count, process, devices),
+                ]
             for each in joining:
                 each.get(_SECONDS_TO_START)
         except BaseException:
-            self._cluster.stop_cluster_sync()
+            self._end()
             raise
         self.view.activate()
 
@@ -56,9 +67,19 @@ class Processes:
         except Exception:
             # An engine may be dead, or busy for ever; its cluster ends it all the same.
             self.client.abort()
+        self._end()
+
+    def _end(self) -> None:
         self._cluster.stop_cluster_sync()
+        self._lifeline.close()
 
     def __repr__(self) -> str:
+        alive = len(self.client.ids)
+        if alive < self.count:
+            return (
+                f"{self.count - alive} of {self.count} processes ended, and with them the job; "
+                f"%pellucid processes {self.count} {self.devices} starts another"
+            )
         total = self.count * self.devices
         return f"{self.count} processes with {total} devices in one job; %%px runs a cell in all of them"
 
@@ -78,6 +99,20 @@ def _free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
+def _end_with(lifeline: tuple[str, int], controller: int) -> None:
+    """In an engine: end it, and the controller of all engines, when the connection to the notebook's kernel breaks."""
+    connection = socket.create_connection(lifeline)
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            connection.recv(1)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(controller, signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="pellucid-lifeline", daemon=True).start()
+
+
 def _join(address: str, count: int, process: int, devices: int) -> None:
     """In an engine: load pellucid with so many devices, show its values as figures, and join the job."""
     os.environ["PELLUCID_NUM_CPU_DEVICES"] = str(devices)
@@ -86,6 +121,17 @@ def _join(address: str, count: int, process: int, devices: int) -> None:
     importlib.import_module("pellucid").distributed.initialize(
         address, count, process, shutdown_timeout_seconds=_SECONDS_TO_LEAVE
     )
+    shell.events.register("pre_run_cell", lambda _: _report(None))
+    shell.events.register("post_run_cell", lambda result: _report(result.error_in_exec))
+
+
+def _report(error: BaseException | None) -> None:
+    """In an engine: let the others, which run the same cell, not wait for one in which it has failed."""
+    distributed = importlib.import_module("pellucid").distributed
+    if distributed.is_initialized():
+        distributed.report_error(
+            None if error is None else f"its cell ended with {type(error).__name__}: {error}"
+        )
 
 
 def _leave() -> None:
@@ -99,5 +145,11 @@ def counts(words: Sequence[str]) -> tuple[int, int]:
         raise UsageError(
             "%pellucid processes takes the number of processes and, if you like, of devices of each: "
             "%pellucid processes 2 4"
+        )
+    most = _MOST_FOR_EACH_CORE * (os.cpu_count() or 1)
+    if numbers[0] > most:
+        raise UsageError(
+            f"%pellucid processes {numbers[0]}: at most {most} on this machine, "
+            f"{_MOST_FOR_EACH_CORE} for each of its cores."
         )
     return numbers[0], numbers[1] if len(numbers) == 2 else 2

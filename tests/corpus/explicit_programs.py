@@ -188,6 +188,22 @@ def convolution(jax):
     return seen(jax, lambda x, k: jax.lax.conv(x, k, (1, 1), "SAME"), (IMAGES, "x"), (KERNEL,))
 
 
+def gradient_of_a_convolution(jax):
+    def loss(x, k):
+        return (jax.lax.conv(x, k, (2, 2), "SAME") ** 2).sum()
+
+    return seen(jax, jax.grad(loss, (0, 1)), (IMAGES, "x"), (KERNEL,))
+
+
+def gradient_through_axes_left_to_the_compiler(jax):
+    spec = jax.sharding.PartitionSpec("x", None)
+
+    def loss(x, w):
+        return (jax.numpy.einsum("ij,jk->ik", x, w, out_sharding=spec) ** 2).sum()
+
+    return seen(jax, jax.grad(loss, (0, 1)), (X, "x", "y"), (W, "y"))
+
+
 def rows_of_a_whole_table(jax):
     indices = np.array([3, 1, 2])
     return seen(jax, lambda x: x[:, indices], (X, "x"))

@@ -1,7 +1,8 @@
 """Programs over eight devices, as people write them; each takes the array library first.
 
 A program makes its mesh, lays out its arguments, and gives values. `PROGRAMS` lists `(program, arguments)`.
-The mesh axes are the compiler's (Auto): how to communicate is left to it.
+The mesh axes are the compiler's (Auto): how to communicate is left to it. Arrays that lie over devices are arguments,
+never captured: the reference makes constants of captured ones, and each device then works through the whole of them.
 """
 
 import numpy as np
@@ -103,10 +104,10 @@ def fully_sharded(jax, weights, x, y):
     def gathered(w):
         return jax.tree.map(lambda a: jax.lax.with_sharding_constraint(a, placed(jax, mesh)), w)
 
-    def remade(w):
+    def remade(w, x, y):
         return loss(jax, gathered(w), x, y)
 
-    value, gradients = jax.jit(jax.value_and_grad(jax.checkpoint(remade)))(weights)
+    value, gradients = jax.jit(jax.value_and_grad(jax.checkpoint(remade)))(weights, x, y)
     return value, stepped(jax, weights, gradients)
 
 
@@ -168,10 +169,10 @@ def scanned_layers(jax, up, down, x, y):
         h = h + jax.numpy.tanh(h @ w[0]) @ w[1]
         return jax.lax.with_sharding_constraint(h, placed(jax, mesh, "data")), None
 
-    def objective(w):
+    def objective(w, x, y):
         return ((jax.lax.scan(jax.checkpoint(layer), x, w)[0] - y) ** 2).mean()
 
-    return jax.jit(jax.value_and_grad(objective))((up, down))
+    return jax.jit(jax.value_and_grad(objective))((up, down), x, y)
 
 
 # Attention -----------------------------------------------------------------------------------------------
@@ -203,7 +204,7 @@ def sequence_parallel(jax, q, k, v):
     mesh = mesh_of(jax, rows=4, columns=2)
     q = jax.device_put(q, placed(jax, mesh, None, "rows"))
     k, v = jax.device_put((k, v), placed(jax, mesh, None, "columns"))
-    return jax.jit(jax.grad(lambda q: (attention(jax, q, k, v) ** 2).sum()))(q)
+    return jax.jit(jax.grad(lambda q, k, v: (attention(jax, q, k, v) ** 2).sum()))(q, k, v)
 
 
 # Smaller ones --------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ def embedding(jax, table, tokens):
     mesh = mesh_of(jax, data=2, model=4)
     table = jax.device_put(table, placed(jax, mesh, "model"))
     tokens = jax.device_put(tokens, placed(jax, mesh, "data"))
-    return jax.jit(jax.value_and_grad(lambda t: (t[tokens] ** 2).sum()))(table)
+    return jax.jit(jax.value_and_grad(lambda t, i: (t[i] ** 2).sum()))(table, tokens)
 
 
 def convolution(jax, images, kernel):

@@ -1,58 +1,20 @@
 """The kernel as a front end meets it: through its kernelspec and the messaging protocol."""
 
 import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import start_new_kernel
+from running_kernel import SECONDS, kernel, run
 
 from pellucid_kernel.install import install, main
-
-SECONDS = 120
-
-
-@contextmanager
-def kernel(devices: str | None = None) -> Iterator[BlockingKernelClient]:
-    """A kernel started with `devices` asked for in its environment."""
-    environment = {k: v for k, v in os.environ.items() if k != "PELLUCID_NUM_CPU_DEVICES"}
-    if devices is not None:
-        environment["PELLUCID_NUM_CPU_DEVICES"] = devices
-    manager, client = start_new_kernel(
-        kernel_name="pellucid", startup_timeout=SECONDS, env=environment
-    )
-    try:
-        yield client
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[BlockingKernelClient]:
-    with kernel() as client:
+    with kernel() as (_, client):
         yield client
-
-
-def run(client: BlockingKernelClient, code: str) -> dict[str, Any]:
-    """The outputs of a cell, by message type; streams are joined."""
-    outputs: dict[str, Any] = {}
-
-    def collect(message: dict[str, Any]) -> None:
-        kind, content = message["msg_type"], message["content"]
-        if kind == "stream":
-            outputs[content["name"]] = outputs.get(content["name"], "") + content["text"]
-        elif kind == "execute_result":
-            outputs["result"] = content["data"]["text/plain"]
-        elif kind == "error":
-            outputs["error"] = content["ename"]
-
-    client.execute_interactive(code, output_hook=collect, timeout=SECONDS)
-    return outputs
 
 
 def test_a_cell_gives_its_value(client: BlockingKernelClient) -> None:
@@ -81,7 +43,7 @@ def test_kernel_has_eight_devices(client: BlockingKernelClient) -> None:
 
 
 def test_kernel_has_the_devices_that_the_user_asked_for() -> None:
-    with kernel(devices="3") as client:
+    with kernel(devices="3") as (_, client):
         assert run(client, ASK_FOR_DEVICES)["stdout"] == "3\n"
 
 
@@ -131,7 +93,7 @@ def test_a_kernel_starts_without_the_core() -> None:
     loaded = (
         "import sys; [m for m in ('numpy', 'jaxlib', 'pelluc' + 'id.wiring') if m in sys.modules]"
     )
-    with kernel() as fresh:
+    with kernel() as (_, fresh):
         assert run(fresh, loaded)["result"] == "[]"
         assert run(fresh, "import pellucid.numpy as jnp; jnp.ones(3).shape")["result"] == "(3,)"
         assert "wiring" in run(fresh, loaded)["result"]

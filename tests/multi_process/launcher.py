@@ -4,7 +4,7 @@
     ends[0].result                              # what it returned, as JSON carries it
     ends[1].exit_code, ends[1].errors           # -9 if it was killed; what it wrote to stderr
 
-A program is a function of `programs.py`; it gets the address of the job, its own number and the number of processes.
+A program is a function of `programs.py`, or of another module beside it; it gets the address of the job, its own number and the number of processes.
 """
 
 import json
@@ -47,6 +47,7 @@ def launch(
     program: str,
     count: int,
     *,
+    module: str = "programs",
     devices: int = 2,
     limit: float = 60.0,
     address: str | None = None,
@@ -55,7 +56,7 @@ def launch(
     environment: dict[str, str] | None = None,
     **arguments: Any,
 ) -> list[End]:
-    """Run `program` in processes 0 to `count - 1` (or `only` in some of them), and wait for all of them.
+    """Run `program` of `module` in processes 0 to `count - 1` (or `only` in some of them), and wait for all of them.
 
     Those that are `doomed` are killed when the others have ended.
     """
@@ -73,7 +74,7 @@ def launch(
         for process in range(count) if only is None else only:
             place = pathlib.Path(folder, str(process))
             request = {
-                "program": program, "address": address, "process": process, "count": count,
+                "module": module, "program": program, "address": address, "process": process, "count": count,
                 "arguments": arguments, "result": str(place.with_suffix(".json")),
             }  # fmt: skip
             with place.with_suffix(".out").open("wb") as out:
@@ -104,3 +105,16 @@ def _end(child: subprocess.Popen[bytes], place: pathlib.Path, start: float) -> E
         place.with_suffix(".out").read_text(errors="replace"),
         time.monotonic() - start,
     )
+
+
+def results(ends: list[End]) -> list[Any]:
+    """What all processes returned; they must have ended well."""
+    for process, end in enumerate(ends):
+        assert end.exit_code == 0, f"process {process} ended with {end.exit_code}:\n{end.errors}"
+    return [end.result for end in ends]
+
+
+def check(text: str, *fragments: str) -> None:
+    """All `fragments` must be in the message `text`."""
+    missing = [fragment for fragment in fragments if fragment not in text]
+    assert not missing, f"the message lacks {missing}:\n{text}"

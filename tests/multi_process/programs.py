@@ -8,24 +8,17 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from place import Place
 
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import PellucidError
+from pellucid.base.errors import ArgumentValueError, PellucidError
 from pellucid.experimental import mesh_utils, multihost_utils
 from pellucid.xla import distributed as xla_distributed
-
-
-class Place(NamedTuple):
-    """Where a process is in its job."""
-
-    address: str
-    process: int
-    count: int
 
 
 def join(place: Place, *, initialization: float = 20, heartbeat: float = 20, shutdown: float = 20):
@@ -416,3 +409,30 @@ def is_preempted(place: Place) -> Any:
         multihost_utils.sync_global_devices("step")
         time.sleep(0.02)
     return stop
+
+
+def in_blocks(place: Place) -> list[Any]:
+    """What processes hear of a block of `live_devices` that ends well, that one leaves by an error, that one dies in."""
+    join(place)
+    found = []
+    with multihost_utils.live_devices(pl.devices()) as devices:
+        found.append([device.process_index for device in devices])
+
+    def raises() -> None:
+        with multihost_utils.live_devices(pl.devices()):
+            if place.process == 1:
+                raise ArgumentValueError("a mistake of the user")
+
+    def dies() -> None:
+        with multihost_utils.live_devices(pl.devices()):
+            if place.process == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    found.append(error_of(raises)[:2])
+    try:
+        dies()
+    except multihost_utils.ProcessFailureError as error:
+        found.append([device.process_index for device in error.failed_devices])
+    found.append(error_of(dies)[:2])
+    found.append(error_of(lambda: multihost_utils.live_devices([]).__enter__())[:2])
+    return found

@@ -1,14 +1,17 @@
 """One process of a job: runs the program that its argument names, and writes what it returns."""
 
+import importlib
 import json
 import pathlib
 import sys
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
-    import programs
+    from place import Place
 
     request = json.loads(sys.argv[1])
-    place = programs.Place(request["address"], request["process"], request["count"])
-    result = getattr(programs, request["program"])(place, **request["arguments"])
+    place = Place(request["address"], request["process"], request["count"])
+    result = getattr(importlib.import_module(request["module"]), request["program"])(
+        place, **request["arguments"]
+    )
     pathlib.Path(request["result"]).write_text(json.dumps(result))

@@ -71,9 +71,9 @@ class Option(Generic[T]):
             self.on_change(parsed)
 
     @contextlib.contextmanager
-    def __call__(self, value: Any = True) -> Iterator[None]:
+    def __call__(self, new_val: Any = True) -> Iterator[None]:
         """Override the value for this thread until the block ends."""
-        previous = self.state.swap_local(self.parsed(value))
+        previous = self.state.swap_local(self.parsed(new_val))
         try:
             yield
         finally:
@@ -102,6 +102,13 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
+def _seconds(value: Any) -> float:
+    seconds = float(value)
+    if not seconds > 0:
+        raise ValueError("expected a positive number of seconds")
+    return seconds
+
+
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
@@ -117,10 +124,13 @@ def _one_of(*choices: Any) -> Callable[[Any], Any]:
     return parse
 
 
+_PLATFORM_KINDS = ("cpu", "gpu", "cuda", "rocm", "tpu")
+
+
 def _device(value: Any) -> Any:
-    if value is None or isinstance(value, (str, Device)):
+    if value is None or isinstance(value, Device) or value in _PLATFORM_KINDS:
         return value
-    raise TypeError(f"expected a device, a platform's name or None, got {type(value).__name__}")
+    raise TypeError(f"expected a device, a platform's name {_PLATFORM_KINDS} or None")
 
 
 def _anything(value: Any) -> Any:
@@ -282,6 +292,32 @@ cpu_collectives_implementation = _declare(
     "gloo",
     _one_of("gloo", "mpi"),
     "What CPU devices of several processes exchange data with: 'gloo' or 'mpi'.",
+)
+peer_timeout_seconds = _declare(
+    "peer_timeout_seconds",
+    300.0,
+    _seconds,
+    "How many seconds a process waits for others to come to the same program, or to another common point.",
+)
+agreement_on_programs = _declare(
+    "agreement_on_programs",
+    "auto",
+    _one_of("auto", "first run", "every run"),
+    "Before which runs of a program that exchanges data its processes compare what they run: 'first run', "
+    "'every run', or 'auto', which is every run on CPUs and the first elsewhere.",
+    in_call_key=True,
+)
+enable_preemption_service = _declare(
+    "enable_preemption_service",
+    True,
+    _boolean,
+    "Whether `multihost_utils.reached_preemption_sync_point` may watch for SIGTERM.",
+)
+enable_recoverability = _declare(
+    "enable_recoverability",
+    False,
+    _one_of(False),
+    "Whether a job goes on after some of its processes failed; True is refused, a new job has to be formed here.",
 )
 cuda_visible_devices = _declare(
     "cuda_visible_devices",

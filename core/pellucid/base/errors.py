@@ -195,6 +195,12 @@ class PeerFailureError(DistributedError):
     failed: tuple[int, ...] = ()
 
 
+class ProcessFailureError(PeerFailureError):
+    """A process died or went silent during a block of `live_devices`; `failed_devices` are its devices among these."""
+
+    failed_devices: frozenset[Any] = frozenset()
+
+
 class AgreementError(DistributedError, AssertionError):
     """Processes that should have said the same said different things."""
 

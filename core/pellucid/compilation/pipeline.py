@@ -7,9 +7,12 @@ a failure into an error that names it. No pass runs any other way.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pellucid.base import config
 from pellucid.base.errors import CompilationError, PellucidError
@@ -42,6 +45,7 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_only, compile_options
 from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
+from pellucid.xla.mlir import bytecode_without_locations
 from pellucid.xla.plugins import PluginMissingError, compile_only_gpus
 
 
@@ -260,7 +264,19 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         is_small=_is_small(jaxpr),
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
+        digest=_digest(lowered),
     )
+
+
+def _digest(lowered: LoweredProgram) -> str:
+    """A short text that is the same in all processes that lowered the same program, which runs in all of them.
+
+    Empty for others, and for a program that holds addresses of this process's objects.
+    """
+    devices = lowered.request.placement.device_list
+    if devices is None or devices.is_fully_addressable or lowered.module.keep_alive:
+        return ""
+    return hashlib.sha256(bytecode_without_locations(lowered.module.module)).hexdigest()[:8]
 
 
 def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[list[Any], list[Any]]:
@@ -322,6 +338,8 @@ def _is_small(jaxpr: Jaxpr) -> bool:
 def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...] | None:
     """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
     stated, mesh = request.result_shardings, request.mesh
+    if stated is not None and request.placement.devices:
+        stated = tuple([_over_devices(sharding, request) for sharding in stated])
     if mesh is None or not mesh.are_all_axes_explicit:
         return stated
     stated = stated or (None,) * len(avals)
@@ -333,11 +351,21 @@ def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...]
     )
 
 
+def _over_devices(sharding: Any, request: Request) -> Any:
+    """`sharding`, which may be over an abstract mesh, over the devices that the program runs on."""
+    if not getattr(sharding, "is_abstract", False):
+        return sharding
+    wanted = sharding.mesh
+    devices = np.array(request.placement.devices, dtype=object).reshape(wanted.axis_sizes)
+    return sharding.update(mesh=Mesh(devices, wanted.axis_names, wanted.axis_types))
+
+
 def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
     shown = getattr(aval, "shown_sharding", None)
     spec = PartitionSpec() if shown is None else shown.spec
     space = getattr(aval, "memory_space", None)
-    return canonical(NamedSharding(mesh, spec, None if space is None else space.memory_kind))
+    kind = None if space is None else space.memory_kind
+    return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
 
 
 def _const_sharding(const: Any, request: Request) -> Any:

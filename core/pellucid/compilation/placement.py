@@ -20,7 +20,7 @@ from pellucid.sharding.single_device import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )
-from pellucid.sharding.stated import placement_text
+from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.shardings import Device, DeviceList
@@ -221,7 +221,7 @@ def _claims(
 ) -> Iterator[_Claim]:
     for i, x in enumerate(operands):
         if type(x) is ArrayImpl:
-            if x._committed:
+            if x._committed and not (asked and _is_copied(x._sharding, asked[i])):
                 yield _claim(x._sharding, "", i, x.aval)
         elif isinstance(sharding := getattr(x, "sharding", None), _PLACED):
             yield _claim(sharding, "", i, x.aval)
@@ -259,10 +259,17 @@ def _argument_sharding(
     names: Names,
 ) -> Any:
     """Where an argument must be; None where the compiler may choose."""
-    own = getattr(x, "sharding", None) if type(x) is not ArrayImpl else x._sharding
+    if type(x) is ArrayImpl:
+        own = x._sharding
+    elif (
+        own := getattr(x, "sharding", None)
+    ) is not None:  # a ShapeDtypeStruct may be cut unevenly
+        check_fits(f"`{name}`", _argument_text(names(), i), own, x.shape)
     is_committed = own is not None and getattr(x, "_committed", True)
     if asked is not None:
-        if is_committed and not asked.is_equivalent_to(own, type_of(x).ndim):
+        if is_committed and not (
+            _is_copied(own, asked) or asked.is_equivalent_to(own, type_of(x).ndim)
+        ):
             raise DeviceError(
                 f"`{name}` got an array that is placed otherwise than its `in_shardings` say.",
                 got=[f"{_argument_text(names(), i)}: {type_of(x).text()} is placed as {placement_text(own)}",
@@ -275,6 +282,16 @@ def _argument_sharding(
     if placement.size == 1 and placement.devices:
         return make_single_device_sharding(placement.devices[0])
     return None
+
+
+def _is_copied(own: Any, asked: Any) -> bool:
+    """Whether devices that hold all of an array are asked to give it to others in full, which changes no layout."""
+    return (
+        asked is not None
+        and own.is_fully_replicated
+        and asked.is_fully_replicated
+        and own.memory_kind == asked.memory_kind
+    )
 
 
 def _same(one: DeviceList | None, other: DeviceList | None) -> bool:

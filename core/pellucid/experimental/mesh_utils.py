@@ -1,5 +1,9 @@
 """Arrangements of devices under the names of `jax.experimental.mesh_utils`."""
 
-from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
+from pellucid.sharding.topology import (
+    create_device_mesh,
+    create_hybrid_device_mesh,
+    device_kind_handler_dict,
+)
 
-__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
+__all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]

@@ -121,7 +121,15 @@ def typed_by(placements: Placements, avals: Sequence[Any]) -> Sequence[Any]:
     """The types of arguments of types `avals` once they are placed: those of Explicit mesh axes show it."""
     if placements is None:
         return avals
-    return [a if s is None else aval_at(a, s) for a, s in zip(avals, placements, strict=True)]
+    return [a if s is None else _typed(a, s) for a, s in zip(avals, placements, strict=True)]
+
+
+def _typed(aval: Any, sharding: Any) -> Any:
+    placed = aval_at(aval, sharding)
+    if getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
+        return placed
+    # The placement has no say in types, and the argument lies as its type shows.
+    return placed.update(shown_sharding=aval.shown_sharding)
 
 
 def with_constraints(

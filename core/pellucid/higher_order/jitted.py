@@ -14,7 +14,7 @@ import numpy as np
 
 from pellucid.base import config
 from pellucid.base.caching import clearing
-from pellucid.base.errors import ArgumentTypeError, IntegerRangeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
 from pellucid.base.events import CacheLooked, on, publish
 from pellucid.base.source import capture
 from pellucid.compilation.discharge import check_distinct, check_results_are_values, on_values
@@ -457,8 +457,13 @@ class Jitted:
 
     def lower(self, program: Program, leaves: Sequence[Any]) -> LoweredProgram:
         """The StableHLO module for arguments that lie where `leaves` do."""
-        place = self.place(program, leaves)
-        return lower_program(program.closed, self.request(program, place))
+        request = self.request(program, self.place(program, leaves))
+        said = [getattr(x, "layout", None) for x in program.operands(leaves)]
+        if any(said):  # ShapeDtypeStructs may say the order of elements
+            asked = request.argument_layouts or [None] * len(said)
+            orders = tuple(a or own for a, own in zip(asked, said, strict=True))
+            request = request._replace(argument_layouts=orders)
+        return lower_program(program.closed, request)
 
     def executable(self, program: Program, leaves: Sequence[Any]) -> Executable:
         """The executable of `program` where `leaves` lie, compiled unless it is known."""
@@ -554,6 +559,11 @@ def jit(
         raise ArgumentTypeError(f"jit: argument {overlap.pop()} can't be both static and donated.")
     spec = FunctionSpec(fun, name_of(fun), static_nums, static_names, donated_nums, donated_names)
     if backend is not None:
+        if device is not None:
+            raise ArgumentValueError(
+                "jit takes `device` or `backend`, not both.",
+                got=f"device: {device}, backend: {backend!r}",
+            )
         device = platforms.client(backend).local_devices()[0]
     jitted = Jitted(
         spec,
@@ -561,7 +571,9 @@ def jit(
         keep_unused=keep_unused,
         device=device,
         compiler_options=frozen(compiler_options),
-        in_shardings=stated(in_shardings),
+        in_shardings=stated(
+            tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
+        ),
         out_shardings=stated(out_shardings),
     )
     return callable_of(jitted, fun)

@@ -12,9 +12,10 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.ir.avals import abstract_ref, shaped_array
 from pellucid.runtime.array import aval_at
-from pellucid.sharding.layout import Format
+from pellucid.sharding.explicit_types import check_divisible
+from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.manual_axis_type import ManualAxisType
-from pellucid.sharding.stated import stated_sharding
+from pellucid.sharding.stated import stated_layout, stated_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 
@@ -28,13 +29,13 @@ class ShapeDtypeStruct:
 
     Raises: ArgumentValueError without a dtype; ArgumentTypeError for a `manual_axis_type` of another kind;
     MissingMeshError for a PartitionSpec where no mesh is current; ShardingError for a sharding that doesn't fit;
-    UnsupportedError for addends, and for a Format with a layout.
+    LayoutError for a layout of another rank; UnsupportedError for addends.
 
     >>> ShapeDtypeStruct((2, 3), np.float32)
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("aval", "sharding", "manual_axis_type")
+    __slots__ = ("aval", "sharding", "layout", "manual_axis_type")
 
     def __init__(
         self,
@@ -56,10 +57,22 @@ class ShapeDtypeStruct:
             )
         chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
         aval = shaped_array(tuple(operator.index(s) for s in shape), chosen, weak_type)
-        self.sharding: Any = stated_sharding("ShapeDtypeStruct", sharding)
+        self.layout = stated_layout(sharding)
+        if isinstance(self.layout, AutoLayout):
+            raise ArgumentTypeError(
+                "ShapeDtypeStruct can't leave the order of elements to the compiler.",
+                got=f"sharding: {sharding}",
+                do="Give `Layout.AUTO` to jit's `in_shardings`.",
+            )
+        if self.layout is not None:
+            self.layout.check_compatible_aval(aval.shape)
+        self.sharding: Any = stated_sharding("ShapeDtypeStruct", sharding, with_layout=True)
         if self.sharding is not None:
             self.sharding.check_compatible_aval(aval.shape)
             aval = aval_at(aval, self.sharding)
+            if aval.shown_sharding is not None:
+                mesh, spec = aval.shown_sharding.mesh, aval.shown_sharding.spec
+                check_divisible(aval.shape, spec, mesh, "ShapeDtypeStruct: ")
         self.manual_axis_type = manual_axis_type
         if manual_axis_type is not None:
             if manual_axis_type.unreduced or manual_axis_type.reduced:
@@ -85,7 +98,7 @@ class ShapeDtypeStruct:
         return cls(
             aval.shape,
             aval.dtype,
-            sharding=x.sharding if is_placed else aval.shown_sharding,
+            sharding=x.format if is_placed else aval.shown_sharding,
             weak_type=aval.weak_type,
             manual_axis_type=ManualAxisType(varying=aval.varying) if aval.varying else None,
         )
@@ -118,7 +131,7 @@ class ShapeDtypeStruct:
     @property
     def format(self) -> Format:
         """Layout and sharding; None in it for what isn't said."""
-        return Format(None, self.sharding)
+        return Format(self.layout, self.sharding)
 
     def __len__(self) -> int:
         return len(self.aval)
@@ -126,13 +139,16 @@ class ShapeDtypeStruct:
     def _said(self) -> dict[str, Any]:
         return {
             "shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
-            "weak_type": self.weak_type, "manual_axis_type": self.manual_axis_type,
-            "is_ref": self.is_ref,
+            "format": self.layout, "weak_type": self.weak_type,
+            "manual_axis_type": self.manual_axis_type, "is_ref": self.is_ref,
         }  # fmt: skip
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This struct with some fields changed."""
-        return ShapeDtypeStruct(**(self._said() | changes))
+        said = self._said()
+        if said.pop("format") is not None:
+            said["sharding"] = self.format
+        return ShapeDtypeStruct(**(said | changes))
 
     def __repr__(self) -> str:
         said = self._said() | {"dtype": getattr(self.dtype, "name", self.dtype)}

@@ -106,9 +106,13 @@ class Stage:
 
 
 def struct_of(aval: Any) -> ShapeDtypeStruct:
-    """The ShapeDtypeStruct of an aval."""
+    """The ShapeDtypeStruct of an aval; it has a sharding where types show one, over Explicit mesh axes."""
+    sharding = aval.sharding
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.shown_sharding
+        aval.shape,
+        aval.dtype,
+        weak_type=aval.weak_type,
+        sharding=sharding if sharding.mesh.explicit_axes else aval.shown_sharding,
     )
 
 

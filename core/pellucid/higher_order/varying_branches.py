@@ -23,7 +23,10 @@ def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
     if not context.checked_axes:
         return bodies
     if axes:
-        bodies = [_with_varying_constants(body, axes) for body in bodies]
+        # A value that several branches use is made to vary once, so that its cotangents are summed once.
+        used = {id(x): x for body in bodies for x in body.consts}
+        varying = {i: vary(x, axes) for i, x in used.items()}
+        bodies = [_with_constants(body, [varying[id(x)] for x in body.consts]) for body in bodies]
     if len({len(body.out_avals) for body in bodies}) > 1:
         return bodies
     columns: Any = zip(*(body.out_avals for body in bodies), strict=True)
@@ -31,8 +34,8 @@ def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
     return [_with_varying_results(body, wanted) for body in bodies]
 
 
-def _with_varying_constants(body: Body, axes: frozenset[Any]) -> Body:
-    consts = [vary(x, axes) for x in body.consts]
+def _with_constants(body: Body, consts: list[Any]) -> Body:
+    """`body` with its constants exchanged for others, which may vary over more axes."""
     if all(a is b for a, b in zip(consts, body.consts, strict=True)):
         return body
     jaxpr = body.program.jaxpr

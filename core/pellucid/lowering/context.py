@@ -21,6 +21,7 @@ from pellucid.xla.mlir import element_types, ir
 
 _create = ir.Operation.create
 _I64 = np.dtype(np.int64)
+_ELEMENT_BY_ELEMENT = {f"stablehlo.{op}" for op in ("convert", "reverse", "transpose", "reshape")}
 FRONTEND = "mhlo.frontend_attributes"
 """The attribute of an operation that holds what the user says of it to XLA."""
 
@@ -308,6 +309,19 @@ class LoweringContext:
             return {}
         return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
 
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether XLA's partitioner cuts operations: it doesn't on one device, nor where every mesh axis is manual."""
+        return self.sharding_attributes is not None and not (self.manual and self.manual.is_full)
+
+    @property
+    def may_cut_by_some_axes(self) -> bool:
+        """Whether a value may be cut by some mesh axes, while along others devices hold the same part."""
+        if not self.is_partitioned:
+            return False
+        mesh = self.sharding_attributes.mesh
+        return mesh is None or sum(n > 1 for n in mesh.axis_sizes) > 1
+
     def everywhere(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x` of type `aval`, which every device must hold in full.
 
@@ -324,6 +338,27 @@ class LoweringContext:
             return x
         attribute = self.sharding_attributes.whole_along(aval, dims)
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+
+    def is_surely_whole(self, x: ir.Value) -> bool:
+        """Whether `x` is made, element by element, of a constant or an argument of the program that no axis cuts."""
+        while not isinstance(x.owner, ir.Block) and x.owner.name in _ELEMENT_BY_ELEMENT:
+            x = x.owner.operands[0]
+        if not isinstance(x.owner, ir.Block):
+            return x.owner.name == "stablehlo.constant"
+        attributes: Any = x.owner.owner.operation.attributes
+        if "sym_name" not in attributes or attributes["sym_name"] != self.string("main"):
+            return False
+        if "arg_attrs" not in attributes:
+            return True
+        stated = attributes["arg_attrs"][ir.BlockArgument(x).arg_number]
+        return "sdy.sharding" not in stated or '"' not in str(stated["sdy.sharding"])
+
+    def splits_evenly(self, aval: Any, dims: Iterable[int]) -> bool:
+        """Whether every mesh axis splits dimensions `dims` of a value of type `aval` into parts of one size."""
+        attributes = self.sharding_attributes
+        return attributes.mesh is not None and not {*dims}.intersection(
+            attributes.uneven_dims(aval, any)
+        )
 
     def in_even_parts(
         self, x: ir.Value, aval: Any, uneven_along: Callable[[Iterable[bool]], bool]

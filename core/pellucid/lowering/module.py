@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -132,14 +133,14 @@ class ModuleLowering:
             if ctx.sharding_attributes is not None:
                 ctx.sharding_attributes.declare_meshes(ctx)
             self.ordered_effects = ordered(jaxpr.effects)
-            function = self.lower_function(
-                "main", jaxpr, self.ordered_effects, public=True, constants=options.constants
-            )
-        self.annotate(function, jaxpr, options)
+            self.lower_function(
+                "main", jaxpr, self.ordered_effects, public=True, constants=options.constants,
+                attributes=self.annotations(jaxpr, options),
+            )  # fmt: skip
         return self.module
 
-    def annotate(self, function: Any, jaxpr: Jaxpr, options: ModuleOptions) -> None:
-        """Put donation, shardings, layouts and names on the arguments and results of `main`."""
+    def annotations(self, jaxpr: Jaxpr, options: ModuleOptions) -> dict[str, ir.Attribute]:
+        """Donation, shardings, layouts and names of the arguments and results of `main`."""
         ctx, n_tokens = self.ctx, len(self.ordered_effects)
         arguments: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
         results: list[dict[str, ir.Attribute]] = [{} for _ in range(n_tokens)]
@@ -158,14 +159,11 @@ class ModuleLowering:
                 attributes["jax.result_info"] = ctx.string(options.result_names[i])
             self._place(attributes, options.result_shardings, options.result_layouts, i, aval)
             results.append(attributes)
-        if any(arguments):
-            function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get(a) for a in arguments]
-            )
-        if any(results):
-            function.attributes["res_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get(a) for a in results]
-            )
+        return {
+            name: ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
+            for name, attributes in (("arg_attrs", arguments), ("res_attrs", results))
+            if any(attributes)
+        }
 
     def _place(
         self, attributes: dict[str, Any], shardings: Any, layouts: Any, i: int, aval: Any
@@ -182,7 +180,7 @@ class ModuleLowering:
 
     def lower_function(
         self, name: str, jaxpr: Jaxpr, effects: tuple[Effect, ...], *, public: bool = False,
-        constants: Sequence[Any] = (),
+        constants: Sequence[Any] = (), attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
     ) -> Any:  # fmt: skip
         """A `func.func` that takes tokens for `effects`, then the arguments of `jaxpr`."""
         ctx = self.ctx
@@ -192,7 +190,7 @@ class ModuleLowering:
         function = ir.Operation.create(
             "func.func", regions=1, loc=ctx.location,
             attributes={"sym_name": ctx.string(name), "function_type": ir.TypeAttr.get(function_type),
-                        "sym_visibility": ctx.string("public" if public else "private")},
+                        "sym_visibility": ctx.string("public" if public else "private"), **attributes},
         )  # fmt: skip
         block = ctx.block(function.regions[0], avals_in)
         values = list(block.arguments)

@@ -24,7 +24,7 @@ from pellucid.runtime.array import default_sharding
 from pellucid.runtime.transfer import copied, from_host, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
-from pellucid.sharding.stated import stated_sharding
+from pellucid.sharding.stated import check_fits, stated_sharding
 from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import is_array_like, type_of
@@ -63,7 +63,7 @@ def array(
     if copy and result is object and type(result) is ArrayImpl:
         result = copied(result)
     if place is not None:
-        result = _placed(result, place)
+        result = _placed(result, place, "array")
     ndim = type_of(result).ndim
     return result if ndim >= ndmin else expand_dims(result, range(ndmin - ndim))
 
@@ -162,18 +162,22 @@ def _leaves(x: Any) -> list[Any]:
     return found
 
 
-def _placed(x: Any, place: Any) -> Any:
-    sharding = _sharding_of(place, "array")
+def _placed(x: Any, place: Any, name: str) -> Any:
+    """`x`, the result of the function `name`, where a user wants it."""
+    sharding = _sharding_of(place, name, np.shape(x))
     if type_sharding(sharding, type_of(x).ndim) is not None:
         return laid_out(x, sharding)
     return device_put(x, sharding)
 
 
-def _sharding_of(place: Any, name: str) -> Any:
-    """The sharding that `place`, a device or what `stated_sharding` takes, means."""
+def _sharding_of(place: Any, name: str, shape: tuple[int, ...]) -> Any:
+    """The sharding that `place`, a device or what `stated_sharding` takes, means for a result of `shape`."""
     if isinstance(place, Device):
         return make_single_device_sharding(place)
-    return stated_sharding(f"jnp.{name}", place)
+    sharding = stated_sharding(f"jnp.{name}", place)
+    if sharding is not None:
+        check_fits(f"jnp.{name}", "a result", sharding, shape)
+    return sharding
 
 
 def asarray(
@@ -230,12 +234,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> zeros(2)
     Array([0., 0.], dtype=float32)
     """
-    return full(
-        shape,
-        0,
-        _dtype(dtype, dtypes.default_float_dtype(), "zeros"),
-        device=device or out_sharding,
-    )
+    chosen = _dtype(dtype, dtypes.default_float_dtype(), "zeros")
+    return _all_equal("zeros", shape, 0, chosen, out_sharding if device is None else device)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -244,9 +244,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> ones(2)
     Array([1., 1.], dtype=float32)
     """
-    return full(
-        shape, 1, _dtype(dtype, dtypes.default_float_dtype(), "ones"), device=device or out_sharding
-    )
+    chosen = _dtype(dtype, dtypes.default_float_dtype(), "ones")
+    return _all_equal("ones", shape, 1, chosen, out_sharding if device is None else device)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -262,13 +261,17 @@ def full(
     >>> full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
     """
-    sizes = canonical_shape(shape, "full")
-    aval = aval_of("full", fill_value)
+    return _all_equal("full", shape, fill_value, dtype, out_sharding if device is None else device)
+
+
+def _all_equal(name: str, shape: Any, fill_value: Any, dtype: Any, place: Any) -> Any:
+    """The result of the function `name`: an array of `shape` filled with `fill_value`, where `place` says."""
+    sizes = canonical_shape(shape, name)
+    aval = aval_of(name, fill_value)
     weak_type = dtype is None and aval.weak_type
-    chosen = _dtype(dtype, aval.dtype, "full")
+    chosen = _dtype(dtype, aval.dtype, name)
     result = _full(fill_value, sizes, chosen, weak_type)
-    place = out_sharding if device is None else device
-    return result if place is None else _placed(result, place)
+    return result if place is None else _placed(result, place, name)
 
 
 @numpy_function(static=("shape", "dtype", "weak_type"))
@@ -286,23 +289,23 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, name: str) ->
     chosen = _dtype(dtype, aval.dtype, name)
     place = creation.layout_of(a) if device is None and shape is None and not weak_type else device
     if place is not None and np.ndim(value) == 0:
-        return creation.full(sizes, value, chosen, sharding=_sharding_of(place, name))
+        return creation.full(sizes, value, chosen, sharding=_sharding_of(place, name, sizes))
     result = _full(value, sizes, chosen, weak_type)
-    return result if place is None else _placed(result, place)
+    return result if place is None else _placed(result, place, name)
 
 
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
     """Zeros of the shape and dtype of `a`."""
-    return _like(a, 0, dtype, shape, device or out_sharding, "zeros_like")
+    return _like(a, 0, dtype, shape, out_sharding if device is None else device, "zeros_like")
 
 
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
     """Ones of the shape and dtype of `a`."""
-    return _like(a, 1, dtype, shape, device or out_sharding, "ones_like")
+    return _like(a, 1, dtype, shape, out_sharding if device is None else device, "ones_like")
 
 
 def empty_like(
@@ -314,7 +317,9 @@ def empty_like(
     out_sharding: Any = None,
 ) -> Any:
     """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros."""
-    return _like(prototype, 0, dtype, shape, device or out_sharding, "empty_like")
+    return _like(
+        prototype, 0, dtype, shape, out_sharding if device is None else device, "empty_like"
+    )
 
 
 def full_like(
@@ -327,7 +332,9 @@ def full_like(
     out_sharding: Any = None,
 ) -> Any:
     """`fill_value` in the shape and dtype of `a`."""
-    return _like(a, fill_value, dtype, shape, device or out_sharding, "full_like")
+    return _like(
+        a, fill_value, dtype, shape, out_sharding if device is None else device, "full_like"
+    )
 
 
 # Sequences --------------------------------------------------------------------------------------------
@@ -373,7 +380,7 @@ def arange(
     )
     result = _arange(n, chosen, _number(first), _number(delta))
     place = out_sharding if device is None else device
-    return result if place is None else _placed(result, place)
+    return result if place is None else _placed(result, place, "arange")
 
 
 def _number(x: Any) -> Any:
@@ -412,7 +419,7 @@ def linspace(
     values, step = _linspace(
         start, stop, num, endpoint, None if dtype is None else _dtype(dtype, None, "linspace"), axis
     )
-    values = values if device is None else _placed(values, device)
+    values = values if device is None else _placed(values, device, "linspace")
     return (values, step) if retstep else values
 
 
@@ -487,7 +494,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
     rows, columns = canonical_shape((N, N if M is None else M), "eye")
     chosen = _dtype(dtype, dtypes.default_float_dtype(), "eye")
     result = _band(rows, columns, operator.index(k), chosen, "eq")
-    return result if device is None else _placed(result, device)
+    return result if device is None else _placed(result, device, "eye")
 
 
 def identity(n: int, dtype: Any = None) -> Any:

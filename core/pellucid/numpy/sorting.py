@@ -82,12 +82,14 @@ def _argsort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
     # Equal elements keep their order also when descending: the input is turned before and after.
     if descending:
         a = movement.rev(a, (axis,))
-    shape = type_of(a).shape
-    positions = creation.broadcasted_iota(_INDEX, shape, axis)
+    aval: Any = type_of(a)
+    positions = creation.broadcasted_iota(
+        _INDEX, aval.shape, axis, out_sharding=aval.shown_sharding
+    )
     _, order = sorting.sort_key_val(a, positions, axis, stable)
     if descending:
         order = movement.rev(order, (axis,))
-        order = arithmetic.sub(np.asarray(shape[axis] - 1, _INDEX)[()], order)
+        order = arithmetic.sub(np.asarray(aval.shape[axis] - 1, _INDEX)[()], order)
     return order
 
 

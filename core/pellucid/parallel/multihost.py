@@ -10,8 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.tree import broadcast_prefix, tree_flatten, tree_map
+from pellucid.base import config
+from pellucid.base.errors import AgreementError, ArgumentValueError, DistributedError
+from pellucid.base.tree import (
+    broadcast_prefix,
+    keystr,
+    tree_flatten,
+    tree_leaves_with_path,
+    tree_map,
+    tree_structure,
+)
 from pellucid.higher_order.jitted import jit
 from pellucid.runtime import peers, platforms
 from pellucid.runtime.assembly import (
@@ -19,11 +27,15 @@ from pellucid.runtime.assembly import (
     make_array_from_single_device_arrays,
 )
 from pellucid.runtime.distributed import initialize
+from pellucid.runtime.distributed.membership import processes_in_words
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
+from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.placement import tiles
 from pellucid.xla.arrays import ArrayImpl
 
 _AXES = ("processes", "local_devices")
+_MOST_LEAVES = 3
+_ONE_LEAF = tree_structure(0)
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
@@ -38,7 +50,20 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     >>> process_allgather(np.arange(2.0, dtype=np.float32))
     array([[0., 1.]], dtype=float32)
     """
+    peers.agree("process_allgather", _types_of(in_tree))
     return tree_map(functools.partial(_gathered, tiled=tiled), in_tree)
+
+
+def _types_of(tree: Any) -> str:
+    """The structure of `tree` with the types of its leaves."""
+    leaves, structure = tree_flatten(tree)
+    types = ", ".join([x.aval.text() if _spans_processes(x) else _type(x) for x in leaves])
+    return types if structure == _ONE_LEAF else f"{structure}: {types}"
+
+
+def _type(leaf: Any) -> str:
+    value = np.asarray(leaf)
+    return f"{value.dtype}[{','.join(map(str, value.shape))}]"
 
 
 def _gathered(leaf: Any, *, tiled: bool) -> np.ndarray:
@@ -51,7 +76,7 @@ def _gathered(leaf: Any, *, tiled: bool) -> np.ndarray:
             )
         return _whole(leaf)
     local = np.asarray(leaf)
-    stacked = _whole(_one_row_each("process_allgather", local))
+    stacked = _whole(_one_row_each(local))
     return stacked.reshape(-1, *local.shape[1:]) if tiled and local.ndim else stacked
 
 
@@ -74,6 +99,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
             "broadcast_one_to_all: one process is the source.",
             got=f"sources: {'none' if not len(sources) else ', '.join(map(str, sources))}",
         )
+    peers.agree("broadcast_one_to_all", _types_of(in_tree))
     return tree_map(functools.partial(_from_source, is_source=is_source), in_tree)
 
 
@@ -81,7 +107,7 @@ def _from_source(leaf: Any, *, is_source: bool) -> np.ndarray:
     local = np.asarray(leaf)
     # The others' bytes are zero, so the sum of all is the source's, bit for bit.
     data = np.frombuffer(local.tobytes(), np.uint8)
-    rows = _one_row_each("broadcast_one_to_all", data if is_source else np.zeros_like(data))
+    rows = _one_row_each(data if is_source else np.zeros_like(data))
     summed = np.asarray(_summed(rows.sharding.mesh)(rows).addressable_data(0))
     return np.frombuffer(summed.tobytes(), local.dtype).reshape(local.shape).copy()
 
@@ -100,17 +126,41 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
     Of an array that spans processes, the part on this process's first device counts.
 
-    Raises: AgreementError, which is an AssertionError, in all processes, with what each has.
+    Raises: AgreementError, which is an AssertionError, in all processes, with the paths of leaves that differ and what
+    the processes have there; only structure and types if these differ already.
     """
-    leaves, tree = tree_flatten(in_tree)
-    found = [leaf.addressable_data(0) if _spans_processes(leaf) else leaf for leaf in leaves]
-    peers.agree(fail_message or "assert_equal", f"{tree}, {', '.join(map(_described, found))}")
+    name = fail_message or "assert_equal"
+    peers.agree(name, _types_of(in_tree))
+    values = [
+        (path, np.asarray(x.addressable_data(0) if _spans_processes(x) else x))
+        for path, x in tree_leaves_with_path(in_tree)
+    ]
+    if not values:
+        return
+    digests = [list(bytes.fromhex(peers.digest([value]))) for _, value in values]
+    by_leaf = process_allgather(np.array(digests, np.uint8)).swapaxes(0, 1)
+    lines = [
+        f"{keystr(path) or 'the value'}, {_type(value)}: {_who_has_what(value, rows)}"
+        for (path, value), rows in zip(values, by_leaf, strict=True)
+        if (rows != rows[0]).any()
+    ]
+    if lines:
+        more = [f"and {len(lines) - _MOST_LEAVES} leaves more"] if len(lines) > _MOST_LEAVES else []
+        raise AgreementError(
+            f"{name}: the processes have different values.", got=[*lines[:_MOST_LEAVES], *more]
+        )
 
 
-def _described(leaf: Any) -> str:
-    value = np.asarray(leaf)
-    contents = repr(value.item()) if value.size == 1 else f"contents {peers.digest([value])}"
-    return f"{value.dtype}[{','.join(map(str, value.shape))}] {contents}"
+def _who_has_what(value: np.ndarray, digests: np.ndarray) -> str:
+    """Which processes have which value of a leaf; in words, what this process's `value` shows of it."""
+    if value.size == 1:
+        texts = [str(x.item()) for x in process_allgather(value)]
+    else:
+        texts = [f"contents {bytes(row).hex()}" for row in digests]
+    found: dict[str, list[int]] = {}
+    for process, text in enumerate(texts):
+        found.setdefault(text, []).append(process)
+    return "; ".join(f"{text} in {processes_in_words(who)}" for text, who in found.items())
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -137,7 +187,8 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     """For each array of `global_inputs`, the part that this process has, as an array over its own devices.
 
     The arrays are first laid out over `global_mesh` as `pspecs` says, which is a PartitionSpec or a tree of them
-    that is a prefix of `global_inputs`. This process's devices must fill a box of the mesh.
+    that is a prefix of `global_inputs`. This process's devices must fill a box of the mesh. An array that this process
+    has whole is given as it is.
 
     >>> mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
     >>> global_array_to_host_local_array(jnp.arange(8), mesh, pl.P("x")).shape
@@ -146,6 +197,8 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     name = "global_array_to_host_local_array"
 
     def convert(leaf: Any, spec: PartitionSpec) -> Any:
+        if type(leaf) is ArrayImpl and leaf.is_fully_addressable and global_mesh.is_multi_process:
+            return leaf
         sharding = NamedSharding(global_mesh, spec)
         placed = leaf
         if type(leaf) is not ArrayImpl or not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
@@ -164,9 +217,17 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
     All processes call this at every step, from the same step on. From the first call on SIGTERM doesn't end a
     process; it makes all of them stop at the same step. Without a job of several processes it is False.
+
+    Raises: DistributedError if the option `enable_preemption_service` is off.
     """
     if not initialize.is_initialized():
         return False
+    if not config.enable_preemption_service.value:
+        raise DistributedError(
+            "reached_preemption_sync_point: nobody watches for SIGTERM.",
+            got="option enable_preemption_service: False",
+            do="Switch it on before the first step.",
+        )
     watch = initialize.job("reached_preemption_sync_point").preemption_watch()
     return bool(watch.reached_sync_point(step_id))
 
@@ -183,7 +244,7 @@ def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any) -> An
     specs = broadcast_prefix(pspecs, tree, is_spec, caller=f"{name}: pspecs", name=what)
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
-            raise ArgumentTypeError(
+            raise PartitionSpecError(
                 f"{name}: `pspecs` is a tree of PartitionSpecs.",
                 got=f"{type(spec).__name__}",
                 do="Write PartitionSpec() for what every device holds whole.",
@@ -191,9 +252,8 @@ def _converted(name: str, what: str, tree: Any, pspecs: Any, convert: Any) -> An
     return structure.unflatten([convert(*pair) for pair in zip(leaves, specs, strict=True)])
 
 
-def _one_row_each(name: str, local: np.ndarray) -> Any:
+def _one_row_each(local: np.ndarray) -> Any:
     """The array whose row `i` is the `local` of process `i`."""
-    peers.agree(name, f"{local.dtype}[{','.join(map(str, local.shape))}]")
     devices = np.array(platforms.devices()).reshape(platforms.process_count(), -1)
     sharding = NamedSharding(Mesh(devices, _AXES), PartitionSpec(_AXES[0]))
     return make_array_from_process_local_data(sharding, local[np.newaxis])

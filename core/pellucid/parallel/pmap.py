@@ -17,6 +17,10 @@ from pellucid.base.errors import (
 from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
 from pellucid.higher_order.jitted import jit
 from pellucid.parallel.local_types import REPLICATED
+from pellucid.parallel.multihost import (
+    global_array_to_host_local_array,
+    host_local_array_to_global_array,
+)
 from pellucid.parallel.shard_map import shard_map
 from pellucid.primitives.broadcasting import expand_dims, squeeze
 from pellucid.primitives.movement import canonical_axis, move_axis
@@ -58,7 +62,8 @@ def pmap(
     `in_axes` and `out_axes` say as in `vmap` along which axes arguments and results have one element for each device
     (results with None are taken from the first). Collectives inside `fun` may name `axis_name`. Arguments at
     `static_broadcasted_argnums` stay Python values; memory of those at `donate_argnums` may hold results. `devices`
-    are by default the first ones (of `backend`). In new code, `jit` with shardings or `shard_map` say more.
+    are by default the first ones (of `backend`). Where they belong to several processes, each process gives, and gets,
+    the elements of its own devices, and `fun` runs on all. In new code, `jit` with shardings or `shard_map` say more.
 
     Raises: ArgumentValueError for axes that don't fit the arguments or whose sizes differ (it names each);
     DeviceError where there are fewer devices than elements.
@@ -79,15 +84,21 @@ def pmap(
         lambda axis: REPLICATED if axis is None else PartitionSpec(name), out_axes, is_leaf=is_none
     )
 
-    def placed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:
-        """(the devices in a row, along which axis each leaf of the arguments has its elements)."""
+    def elements(
+        args: Sequence[Any], kwargs: dict[str, Any], wanted: int | None
+    ) -> tuple[int, list[int | None]]:
+        """(how many elements the arguments have, along which axis each of their leaves has them)."""
         leaves, tree = flatten((tuple(args), kwargs))
         leaves = checked_leaves(leaves, "pmap", fun, args, kwargs)
         axes = in_axes
         if static and isinstance(axes, tuple):
             axes = tuple([a for i, a in enumerate(axes) if i not in static])
         given = input_dims("pmap", fun, axes, tuple(args), kwargs, tree)
-        size, dims = batch_size("pmap", fun, tuple(args), kwargs, leaves, given, axis_size)
+        return batch_size("pmap", fun, tuple(args), kwargs, leaves, given, wanted)
+
+    def placed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:
+        """(the devices in a row, along which axis each leaf of the arguments has its elements)."""
+        size, dims = elements(args, kwargs, axis_size)
         return _row(fun, name, size, devices, backend), dims
 
     def over_devices(*args: Any, **kwargs: Any) -> Any:
@@ -110,9 +121,7 @@ def pmap(
                 ]
             )
 
-        in_specs = tuple(
-            [REPLICATED if d is None else PartitionSpec(*[None] * d, name) for d in dims]
-        )
+        in_specs = tuple([_spec(d, name) for d in dims])
         mapped = shard_map(one, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
         results, out_tree = flatten(mapped(*leaves))
         return out_tree.unflatten(
@@ -129,6 +138,23 @@ def pmap(
     )  # so that jit's messages name its arguments
     compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
 
+    def across_processes(mesh: Mesh, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Results on this process's devices of `mesh`, from arguments with an element for each of these."""
+        dynamic = [x for i, x in enumerate(args) if i not in static]
+        size, dims = elements(dynamic, kwargs, None)
+        if size != len(mesh.local_devices):
+            raise _misfit(fun, size, mesh.local_devices)
+        leaves, tree = flatten((dynamic, kwargs))
+        there = host_local_array_to_global_array(leaves, mesh, [_spec(d, name) for d in dims])
+        new_args, new_kwargs = _with_static(tree.unflatten(there), args, static)
+        results, out_tree = flatten(compiled(*new_args, **new_kwargs))
+        out_dims = [
+            None if axis is None else canonical_axis(axis, x.ndim, "pmap: out_axes")
+            for x, axis in zip(results, _wanted(out_axes, out_tree), strict=True)
+        ]
+        here = global_array_to_host_local_array(results, mesh, [_spec(d, name) for d in out_dims])
+        return out_tree.unflatten(here)
+
     @wraps(fun, "Form for several devices")
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if static and len(args) <= static[-1]:
@@ -136,6 +162,10 @@ def pmap(
                 f"pmap: static arguments of `{name_of(fun)}` are given by position.",
                 got=f"static_broadcasted_argnums={static}, called with {len(args)} positional arguments",
             )
+        if platforms.process_count(backend) > 1:
+            mesh = Mesh(np.array(devices or platforms.devices(backend)), (name,))
+            if mesh.is_multi_process:
+                return across_processes(mesh, args, kwargs)
         if any(type(x) is ArrayImpl and x._committed for x in tree_leaves((args, kwargs))):
             args, kwargs = _moved(args, kwargs, static, placed, name)
         return compiled(*args, **kwargs)
@@ -162,12 +192,16 @@ def _row(
         )
     found = list(devices) if devices is not None else platforms.devices(backend)
     if size > len(found):
-        raise DeviceError(
-            f"pmap: `{name_of(fun)}` has {size} elements to run, and {len(found)} devices to run them on.",
-            got=f"devices: {', '.join(map(str, found[:8]))}{', …' if len(found) > 8 else ''}",
-            do="Give each device one element of the mapped axes; `vmap` the rest of them.",
-        )
+        raise _misfit(fun, size, found)
     return Mesh(np.array(found[:size]), (name,))
+
+
+def _misfit(fun: Callable[..., Any], size: int, devices: Sequence[Any]) -> DeviceError:
+    return DeviceError(
+        f"pmap: `{name_of(fun)}` has {size} elements to run, and {len(devices)} devices to run them on.",
+        got=f"devices: {', '.join(map(str, devices[:8]))}{', …' if len(devices) > 8 else ''}",
+        do="Give each device one element of the mapped axes; `vmap` the rest of them.",
+    )
 
 
 def _wanted(out_axes: Any, out_tree: Any) -> list[int | None]:
@@ -189,11 +223,22 @@ def _moved(
         # What another mesh's Explicit axes lay out has that in its type.
         if x._sharding._internal_device_list == own and x.aval.shown_sharding is None:
             return x
-        spec = REPLICATED if dim is None else PartitionSpec(*[None] * dim, name)
-        return device_put(x, NamedSharding(mesh, spec))
+        return device_put(x, NamedSharding(mesh, _spec(dim, name)))
 
     there = [moved(x, dim) for x, dim in zip(leaves, dims, strict=True)]
-    new_args, new_kwargs = tree.unflatten(there)
+    return _with_static(tree.unflatten(there), args, static)
+
+
+def _with_static(
+    dynamic: tuple[list[Any], dict[str, Any]], args: tuple[Any, ...], static: tuple[int, ...]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments `dynamic`, with those of `args` that are static among them."""
+    new_args, new_kwargs = dynamic
     for i in static:
         new_args.insert(i, args[i])
     return tuple(new_args), new_kwargs
+
+
+def _spec(dim: int | None, name: Any) -> PartitionSpec:
+    """How a value lies whose elements are along `dim`; everywhere whole for None."""
+    return REPLICATED if dim is None else PartitionSpec(*[None] * dim, name)

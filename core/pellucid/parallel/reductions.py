@@ -28,6 +28,7 @@ from pellucid.primitives.broadcasting import reduce_sum
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like
 from pellucid.primitives.logical import eq
+from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
@@ -167,9 +168,9 @@ def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:
 class PExtreme(AllReduce):
     """The largest or smallest value along named axes."""
 
-    def __init__(self, name: str, op: str, reduce: Callable[..., Any]) -> None:
-        super().__init__(name)
-        self.op = op
+    def __init__(self, monoid: str, reduce: Callable[..., Any]) -> None:
+        super().__init__(f"p{monoid}")
+        self.monoid = MONOIDS[monoid]
         self.reduce = reduce
 
     def jvp(
@@ -192,38 +193,16 @@ class PExtreme(AllReduce):
         groups = device_groups(ctx, params.axes, params.axis_index_groups)
         is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
         if ctx.platform != "cpu" or not is_floating or groups.shape[1] == 1:
-            return [all_reduce(ctx, x, aval, self.op, groups)]
-        # Among devices, XLA's CPU combines extremes of floating numbers without their NaN; those of integers it can.
-        is_narrow = (
-            dtypes.itemsize_bits(aval.dtype) < 16
-        )  # narrow formats have their NaN at other places
-        wide = aval.update(dtype=np.dtype(np.float32)) if is_narrow else aval
-        given = ctx.convert(x, wide) if is_narrow else x
-        keys = aval.update(dtype=np.dtype(f"int{dtypes.itemsize_bits(wide.dtype)}"))
-        limits = np.iinfo(keys.dtype)
-        of_nan = ctx.full(keys, limits.max if self is pmax_p else limits.min)
-        key = _reversed_below_zero(ctx, ctx.op1("stablehlo.bitcast_convert", keys, [given]), keys)
-        key = ctx.op1(
-            "stablehlo.select", keys, [ctx.compare(given, given, "NE", wide), of_nan, key]
-        )
-        bits = _reversed_below_zero(ctx, all_reduce(ctx, key, keys, self.op, groups), keys)
-        extreme = ctx.op1("stablehlo.bitcast_convert", wide, [bits])
-        return [ctx.convert(extreme, aval) if is_narrow else extreme]
+            return [all_reduce(ctx, x, aval, self.monoid.hlo, groups)]
+
+        def reduce(keys: Any, given: Any, result: Any) -> Any:
+            return all_reduce(ctx, keys, given, self.monoid.hlo, groups)
+
+        return [through_integers(ctx, x, aval, aval, self.monoid, reduce)]
 
 
-def _reversed_below_zero(ctx: Any, bits: Any, aval: Any) -> Any:
-    """`bits` of floating numbers as integers in the order of these numbers, and back again.
-
-    The largest and the smallest of these integers are bits of NaN.
-    """
-    n_bits, magnitude = 8 * aval.dtype.itemsize, np.iinfo(aval.dtype).max
-    sign = ctx.op1("stablehlo.shift_right_arithmetic", aval, [bits, ctx.full(aval, n_bits - 1)])
-    flipped = ctx.op1("stablehlo.and", aval, [sign, ctx.full(aval, magnitude)])
-    return ctx.op1("stablehlo.xor", aval, [bits, flipped])
-
-
-pmax_p = PExtreme("pmax", "stablehlo.maximum", reduce_max)
-pmin_p = PExtreme("pmin", "stablehlo.minimum", reduce_min)
+pmax_p = PExtreme("max", reduce_max)
+pmin_p = PExtreme("min", reduce_min)
 
 
 def named_and_positional(caller: str, axis_name: Any) -> tuple[AxisNames, tuple[int, ...]]:

@@ -21,6 +21,7 @@ from pellucid.primitives.padding import inserted
 from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.propagation import Linearity
 from pellucid.tracing.trace import bind, bind1
@@ -70,20 +71,28 @@ def aligned_at_one_dim(
 ) -> tuple[list[Any], int]:
     """Operands of one rank with all their batch axes at one place, and that place.
 
-    Those without a batch axis are repeated.
+    Those without a batch axis are repeated, and laid out along it as the first of the others.
     """
-    target: Any = next(d for d in dims if d is not None)
+    first, target = next((x, d) for x, d in zip(operands, dims, strict=True) if d is not None)
+    shown = type_of(first).shown_sharding
     aligned = []
     for x, dim in zip(operands, dims, strict=True):
-        if dim is None:
-            aval = type_of(x)
-            shape = inserted(aval.shape, target, axis.size)
-            aligned.append(
-                broadcast_in_dim(x, shape, [i + (i >= target) for i in range(aval.ndim)])
-            )
-        else:
-            aligned.append(move_axis(x, dim, target))
+        aligned.append(
+            _repeated(x, axis.size, target, shown) if dim is None else move_axis(x, dim, target)
+        )
     return aligned, target
+
+
+def _repeated(x: Any, size: int, position: int, shown: NamedSharding | None) -> Any:
+    """`x` with a new dimension, laid out there as a value is whose type shows the sharding `shown`."""
+    aval: Any = type_of(x)
+    sharding = None
+    if shown is not None and shown.spec.partitions[position] is not None:
+        own = aval.sharding.spec.partitions
+        entries = inserted(own, position, shown.spec.partitions[position])
+        sharding = NamedSharding(shown.mesh, PartitionSpec(*entries))
+    dims = [i + (i >= position) for i in range(aval.ndim)]
+    return broadcast_in_dim(x, inserted(aval.shape, position, size), dims, out_sharding=sharding)
 
 
 class ConcatenateParams(NamedTuple):

@@ -14,7 +14,13 @@ from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.contraction import Bilinear, converted, dot_general, inverse_permutation
+from pellucid.primitives.contraction import (
+    Bilinear,
+    converted,
+    cotangent_sharding,
+    dot_general,
+    inverse_permutation,
+)
 from pellucid.primitives.convolution_shapes import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
@@ -116,12 +122,16 @@ class ConvGeneralDilated(Bilinear):
             )
             pads.append((window - 1 - low, size + low - windows))
         swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
+        grouped = params.batch_group_count > 1  # then it isn't shaped as the operand is
+        stated = (
+            None if grouped else cotangent_sharding(lhs.aval, range(lhs.aval.ndim), cotangent, rhs)
+        )
         found = bind1(self, cotangent, rhs, params=params._replace(
             window_strides=params.lhs_dilation, padding=tuple(pads), lhs_dilation=params.window_strides,
             dimension_numbers=ConvDimensionNumbers(out_spec, swapped, lhs_spec),
-            feature_group_count=groups, batch_group_count=1, out_sharding=None,
+            feature_group_count=groups, batch_group_count=1, out_sharding=stated,
         ))  # fmt: skip
-        if params.batch_group_count > 1:
+        if grouped:
             found = _regrouped(found, lhs_spec[1], lhs_spec[0], params.batch_group_count)
         return found
 
@@ -146,7 +156,8 @@ class ConvGeneralDilated(Bilinear):
         return bind1(self, lhs, cotangent, params=params._replace(
             window_strides=params.rhs_dilation, padding=tuple(pads), rhs_dilation=params.window_strides,
             dimension_numbers=dimension_numbers, feature_group_count=params.batch_group_count,
-            batch_group_count=params.feature_group_count, out_sharding=None,
+            batch_group_count=params.feature_group_count,
+            out_sharding=cotangent_sharding(rhs.aval, range(rhs.aval.ndim), lhs, cotangent),
         ))  # fmt: skip
 
     def batch(
@@ -200,10 +211,17 @@ class ConvGeneralDilated(Bilinear):
             n < 0 for ends in params.padding for n in ends
         ):
             return ctx.from_python(_padded_before, operands, params)
-        # Where positions are cut, XLA's partitioner gives wrong values for some kernels.
         lhs, rhs = operands
-        lhs = ctx.whole_along(lhs, ctx.avals_in[0], params.dimension_numbers.lhs_spec[2:])
+        lhs_spec, rhs_spec, _ = params.dimension_numbers
+        if ctx.is_partitioned and _is_cut_right(ctx, rhs, params):
+            rhs = ctx.whole_along(rhs, ctx.avals_in[1], range(ctx.avals_in[1].ndim))
+        else:
+            lhs = ctx.whole_along(lhs, ctx.avals_in[0], lhs_spec[2:])
+            rhs = ctx.whole_along(rhs, ctx.avals_in[1], rhs_spec[2:])
         if params.batch_group_count > 1:
+            if ctx.may_cut_by_some_axes:  # sums of features would come out wrong
+                lhs = ctx.whole_along(lhs, ctx.avals_in[0], lhs_spec[1:2])
+                rhs = ctx.whole_along(rhs, ctx.avals_in[1], rhs_spec[1:2])
             lhs = ctx.in_even_parts(lhs, ctx.avals_in[0], any)
             rhs = ctx.in_even_parts(rhs, ctx.avals_in[1], any)
         attributes = {
@@ -218,6 +236,21 @@ class ConvGeneralDilated(Bilinear):
             "precision_config": precision_attribute(ctx, params.precision),
         }
         return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], [lhs, rhs], attributes)]
+
+
+def _is_cut_right(ctx: Any, kernel: Any, params: ConvParams) -> bool:
+    """Whether XLA's partitioner gives right values where positions are cut: for whole kernels, in even parts.
+
+    A kernel is made whole only if nothing has to be exchanged for it.
+    """
+    lhs_spec, _, out_spec = params.dimension_numbers
+    return (
+        params.batch_group_count == 1
+        and set(params.lhs_dilation) <= {1}
+        and ctx.splits_evenly(ctx.avals_in[0], lhs_spec[2:])
+        and ctx.splits_evenly(ctx.avals_out[0], out_spec[2:])
+        and ctx.is_surely_whole(kernel)
+    )
 
 
 def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> None:

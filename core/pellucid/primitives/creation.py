@@ -17,7 +17,7 @@ from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like, kind_of
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.runtime.assembly import make_array_from_callback
-from pellucid.runtime.transfer import from_host, move
+from pellucid.runtime.transfer import from_host, put_leaf
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.context import context
@@ -198,12 +198,10 @@ def full_like(
 
 
 def layout_of(x: Any) -> Any:
-    """The sharding of arrays like `x`: its own if it has several devices, or what its type shows; else None."""
+    """The sharding of arrays like `x`: its own if the user put it there, or what its type shows; else None."""
     if not context.trace.is_eager:
         return type_of(x).shown_sharding
-    if type(x) is ArrayImpl and x._committed and x._sharding.num_devices > 1:
-        return x._sharding
-    return None
+    return x._sharding if type(x) is ArrayImpl and x._committed else None
 
 
 def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
@@ -216,10 +214,12 @@ def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
         element = np.asarray(scalar, type_of(scalar).dtype)
         part = np.broadcast_to(element, sharding.shard_shape(sizes))
         return make_array_from_callback(sizes, sharding, lambda index: part)
-    if not hasattr(scalar, "aval"):
+    if sharding is not None:
+        scalar = put_leaf(scalar, sharding)
+    elif not hasattr(scalar, "aval"):
         scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)
     filled = broadcast_in_dim(scalar, sizes, ())
-    return filled if sharding is None else move(filled, sharding, committed=True)
+    return filled if sharding is None else put_leaf(filled, sharding)
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:

@@ -354,7 +354,12 @@ class Scatter(Primitive[ScatterParams]):
             strict=True,
         )
         whole = [(dim, other) for dim, other in windows if updates.shape[other] == x.shape[dim]]
-        return [propagation.scatter(x, indices, updates, whole, mesh)]
+        outer = [d for d in range(len(updates.shape)) if d not in numbers.update_window_dims]
+        batching = zip(
+            numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
+        )
+        together = [(dim, index_dim, outer[index_dim]) for dim, index_dim in batching]
+        return [propagation.scatter(x, indices, updates, whole, together, mesh)]
 
     def batch(
         self,

@@ -136,3 +136,40 @@ def lower_reduction(
     )
     monoid_body(ctx, reduction.regions[0], monoid, result.dtype)
     return reduction.result
+
+
+def through_integers(
+    ctx: Any,
+    x: ir.Value,
+    aval: ShapedArray,
+    result: ShapedArray,
+    monoid: Monoid,
+    reduce: Callable[[ir.Value, ShapedArray, ShapedArray], ir.Value],
+) -> ir.Value:
+    """`x` of type `aval` reduced to `result` by the maximum or minimum of integers in the order of its floating numbers.
+
+    Among devices, XLA's CPU combines extremes of floating numbers without their NaN. Here NaN is the extreme integer.
+    `reduce` is given the integers, their type and that of its own result.
+    """
+    if dtypes.itemsize_bits(aval.dtype) < 16:  # narrow formats have their NaN at other places
+        wide, extreme = (a.update(dtype=np.dtype(np.float32)) for a in (aval, result))
+        made = through_integers(ctx, ctx.convert(x, wide), wide, extreme, monoid, reduce)
+        return ctx.convert(made, result)
+    dtype = np.dtype(f"int{dtypes.itemsize_bits(aval.dtype)}")
+    keys, extremes = aval.update(dtype=dtype), result.update(dtype=dtype)
+    key = _reversed_below_zero(ctx, ctx.op1("stablehlo.bitcast_convert", keys, [x]), keys)
+    of_nan = ctx.full(keys, (highest if monoid.name == "max" else lowest)(dtype))
+    key = ctx.op1("stablehlo.select", keys, [ctx.compare(x, x, "NE", aval), of_nan, key])
+    bits = _reversed_below_zero(ctx, reduce(key, keys, extremes), extremes)
+    return ctx.op1("stablehlo.bitcast_convert", result, [bits])
+
+
+def _reversed_below_zero(ctx: Any, bits: ir.Value, aval: ShapedArray) -> ir.Value:
+    """`bits` of floating numbers as integers in the order of these numbers, and back again.
+
+    The largest and the smallest of these integers are bits of NaN.
+    """
+    n_bits, magnitude = 8 * aval.dtype.itemsize, np.iinfo(aval.dtype).max
+    sign = ctx.op1("stablehlo.shift_right_arithmetic", aval, [bits, ctx.full(aval, n_bits - 1)])
+    flipped = ctx.op1("stablehlo.and", aval, [sign, ctx.full(aval, magnitude)])
+    return ctx.op1("stablehlo.xor", aval, [bits, flipped])

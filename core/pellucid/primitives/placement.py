@@ -129,6 +129,7 @@ class DevicePut(Primitive[DevicePutParams]):
 def _moved(aval: Any, destination: Any) -> Any:
     """The type of a value of type `aval` at `destination`."""
     if isinstance(destination, Sharding):
+        destination.check_compatible_aval(aval.shape)
         return aval_at(aval, destination)
     return aval.update(memory_space=_space(destination))
 

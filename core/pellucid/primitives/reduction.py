@@ -19,7 +19,14 @@ from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_s
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.families import ANY, BOOL, INTEGER, NUMBER, add_any_p, kind_of
 from pellucid.primitives.logical import eq
-from pellucid.primitives.monoids import MONOIDS, highest, lower_reduction, lowest, ordered
+from pellucid.primitives.monoids import (
+    MONOIDS,
+    highest,
+    lower_reduction,
+    lowest,
+    ordered,
+    through_integers,
+)
 from pellucid.primitives.movement import reshape, transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
@@ -91,19 +98,15 @@ class ReduceExtreme(Reduction):
         return dtype.kind != "c"
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
-        results = super().lower(ctx, operands, params)
-        aval, result = ctx.avals_in[0], ctx.avals_out[0]
-        is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
-        if ctx.platform != "cpu" or ctx.sharding_attributes is None or not is_floating:
-            return results
-        # Among devices, XLA's CPU combines extremes without their NaN: whether there is one is found apart.
-        [x] = operands
-        counted, single = (a.update(dtype=np.dtype(np.float32)) for a in (aval, result))
-        unequal = ctx.op1("stablehlo.convert", counted, [ctx.compare(x, x, "NE", aval)])
-        ctx.avals_in = (counted,)
-        count = lower_reduction(ctx, unequal, reduce_max_p.monoid, params.axes, single)
-        is_nan = ctx.compare(count, ctx.full(single, 0), "GT", single)
-        return [ctx.op1("stablehlo.select", result, [is_nan, ctx.full(result, np.nan), results[0]])]
+        [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
+        may_be_nan = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c" and aval.size != 0
+        if ctx.platform != "cpu" or not ctx.is_partitioned or not may_be_nan:
+            return super().lower(ctx, operands, params)
+
+        def reduce(keys: ir.Value, given: ShapedArray, result: ShapedArray) -> ir.Value:
+            return lower_reduction(ctx, keys, self.monoid, params.axes, result)
+
+        return [through_integers(ctx, x, aval, result, self.monoid, reduce)]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten, tree_map
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.tree import (
+    broadcast_prefix,
+    is_none,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
+from pellucid.base.tree.paths import shown_path
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.sharding_constraint import batched_sharding
@@ -14,10 +21,15 @@ from pellucid.runtime.transfer import put_leaf
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
-from pellucid.sharding.mesh import AbstractMesh, AxisType, axis_not_in_mesh_error
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, axis_not_in_mesh_error
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.stated import check_no_manual_axis, stated_result, stated_sharding
+from pellucid.sharding.stated import (
+    check_fits,
+    check_no_manual_axis,
+    stated_result,
+    stated_sharding,
+)
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -27,6 +39,8 @@ class ReshardParams(NamedTuple):
     """How the result is laid out, over a mesh whose axis types the result's type has."""
 
     dst_sharding: NamedSharding
+    source: Mesh | AbstractMesh | None = None
+    """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
 
 
 class Reshard(Primitive[ReshardParams]):
@@ -38,7 +52,7 @@ class Reshard(Primitive[ReshardParams]):
         [aval] = avals
         mesh = params.dst_sharding.mesh.abstract_mesh
         spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
-        check_divisible(aval.shape, spec, mesh)
+        check_divisible(aval.shape, spec, mesh, "reshard: ")
         return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
     def explicit_sharding(
@@ -60,10 +74,13 @@ class Reshard(Primitive[ReshardParams]):
         [ct], [operand] = cotangents, operands
         if type(ct) is Zero:
             return [Zero(operand.aval)]
-        old = operand.aval.shown_sharding
-        mesh = params.dst_sharding.mesh if old is None else old.mesh
-        spec = PartitionSpec() if old is None else old.spec.to_ct_spec()
-        return [bind1(self, ct, params=ReshardParams(NamedSharding(mesh, spec)))]
+        old, mesh = operand.aval.shown_sharding, params.dst_sharding.mesh
+        back = (
+            NamedSharding(params.source or mesh, PartitionSpec())
+            if old is None
+            else NamedSharding(old.mesh, old.spec.to_ct_spec())
+        )
+        return [bind1(self, ct, params=ReshardParams(back, mesh))]
 
     def batch(
         self,
@@ -76,7 +93,7 @@ class Reshard(Primitive[ReshardParams]):
         sharding = params.dst_sharding
         if dim is not None:
             sharding = batched_sharding(sharding, dim, type_of(operands[0]).ndim - 1, axis)
-        return [bind1(self, *operands, params=ReshardParams(sharding))], dims
+        return [bind1(self, *operands, params=params._replace(dst_sharding=sharding))], dims
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
         sharding = params.dst_sharding
@@ -104,14 +121,24 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.zeros(8), pl.NamedSharding(mesh, pl.P("x"))).sharding.spec
     P('x',)
     """
-    leaves, structure = tree_flatten(xs)
+    return _from_mesh(None, xs, out_shardings)
+
+
+def _from_mesh(source: Mesh | AbstractMesh | None, xs: Any, out_shardings: Any) -> Any:
+    """`reshard` of values that are over the mesh `source`, where their types don't say."""
+    with_paths, structure = tree_flatten_with_path(xs)
     stated = broadcast_prefix(
         out_shardings, xs, is_none, caller="reshard: out_shardings", name="xs"
     )
-    return structure.unflatten([_resharded(x, s) for x, s in zip(leaves, stated, strict=True)])
+    return structure.unflatten(
+        [
+            _resharded(x, s, shown_path("xs", path), source)
+            for (path, x), s in zip(with_paths, stated, strict=True)
+        ]
+    )
 
 
-def _resharded(x: Any, stated: Any) -> Any:
+def _resharded(x: Any, stated: Any, path: str, source: Mesh | AbstractMesh | None) -> Any:
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -127,8 +154,8 @@ def _resharded(x: Any, stated: Any) -> Any:
                 do="Use `with_sharding_constraint` for axes over which the compiler decides.",
             )
     aval = type_of(x)
-    sharding.check_compatible_aval(aval.shape)
-    return bind1(reshard_p, x, params=ReshardParams(sharding))
+    check_fits("reshard", path, sharding, aval.shape)
+    return bind1(reshard_p, x, params=ReshardParams(sharding, source))
 
 
 def auto_axes(
@@ -143,7 +170,7 @@ def auto_axes(
     Types inside don't show these axes. `out_sharding`, which may also be given when the function is called,
     lays out the results: a PartitionSpec, a NamedSharding, or a tree of these that is a prefix.
 
-    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for results.
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for results.
     """
     if f is None:
         return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
@@ -151,7 +178,7 @@ def auto_axes(
 
     def inside(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
-            raise ArgumentValueError(
+            raise ArgumentTypeError(
                 "auto_axes: nobody said how the results are laid out.",
                 do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
             )
@@ -162,7 +189,7 @@ def auto_axes(
         args, kwargs = _without_axes((args, kwargs), mesh)
         with use_abstract_mesh(mesh):
             results = function(*args, **kwargs)
-        return reshard(results, out_sharding)
+        return _from_mesh(mesh, results, out_sharding)
 
     return inside
 
@@ -186,7 +213,7 @@ def explicit_axes(
     `in_sharding`, which may also be given when the function is called, lays out the positional arguments: a
     PartitionSpec, a NamedSharding, or a tree of these that is a prefix of them.
 
-    Raises: MissingMeshError where no mesh is current; ArgumentValueError where no layout is given for arguments.
+    Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for arguments.
     """
     if f is None:
         return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)
@@ -194,14 +221,14 @@ def explicit_axes(
 
     def inside(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
-            raise ArgumentValueError(
+            raise ArgumentTypeError(
                 "explicit_axes: nobody said how the arguments are laid out.",
                 do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
             )
         outer = _mesh_of("explicit_axes", args)
         names = _axes_of(outer, axes, "explicit_axes")
         with use_abstract_mesh(outer.update_axis_types(dict.fromkeys(names, AxisType.Explicit))):
-            results = function(*reshard(args, in_sharding), **kwargs)
+            results = function(*_from_mesh(outer, args, in_sharding), **kwargs)
         return _without_axes(results, outer)
 
     return inside

@@ -10,13 +10,15 @@ from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.primitives.layout_constraint import with_layout_constraint
 from pellucid.primitives.padding import inserted
 from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
 from pellucid.sharding.explicit_types import explicit_part, operand_of
+from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.mesh import AxisType
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import UNCONSTRAINED
-from pellucid.sharding.stated import check_no_manual_axis, stated_sharding
+from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
+from pellucid.sharding.stated import check_no_manual_axis, stated_layout, stated_sharding
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 
@@ -113,9 +115,9 @@ def batched_sharding(sharding: Any, dim: int, ndim: int, axis: BatchAxis) -> Any
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """`x`, a tree of arrays, laid out as `shardings` say at this point of a program.
 
-    `shardings` is a sharding, a PartitionSpec over the current mesh, None (no constraint), or a tree of these
-    that is a prefix of `x`. The compiler brings the value there, and plans the rest around it; dimensions
-    that are `PartitionSpec.UNCONSTRAINED` are left to it.
+    `shardings` is a sharding, a format, a PartitionSpec over the current mesh, None for `PartitionSpec()`, or a
+    tree of these that is a prefix of `x`. The compiler brings the value there, and plans the rest around it;
+    dimensions that are `PartitionSpec.UNCONSTRAINED` are left to it.
 
     Raises: MissingMeshError for a PartitionSpec without a mesh; PartitionSpecError where a spec does not fit
     the rank of its array.
@@ -128,13 +130,23 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     name = "with_sharding_constraint"
     with_paths, structure = tree_flatten_with_path(x)
     stated = broadcast_prefix(shardings, x, is_none, caller=f"{name}: shardings", name="x")
-    asked = [stated_sharding(name, s) for s in stated]
     return structure.unflatten(
         [
-            leaf if sharding is None else constrained(leaf, sharding, shown_path("x", path))
-            for (path, leaf), sharding in zip(with_paths, asked, strict=True)
+            _constrained_as(leaf, s, shown_path("x", path))
+            for (path, leaf), s in zip(with_paths, stated, strict=True)
         ]
     )
+
+
+def _constrained_as(x: Any, stated: Any, path: str) -> Any:
+    """One array, laid out as a user stated it."""
+    name = "with_sharding_constraint"
+    place = stated.sharding if isinstance(stated, Format) else stated
+    sharding = stated_sharding(name, PartitionSpec() if place is None else place)
+    # None is a layout over a mesh without axes, as types show it
+    result = x if sharding is None else constrained(x, sharding, path)
+    layout = stated_layout(stated)
+    return with_layout_constraint(result, layout) if isinstance(layout, Layout) else result
 
 
 def constrained(x: Any, sharding: Any, path: str = "x") -> Any:

@@ -97,7 +97,10 @@ class Sort(Primitive[SortParams]):
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams
     ) -> tuple[Any, Any]:
         dimension = params.dimension
-        positions = broadcasted_iota(np.dtype(np.uint32), type_of(primals[0]).shape, dimension)
+        aval = type_of(primals[0])
+        positions = broadcasted_iota(
+            np.dtype(np.uint32), aval.shape, dimension, out_sharding=aval.shown_sharding
+        )
         *results, order = bind(self, *primals, positions, params=params)
         return results, [
             t if type(t) is Zero else taken_along(t, order, dimension) for t in tangents

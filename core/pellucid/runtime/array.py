@@ -5,12 +5,12 @@ Operators and NumPy's methods are installed by `wiring`; they are the NumPy API.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, DeletedArrayError, DeviceError
+from pellucid.base.errors import DeletedArrayError, DeviceError, IndexingError
 from pellucid.base.source import describe
 from pellucid.runtime import peers, platforms
 from pellucid.runtime.donation import donors_of
@@ -196,7 +196,7 @@ def _addressable_data(array: Any, index: int) -> Any:
     check_not_deleted(array)
     shards = arrays.shards_of(array)
     if not -len(shards) <= index < len(shards):
-        raise ArgumentValueError(
+        raise IndexingError(
             f"there is no shard {index}.", got=f"{array.aval.text()} has {len(shards)} shards here"
         )
     return shards[index]
@@ -296,7 +296,7 @@ def _checked(name: str) -> None:
     def checked(array: Any) -> Any:
         check_not_deleted(array)
         try:
-            if waits and not array._sharding.is_fully_addressable:
+            if waits and not peers.is_alone() and not array._sharding.is_fully_addressable:
                 return peers.wait(unchecked, array)
             return unchecked(array)
         except JaxRuntimeError as error:
@@ -306,6 +306,21 @@ def _checked(name: str) -> None:
     checked.__name__ = name
     checked.__doc__ = _CHECKED[name]
     setattr(ArrayImpl, name, checked)
+
+
+def wait_for(several: Sequence[Any]) -> None:
+    """`block_until_ready` of several arrays at once."""
+    try:
+        if peers.is_alone():
+            arrays.wait_for(several)
+        else:
+            for x in several:
+                x.block_until_ready()
+    except JaxRuntimeError as error:
+        for x in several:
+            check_not_deleted(x)
+        failure = runtime_error("block_until_ready", error)
+        raise failure from failure.__cause__
 
 
 _CHECKED = {

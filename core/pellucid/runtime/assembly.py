@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.tree import broadcast_prefix, tree_flatten
+from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
 from pellucid.ir.avals import shaped_array
 from pellucid.runtime.array import aval_at, check_not_deleted
 from pellucid.runtime.transfer import put_shards, sharding_for
 from pellucid.sharding.placement import tiles
+from pellucid.sharding.stated import check_fits
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl, assemble
 
@@ -28,7 +31,7 @@ def make_array_from_callback(
     """The array of `shape`, placed by `sharding`, whose part at `index` is `data_callback(index)`.
 
     `index` is a tuple of slices. The callback is asked once for each part that this process's devices hold,
-    however many of them hold it. The dtype is that of the first part, unless it is given.
+    however many of them hold it. `dtype`, that of all parts, is needed only where this process holds none.
 
     Raises: ArgumentValueError for a part of another shape or dtype than its place needs.
 
@@ -38,8 +41,20 @@ def make_array_from_callback(
     Array([0, 1, 2], dtype=int32)
     """
     name = "make_array_from_callback"
-    shape = tuple(shape)
+    if not callable(data_callback):
+        raise ArgumentTypeError(
+            f"{name} takes a function of the index of a part.",
+            got=f"data_callback: {type(data_callback).__name__}",
+        )
     sharding = _checked_sharding(name, sharding)
+    return _from_callback(
+        name, _checked_shape(name, shape, sharding), sharding, data_callback, dtype
+    )
+
+
+def _from_callback(
+    name: str, shape: Shape, sharding: Any, data_callback: Callable[[Any], Any], dtype: Any
+) -> Any:
     found: dict[Any, Any] = {}
     parts = []
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -65,15 +80,23 @@ def make_array_from_single_device_arrays(
     Raises: ArgumentValueError if the devices, shapes or dtypes of the arrays don't fit.
     """
     name = "make_array_from_single_device_arrays"
-    shape = tuple(shape)
     sharding = _checked_sharding(name, sharding)
-    for x in arrays:
-        if type(x) is not ArrayImpl or x._sharding.num_devices != 1:
+    shape = _checked_shape(name, shape, sharding)
+    if not isinstance(arrays, (list, tuple)):
+        raise ArgumentTypeError(
+            f"{name} takes a list of arrays.", got=f"arrays: {type(arrays).__name__}"
+        )
+    for i, x in enumerate(arrays):
+        if type(x) is not ArrayImpl:
             raise ArgumentTypeError(
+                f"{name} takes arrays on devices.",
+                got=f"arrays[{i}]: {type(x).__name__}",
+                do="Put it on its device first, with `device_put`.",
+            )
+        if x._sharding.num_devices != 1:
+            raise ArgumentValueError(
                 f"{name} takes arrays that each are on one device.",
-                got=f"{type(x).__name__}"
-                if type(x) is not ArrayImpl
-                else f"{x.aval.text()} on {x._sharding.num_devices} devices",
+                got=f"arrays[{i}]: {x.aval.text()} on {x._sharding.num_devices} devices",
             )
         check_not_deleted(x)
     by_device = {x._sharding._device: x for x in arrays}
@@ -96,8 +119,9 @@ def make_array_from_single_device_arrays(
 def make_array_from_process_local_data(
     sharding: Any, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """The array placed by `sharding` of which this process has `local_data`; trees of data give trees of arrays.
+    """The array placed by `sharding` of which this process has `local_data`.
 
+    Trees of data give trees of arrays, and `sharding` may be a tree of shardings that is a prefix of them.
     `global_shape` is the shape of the whole array, or a tree of shapes; dimensions in which `local_data` is as
     large are taken as whole there. Without it, or where it has None, each dimension is as large as all
     processes' parts together.
@@ -105,13 +129,18 @@ def make_array_from_process_local_data(
     Raises: ArgumentValueError where `local_data` is no part of such an array.
     """
     name = "make_array_from_process_local_data"
-    sharding = _checked_sharding(name, sharding)
     leaves, tree = tree_flatten(local_data)
+    shardings = broadcast_prefix(
+        sharding, local_data, is_none, caller=f"{name}: sharding", name="local_data"
+    )
     shapes = broadcast_prefix(
         global_shape, local_data, _is_shape, caller=f"{name}: global_shape", name="local_data"
     )
     return tree.unflatten(
-        [_from_local(sharding, x, s) for x, s in zip(leaves, shapes, strict=True)]
+        [
+            _from_local(_checked_sharding(name, where), x, shape)
+            for where, x, shape in zip(shardings, leaves, shapes, strict=True)
+        ]
     )
 
 
@@ -133,6 +162,7 @@ def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
             f"{name}: `global_shape` has one size for each dimension of the data.",
             got=f"data of shape {data.shape}, global_shape {given}",
         )
+    sharding.check_compatible_aval(data.shape)
     tiling = tiles(sharding, data.ndim)
     devices = list(sharding._internal_device_list)
     local = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
@@ -152,7 +182,8 @@ def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
         places = zip(index, shape, data.shape, mine, tiling.counts, strict=True)
         return data[tuple([_local_slice(*place) for place in places])]
 
-    return make_array_from_callback(shape, sharding, part, data.dtype)
+    check_fits(name, "an array", sharding, tuple(shape))
+    return _from_callback(name, tuple(shape), sharding, part, data.dtype)
 
 
 def _local_slice(index: slice, size: int, local_size: int, mine: list[int], count: int) -> slice:
@@ -165,10 +196,22 @@ def _local_slice(index: slice, size: int, local_size: int, mine: list[int], coun
 
 
 def _checked_sharding(name: str, sharding: Any) -> Any:
-    found = sharding_for(sharding)
+    found = sharding_for(sharding, name)
     if found is None:
         raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")
     return found
+
+
+def _checked_shape(name: str, shape: Any, sharding: Any) -> Shape:
+    """`shape` as a tuple of sizes that `sharding` cuts evenly."""
+    try:
+        sizes = tuple(map(operator.index, shape))
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name}: `shape` is a sequence of integers.", got=f"shape: {shape!r}"
+        ) from None
+    check_fits(name, "an array", sharding, sizes)
+    return sizes
 
 
 def _put_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
@@ -183,9 +226,9 @@ def _checked_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any],
     """The type of the array made of `parts`, which must fit together."""
     avals: list[Any] = [type_of(part) for part in parts]
     wanted = sharding.shard_shape(shape)
-    chosen = np.dtype(dtype) if dtype is not None else avals[0].dtype
+    chosen = avals[0].dtype if dtype is None else dtypes.canonicalize_dtype(dtype, True)
     for aval in avals:
-        if aval.shape != wanted or (dtype is None and aval.dtype != chosen):
+        if (aval.shape, aval.dtype) != (wanted, chosen):
             raise ArgumentValueError(
                 f"{name}: a part has another shape or dtype than its place.",
                 got=[

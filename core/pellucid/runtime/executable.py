@@ -11,17 +11,15 @@ import numpy as np
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ForbiddenError, UnsupportedError
 from pellucid.ir.effects import Effect
-from pellucid.runtime import peers
 from pellucid.runtime.failures import runtime_error
+from pellucid.runtime.shared_program import SharedProgram
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
 from pellucid.xla import arrays
-from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
     JaxRuntimeError,
     allocated_bytes,
-    exchanges_data,
     result_handler,
 )
 
@@ -55,6 +53,7 @@ class Executable:
         is_small: bool = False,
         has_layouts: bool = False,
         keep_alive: Any = None,
+        digest: str = "",
     ) -> None:
         self.name = name
         self.loaded = loaded
@@ -94,10 +93,12 @@ class Executable:
         ]
         kept_shardings = [s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k]
         self._kept_shardings = kept_shardings
-        self._must_meet = any(
-            not sharding.is_fully_addressable for sharding in [*self.in_shardings, *out_shardings]
+        shardings = [*self.in_shardings, *self.out_shardings]
+        self._shared = (
+            None
+            if all(sharding.is_fully_addressable for sharding in shardings)
+            else SharedProgram(name, self.in_avals, loaded, shardings, digest)
         )
-        """Whether other processes run the program too, and this one has not yet."""
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Results of the program on flat `arguments`; raises ForbiddenError under `no_execution`."""
@@ -111,38 +112,26 @@ class Executable:
             ordered_as(shard_argument(x, s), layout)
             for x, s, layout in zip(kept, self._kept_shardings, self.kept_layouts, strict=True)
         ]
-        if self._must_meet:
-            self._meet_other_processes(kept)
         try:
             if self.effects or self.has_side_effects or self._host_failures:
-                return self._run_with_tokens([*self.consts, *placed])
-            results = self.loaded.execute_sharded([*self.consts, *placed])
+                return self._run_with_tokens([*self.consts, *placed], kept)
+            results = self._start(self.loaded.execute_sharded, [*self.consts, *placed], kept)
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
             failure = runtime_error(self.name, error)
             raise failure from failure.__cause__
 
-    def _meet_other_processes(self, arguments: Sequence[Any]) -> None:
-        """Before the first run: processes that exchange data wait for each other here, for as long as it takes.
+    def _start(self, start: Callable[[Any], Any], arguments: Any, given: Sequence[Any]) -> Any:
+        """`start(arguments)`, which were placed as needed from `given`; with other processes, if there are any."""
+        if self._shared is None:
+            return start(arguments)
+        return self._shared.launch(start, arguments, given)
 
-        In a collective, one that comes half a minute late would be an error, and another program or another
-        argument from the host a wrong result.
-        """
-        peers.check()
-        if exchanges_data(self.loaded):
-            said = f"{self.name}({', '.join(aval.text() for aval in self.in_avals)})"
-            from_host = [x for x in arguments if type(x) is not ArrayImpl]
-            if from_host:
-                said += f", arguments from the host with contents {peers.digest(from_host)}"
-            shardings = [*self.in_shardings, *self.out_shardings]
-            lists = [sharding._internal_device_list.process_indices for sharding in shardings]
-            peers.agree("the program over several processes", said, sorted(set().union(*lists)))
-        self._must_meet = False
-
-    def _run_with_tokens(self, arguments: list[Any]) -> list[Any]:
+    def _run_with_tokens(self, arguments: list[Any], given: Sequence[Any]) -> list[Any]:
         devices = self.in_devices
         incoming = [tokens.ordered(effect, devices) for effect in self.effects]
-        results = self.loaded.execute_sharded([*incoming, *arguments], with_tokens=True)
+        start = functools.partial(self.loaded.execute_sharded, with_tokens=True)
+        results = self._start(start, [*incoming, *arguments], given)
         n = len(self.effects)
         token_handlers = [tokens.handler(devices)] * n
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
@@ -171,12 +160,14 @@ class Executable:
         """What the C++ call path needs to run this program alone on arguments like these.
 
         None for programs that must come through Python: those with effects or host callbacks, those with float0
-        results, which are NumPy arrays, and those large enough to run out of memory, whose errors C++ would raise
-        as a bare ValueError.
+        results, which are NumPy arrays, those on which processes agree, and those large enough to run out of memory,
+        whose errors C++ would raise as a bare ValueError.
         """
         if self.effects or self.has_side_effects or self.calls_host or self.gives_float0:
             return None
         if self.has_layouts:
+            return None
+        if self._shared is not None and self._shared.agrees_on_every_run:
             return None
         if self._is_large():
             return None

@@ -22,26 +22,40 @@ class Watch(Protocol):
     def failure(self, seconds: float = 0.0) -> PeerFailureError | None: ...
 
 
-class Meeting(Protocol):
+class Meetings(Protocol):
     """Where processes compare what they say."""
 
     def agree(self, what: str, said: str, process_ids: Sequence[int] | None = None) -> None: ...
 
+    def launch(
+        self,
+        start: Callable[[Any], T],
+        argument: Any,
+        what: str,
+        said: str,
+        process_ids: Sequence[int] | None = None,
+    ) -> T: ...
+
 
 _watch: list[Watch] = []
-_meeting: list[Meeting] = []
+_meetings: list[Meetings] = []
 
 
-def enter(watch: Watch, meeting: Meeting) -> None:
+def enter(watch: Watch, meetings: Meetings) -> None:
     """Note that this process is in a job."""
     _watch[:] = [watch]
-    _meeting[:] = [meeting]
+    _meetings[:] = [meetings]
 
 
 def leave() -> None:
     """Note that this process is in no job."""
     _watch.clear()
-    _meeting.clear()
+    _meetings.clear()
+
+
+def is_alone() -> bool:
+    """Whether this process is in no job, so that every device is its own."""
+    return not _watch
 
 
 def agree(what: str, said: str, process_ids: Sequence[int] | None = None) -> None:
@@ -49,8 +63,17 @@ def agree(what: str, said: str, process_ids: Sequence[int] | None = None) -> Non
 
     Raises: AgreementError in each of them if they said different things.
     """
-    if _meeting:
-        _meeting[0].agree(what, said, process_ids)
+    if _meetings:
+        _meetings[0].agree(what, said, process_ids)
+
+
+def launch(
+    start: Callable[[Any], T], argument: Any, what: str, said: str, process_ids: Sequence[int]
+) -> T:
+    """`start(argument)`, which exchanges data with `process_ids`, when all of them have agreed as in `agree`."""
+    if not _meetings:  # the job is over; the devices say so
+        return start(argument)
+    return _meetings[0].launch(start, argument, what, said, process_ids)
 
 
 def digest(values: Iterable[Any]) -> str:

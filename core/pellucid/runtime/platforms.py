@@ -182,7 +182,13 @@ def devices(backend: str | None = None) -> list[Any]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Any]:
-    """Devices of this process, or of process `process_index`."""
+    """Devices of this process, or of process `process_index`; `host_id` is its deprecated name."""
+    if host_id is not None:
+        warnings.warn(
+            "`host_id` of `local_devices` is deprecated; use `process_index`.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     index = host_id if process_index is None else process_index
     chosen = client(backend)
     if index is None or index == chosen.process_index():

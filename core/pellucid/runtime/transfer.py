@@ -16,6 +16,7 @@ from pellucid.base.errors import (
     ArgumentValueError,
     DeviceError,
     IntegerRangeError,
+    UnsupportedError,
 )
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.source import capture
@@ -36,15 +37,17 @@ from pellucid.runtime.array import (
     is_exported,
     note_donated,
     share_memory,
+    wait_for,
 )
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
-from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.errors import LayoutError, ShardingArgumentError, ShardingError
+from pellucid.sharding.layout import AutoLayout, Format, Layout
 from pellucid.sharding.memory import MemorySpace
-from pellucid.sharding.placement import Sharding
+from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
-from pellucid.sharding.stated import stated_layout, stated_sharding
+from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
@@ -84,9 +87,11 @@ def put_host(
     if type(sharding) is SingleDeviceSharding:
         result = _put(aval, sharding, [data], [sharding._device], committed, explicit)
     else:
-        index_map = sharding.addressable_devices_indices_map(data.shape)
-        shards = [data[index] for index in index_map.values()]
-        result = _put(aval, sharding, shards, list(index_map), committed, explicit)
+        devices, indices = addressable_parts(sharding, data.shape)
+        is_small = data.nbytes < arrays.LARGE
+        parts = np.array(data) if is_small else data  # one copy, which devices may take parts of
+        shards = [parts[index] for index in indices]
+        result = _put(aval, sharding, shards, devices, committed, explicit, may_alias=is_small)
     if on.transfer_finished:
         _publish("host_to_device", result, data.nbytes, start)
     return result
@@ -113,12 +118,14 @@ def _put(
     devices: Sequence[Any],
     committed: bool,
     explicit: bool,
+    *,
+    may_alias: bool = False,
 ) -> Any:
     try:
         if _host_to_device.value == "allow":
-            return arrays.put(aval, sharding, shards, devices, committed)
+            return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
         with guards.passed("host_to_device", aval, sharding, explicit=explicit):
-            return arrays.put(aval, sharding, shards, devices, committed)
+            return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
     except JaxRuntimeError as error:
         raise runtime_error("device_put", error) from None
 
@@ -220,8 +227,7 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
         x = late.relaid(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
     if _has_same_parts(old, sharding, x.shape):
-        copy = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
-        return arrays.assemble(aval, sharding, _parts(copy), committed)
+        return arrays.assemble(aval, sharding, _copies(x, sharding), committed)
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
         whole = _parts(x)[0]
         copies = [
@@ -256,6 +262,15 @@ def _parts(x: Any) -> list[Any]:
     return [x] if len(x._sharding._internal_device_list) == 1 else arrays.shards_of(x)
 
 
+def _copies(x: Any, sharding: Any) -> list[Any]:
+    """Copies of the parts of `x` here, on the devices of `sharding`, which has the same parts."""
+    devices = sharding._internal_device_list
+    if devices.is_fully_addressable:
+        return _parts(arrays.copy_to_devices(x, devices, sharding))
+    pairs = zip(_parts(x), devices.addressable_device_list, strict=True)
+    return [_copied_to(part, device, sharding.memory_kind) for part, device in pairs]
+
+
 def _copied_to(x: Any, device: Any, memory_kind: str | None) -> Any:
     sharding = make_single_device_sharding(device, memory_kind=memory_kind)
     return arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
@@ -267,6 +282,8 @@ def copied(x: Any) -> Any:
     sharding = x._sharding
     if not _is_row_major(x._pjrt_layout):
         return late.relaid(x, sharding, x.format.layout)
+    if not sharding.is_fully_addressable:
+        return arrays.assemble(x.aval, sharding, _copies(x, sharding), x._committed)
     result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
     return arrays.rewrap(result, x.aval, sharding) if result.aval is not x.aval else result
 
@@ -298,8 +315,9 @@ def device_put(
     leaves, tree, places = leaves_to_put(x, device, src, donate, may_alias)
     try:
         results = [put_leaf(leaf, *place) for leaf, place in zip(leaves, places, strict=True)]
-    except ArgumentTypeError:
-        _check_leaves("device_put", x)
+    except (ArgumentTypeError, ShardingError):
+        _check_leaves("device_put", "x", x)
+        _check_places(x, places)
         raise
     return tree.unflatten(results)
 
@@ -334,7 +352,14 @@ def put_leaf(
         raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
     if isinstance(device, MemorySpace):
         device = _in_space(x, device)
-    if isinstance(layout := stated_layout(device), Layout):
+    layout = stated_layout(device)
+    if isinstance(layout, AutoLayout):
+        raise LayoutError(
+            "device_put can't leave the order of elements to the compiler: it compiles nothing.",
+            got=f"device: {device}",
+            do="Give a Layout, or None for the device's own order.",
+        )
+    if layout is not None:
         layout.check_compatible_aval(np.shape(x))
         placed = put_leaf(x, device.sharding, src, donate, may_alias)
         if placed.format.layout == layout:
@@ -352,6 +377,8 @@ def put_leaf(
     check_not_deleted(x)
     _check_source(x, src)
     target = x._sharding if sharding is None else sharding
+    if x.is_fully_addressable and not target.is_fully_addressable:
+        _check_equal_everywhere(value_of(x), x.aval, target)
     if target is x._sharding or target.is_equivalent_to(x._sharding, x.ndim):
         result = _here(x, target, x._committed or sharding is not None, may_alias)
     else:
@@ -367,7 +394,7 @@ def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
     """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
     contents = peers.digest([_as_numpy(x, physical(aval).dtype)])
     peers.agree(
-        "device_put of a host value over several processes",
+        "device_put over several processes of a value that each of them has",
         f"{aval.text()}, contents {contents}",
         sorted(sharding._internal_device_list.process_indices),
     )
@@ -392,12 +419,12 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
     )
 
 
-def sharding_for(device: Any) -> Any:
-    """The sharding that `device`, as users state it, stands for; None for None."""
+def sharding_for(device: Any, caller: str = "device_put") -> Any:
+    """The sharding that `device`, as users state it to `caller`, stands for; None for None."""
     if device is None or isinstance(device, Sharding):
         if getattr(device, "_internal_device_list", True) is None:
             raise ArgumentValueError(
-                "device_put: the sharding's mesh has no devices.",
+                f"{caller}: the sharding's mesh has no devices.",
                 got=f"device: {device}",
                 do="Give the sharding a Mesh: `sharding.update(mesh=mesh)`.",
             )
@@ -405,11 +432,11 @@ def sharding_for(device: Any) -> Any:
     if isinstance(device, Device):
         return make_single_device_sharding(device)
     if isinstance(device, PartitionSpec):
-        return sharding_for(stated_sharding("device_put", device))
+        return sharding_for(stated_sharding(caller, device), caller)
     if isinstance(device, Format):
         return device.sharding
-    raise ArgumentTypeError(
-        "device_put takes a device, a sharding, a format or None, or a tree of these.",
+    raise ShardingArgumentError(
+        f"{caller} takes a device, a sharding, a format or None, or a tree of these.",
         got=f"device: {type(device).__name__} ({device!r:.60})",
         do="For a platform's first device, write `devices(platform)[0]`.",
     )
@@ -424,19 +451,27 @@ def _check_source(x: Any, src: Any) -> None:
         )
 
 
-def _check_leaves(caller: str, tree: Any) -> None:
-    """Raise ArgumentTypeError that names the leaves of `tree` that are no arrays, if there are any."""
+def _check_leaves(caller: str, name: str, tree: Any) -> None:
+    """Raise ArgumentTypeError that names the leaves of `tree`, the argument `name`, that are no arrays, if there are any."""
     wrong = []
     for path, leaf in tree_flatten_with_path(tree)[0]:
         try:
             type_of(leaf)
         except ArgumentTypeError:
             kind = f" of dtype {leaf.dtype}" if isinstance(leaf, (np.ndarray, np.generic)) else ""
-            wrong.append(f"{shown_path('x', path)}: {type(leaf).__name__}{kind}")
+            wrong.append(f"{shown_path(name, path)}: {type(leaf).__name__}{kind}")
     if wrong:
         raise ArgumentTypeError(
             f"{caller} takes a tree of arrays and Python numbers.", got=wrong[:5]
         ) from None
+
+
+def _check_places(x: Any, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+    """Raise ShardingError that names the first array of the tree `x` that can't be placed as asked, if there is one."""
+    for (path, leaf), (place, *_) in zip(tree_flatten_with_path(x)[0], places, strict=True):
+        sharding = None if isinstance(place, MemorySpace) else sharding_for(place)
+        if sharding is not None:
+            check_fits("device_put", shown_path("x", path), sharding, np.shape(leaf))
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
@@ -451,12 +486,13 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
         raise ArgumentTypeError(
             "device_put_sharded takes a sequence of shards.", got=type(shards).__name__
         )
+    sharding = _first_dimension_over("device_put_sharded", devices)
     if len(shards) != len(devices):
         raise ArgumentValueError(
             "device_put_sharded takes one shard for each device.",
             got=f"{len(shards)} shards, {len(devices)} devices",
         )
-    sharding = _first_dimension_over(devices)
+    _check_leaves("device_put_sharded", "shards", shards)
 
     def stacked(*leaves: Any) -> Any:
         avals: list[Any] = [type_of(leaf) for leaf in leaves]
@@ -479,12 +515,21 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     >>> device_put_replicated(np.float32(3.0), [device_put(0).device])
     Array([3.], dtype=float32)
     """
-    if not devices:
-        raise ArgumentValueError("device_put_replicated needs at least one device.")
+    _first_dimension_over("device_put_replicated", devices)
+    _check_leaves("device_put_replicated", "x", x)
     return device_put_sharded([x] * len(devices), devices)
 
 
-def _first_dimension_over(devices: Sequence[Any]) -> Any:
+def _first_dimension_over(caller: str, devices: Sequence[Any]) -> Any:
+    """The placement of arrays whose first dimension numbers `devices`, which is checked to be a sequence of some."""
+    if not isinstance(devices, Sequence):
+        raise ArgumentTypeError(
+            f"{caller} takes a sequence of devices.",
+            got=f"devices: {type(devices).__name__}",
+            do="Write a list, for example `local_devices()`.",
+        )
+    if not devices:
+        raise ArgumentValueError(f"{caller} needs at least one device.")
     name = "_devices"
     return NamedSharding(Mesh(np.array(list(devices), dtype=object), (name,)), PartitionSpec(name))
 
@@ -510,7 +555,11 @@ def _got(leaf: Any) -> Any:
 
 def copy_to_host_async(x: Any) -> Any:
     """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then."""
-    return _each_array(x, host.copy_to_host_async, "copy_to_host_async")
+    found, others = _arrays_and_others(x)
+    for array in found:
+        host.copy_to_host_async(array)
+    _call_own(others, "copy_to_host_async")
+    return x
 
 
 def block_until_ready(x: Any) -> Any:
@@ -519,24 +568,33 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready([device_put(1.5), "anything else"])
     [Array(1.5, dtype=float32, weak_type=True), 'anything else']
     """
-    return _each_array(x, ArrayImpl.block_until_ready, "block_until_ready")
-
-
-def _each_array(x: Any, function: Any, method: str) -> Any:
-    """Call `function` on the arrays of the tree `x`, and `method` on other leaves that have it."""
-    for leaf in tree_flatten(x)[0]:
-        if type(leaf) is ArrayImpl:
-            function(leaf)
-        elif callable(own := getattr(leaf, method, None)):
-            own()
+    found, others = _arrays_and_others(x)
+    wait_for(found)
+    _call_own(others, "block_until_ready")
     return x
+
+
+def _arrays_and_others(x: Any) -> tuple[list[Any], list[Any]]:
+    """The leaves of the tree `x` that are arrays, and the other ones."""
+    leaves = tree_flatten(x)[0]
+    found = [leaf for leaf in leaves if type(leaf) is ArrayImpl]
+    if len(found) == len(leaves):
+        return found, []
+    return found, [leaf for leaf in leaves if type(leaf) is not ArrayImpl]
+
+
+def _call_own(leaves: Sequence[Any], method: str) -> None:
+    """Call `method` of those leaves that have it."""
+    for leaf in leaves:
+        if callable(own := getattr(leaf, method, None)):
+            own()
 
 
 @host.method("to_device")
 def _to_device(array: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on `device`, a device or a sharding; of the array API standard."""
     if stream is not None:
-        raise ArgumentValueError(
+        raise UnsupportedError(
             "to_device takes no stream: transfers are ordered by the data they need."
         )
     return put_leaf(array, device)

@@ -41,7 +41,7 @@ def mesh_of_bare_specs() -> Mesh | AbstractMesh:
 
 
 class set_mesh:
-    """Make `mesh` current in this thread at once; as a context manager, until the block ends.
+    """Make `mesh` current in this thread at once; as a context manager, until the block ends. None is no mesh.
 
     Bare PartitionSpecs then refer to it, and types of values show how they are laid out over its
     Explicit axes.
@@ -49,7 +49,8 @@ class set_mesh:
     Raises: ShardingArgumentError if `mesh` is no Mesh; MeshError while a function is traced.
     """
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: Mesh | None) -> None:
+        mesh = empty_mesh if mesh is None else mesh
         if not isinstance(mesh, Mesh):
             raise ShardingArgumentError(
                 "set_mesh takes a Mesh.",
@@ -59,8 +60,10 @@ class set_mesh:
                 else "Make one with `make_mesh(sizes, names)`.",
             )
         _refuse_under_trace("set_mesh", "`with use_abstract_mesh(mesh.abstract_mesh):`")
-        self._previous_concrete = mesh_context.concrete.swap_local(mesh)
-        self._previous_abstract = mesh_context.abstract.swap_local(mesh.abstract_mesh)
+        self._previous_concrete = mesh_context.concrete.swap_local(None if mesh.empty else mesh)
+        self._previous_abstract = mesh_context.abstract.swap_local(
+            None if mesh.empty else mesh.abstract_mesh
+        )
 
     @property
     def prev_mesh(self) -> Any:

@@ -155,12 +155,14 @@ def result_spec(
     return plain.update(unreduced=unreduced, reduced=reduced)
 
 
-def check_divisible(shape: Shape, spec: PartitionSpec, mesh: Mesh | AbstractMesh) -> None:
-    """Raise IndivisibleError if the mesh axes of a dimension do not divide its size."""
+def check_divisible(
+    shape: Shape, spec: PartitionSpec, mesh: Mesh | AbstractMesh, what: str = ""
+) -> None:
+    """Raise IndivisibleError, which begins its facts with `what`, if the mesh axes of a dimension do not divide its size."""
     for dim, (size, axes) in enumerate(zip(shape, spec.axes_per_dim, strict=False)):
         count = parts_of(axes, mesh)
         if size % count:
-            got = f"{type_text('', shape, spec)} over {mesh}"
+            got = f"{what}{type_text('', shape, spec)} over {mesh}"
             raise indivisible_error(got, shape, dim, count, axes_text(axes))
 
 
@@ -188,7 +190,7 @@ def checked_out_spec(
             got=f"out_sharding: {type(out_sharding).__name__}",
         )
     if len(spec) > len(shape):
-        raise rank_error(spec, len(shape))
+        raise rank_error(spec, len(shape), f"{name}: a result of shape {shape}")
     check_spec(mesh, spec)
     for axis in sorted_axes(spec.axis_names):
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
@@ -198,7 +200,7 @@ def checked_out_spec(
                 got=[f"out_sharding: {spec!r}", str(mesh)],
                 do=f"Use with_sharding_constraint for {axis!r}.",
             )
-    check_divisible(shape, spec, mesh)
+    check_divisible(shape, spec, mesh, f"{name}: ")
     return spec.padded(len(shape))
 
 

@@ -5,9 +5,28 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
+
+
+class Interned:
+    """An object that stands for all equal ones, so that nothing may change it once `made` has set its attributes."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        kind = type(self).__name__
+        raise AttributeError(
+            f"a {kind} can't be changed; make another with `update`. ({name!r} was set.)"
+        )
+
+
+def made(new: T, **attributes: Any) -> T:
+    """`new`, an object of an `Interned` class, with these attributes."""
+    for name, value in attributes.items():
+        object.__setattr__(new, name, value)
+    return new
 
 
 class InternTable(Generic[T]):

@@ -15,14 +15,18 @@ class MemorySpace(enum.Enum):
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"
 
-    def __str__(self) -> str:
-        return self.name.lower()
+    def __format__(self, spec: str) -> str:
+        """The bare word, as types show it."""
+        return format(self.name.lower(), spec)
 
     @property
     def memory_kind(self) -> str | None:
         """What platforms call this memory; None for any."""
         return _KINDS[self]
 
+
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+"""Kinds of memory that values may be placed in where the devices are not known."""
 
 _KINDS = {MemorySpace.Device: "device", MemorySpace.Host: "pinned_host", MemorySpace.Any: None}
 

@@ -20,7 +20,7 @@ from pellucid.sharding.errors import (
     ShardingArgumentError,
     ShardingError,
 )
-from pellucid.sharding.interning import InternTable
+from pellucid.sharding.interning import Interned, InternTable, made
 from pellucid.xla.shardings import Device, DeviceList
 
 AxisName = Hashable
@@ -59,7 +59,7 @@ class AbstractDevice:
         )
 
 
-class _NamedAxes:
+class _NamedAxes(Interned):
     """What a mesh and an abstract mesh share: named, sized and typed axes.
 
     Meshes are interned: equal meshes are one object, so they compare and hash by identity.
@@ -177,12 +177,14 @@ class AbstractMesh(_NamedAxes):
             )
         if any(size < 1 for size in sizes):
             raise MeshError("AbstractMesh: sizes of axes are at least 1.", got=f"sizes {sizes}")
-        mesh = object.__new__(cls)
-        mesh.axis_sizes = sizes
-        mesh.axis_names = names
-        mesh.axis_types = types
-        mesh.abstract_device = abstract_device
-        mesh.size = math.prod(sizes) if sizes else 0
+        mesh = made(
+            object.__new__(cls),
+            axis_sizes=sizes,
+            axis_names=names,
+            axis_types=types,
+            abstract_device=abstract_device,
+            size=math.prod(sizes) if sizes else 0,
+        )
         return _abstract_meshes.add(key, mesh)
 
     def __repr__(self) -> str:
@@ -315,6 +317,13 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         mesh = _meshes.get(key)
         if mesh is not None:
             return mesh
+        stranger = next((item for item in flat if not hasattr(item, "id")), None)
+        if stranger is not None:
+            raise ShardingArgumentError(
+                "Mesh: `devices` holds devices.",
+                got=f"{stranger!r} of type {type(stranger).__name__}",
+                do="Take them from `devices()`, or write `make_mesh(sizes, names)`.",
+            )
         if len(set(flat)) != len(flat):
             twice = next(device for i, device in enumerate(flat) if device in flat[:i])
             raise MeshError(
@@ -430,13 +439,14 @@ def _new_mesh(
     types: tuple[AxisType, ...],
 ) -> Mesh:
     devices.flags.writeable = False
-    mesh = object.__new__(cls)
-    mesh.devices = devices
-    mesh.axis_names = names
-    mesh.axis_sizes = devices.shape
-    mesh.axis_types = types
-    mesh.size = 0 if devices.ndim == 0 and devices.item() is None else devices.size
-    return mesh
+    return made(
+        object.__new__(cls),
+        devices=devices,
+        axis_names=names,
+        axis_sizes=devices.shape,
+        axis_types=types,
+        size=0 if devices.ndim == 0 and devices.item() is None else devices.size,
+    )
 
 
 def _abstract_mesh_of_parts(

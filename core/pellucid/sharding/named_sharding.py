@@ -10,7 +10,7 @@ from pellucid.sharding.hlo_shardings import (
     means_the_same,
     spec_of_hlo_sharding,
 )
-from pellucid.sharding.interning import InternTable
+from pellucid.sharding.interning import Interned, InternTable, made
 from pellucid.sharding.mesh import (
     AbstractMesh,
     AxisName,
@@ -73,8 +73,7 @@ class NamedSharding(GSPMDSharding):
             return sharding
         _check_types(mesh, spec)
         check_spec(mesh, spec)
-        if mesh._internal_device_list is not None:
-            memory_kind = checked_memory_kind(mesh._internal_device_list, memory_kind)
+        memory_kind = checked_memory_kind(mesh._internal_device_list, memory_kind)
         full_key = (mesh, spec, memory_kind)
         sharding = _shardings.get(full_key)
         if sharding is None:
@@ -89,6 +88,7 @@ class NamedSharding(GSPMDSharding):
 
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
+    __setattr__ = Interned.__setattr__  # classes from C++ have one base
 
     def __repr__(self) -> str:
         kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
@@ -155,7 +155,7 @@ class NamedSharding(GSPMDSharding):
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Raise PartitionSpecError if the spec has more entries than `aval_shape`."""
         if len(self.spec) > len(aval_shape):
-            raise rank_error(self.spec, len(aval_shape))
+            raise rank_error(self.spec, len(aval_shape), f"shape {aval_shape}")
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both put the same parts of a value of `ndim` dimensions on the same devices.
@@ -202,12 +202,14 @@ def _new_sharding(
     if devices is not None:
         # C++ counts the devices here; the parts it asks of `_to_xla_hlo_sharding`, for the rank at hand.
         GSPMDSharding.__init__(sharding, devices, _WHOLE, memory_kind)
-    sharding.mesh = mesh
-    sharding.spec = spec
-    sharding.memory_kind = memory_kind
-    sharding._internal_device_list = devices
-    sharding._hlo_shardings = {}
-    return sharding
+    return made(
+        sharding,
+        mesh=mesh,
+        spec=spec,
+        memory_kind=memory_kind,
+        _internal_device_list=devices,
+        _hlo_shardings={},
+    )
 
 
 def sharding_of_tiles(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, overload
 
 from pellucid.sharding.errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
-from pellucid.sharding.interning import InternTable
+from pellucid.sharding.interning import Interned, InternTable, made
 
 AxisName = Hashable
 NO_AXES: frozenset[AxisName] = frozenset()
@@ -30,7 +30,7 @@ Entry = Any
 """None, `UNCONSTRAINED`, an axis name, or a tuple of axis names, major first."""
 
 
-class PartitionSpec:
+class PartitionSpec(Interned):
     """For each dimension, the mesh axes that shard it; dimensions not mentioned are not sharded.
 
     An entry is None (not sharded), an axis name, a tuple of axis names (major first), or
@@ -216,15 +216,20 @@ def _new_spec(
     unreduced: frozenset[AxisName],
     reduced: frozenset[AxisName],
 ) -> PartitionSpec:
-    spec = object.__new__(cls)
-    spec._partitions = entries
-    spec.unreduced = unreduced
-    spec.reduced = reduced
-    spec.axes_per_dim = tuple(map(_axes_of_entry, entries))
-    spec.axis_names = frozenset(axis for axes in spec.axes_per_dim for axis in axes)
+    axes_per_dim = tuple(map(_axes_of_entry, entries))
+    axis_names = frozenset(axis for axes in axes_per_dim for axis in axes)
+    spec = made(
+        object.__new__(cls),
+        _partitions=entries,
+        unreduced=unreduced,
+        reduced=reduced,
+        axes_per_dim=axes_per_dim,
+        axis_names=axis_names,
+    )
     for name, axes, other in (
         ("unreduced", unreduced, reduced),
-        ("unreduced", unreduced, spec.axis_names),
+        ("unreduced", unreduced, axis_names),
+        ("reduced", reduced, axis_names),
     ):
         both = axes & other
         if both:
@@ -248,6 +253,13 @@ def _canonical_entry(entry: Entry) -> Entry:
     if isinstance(entry, (tuple, list)):
         if not entry:
             return None
+        nested = next((axis for axis in entry if isinstance(axis, (tuple, list))), None)
+        if nested is not None:
+            raise PartitionSpecError(
+                "PartitionSpec: a group of mesh axes holds their names, not groups.",
+                got=f"entry {entry!r}",
+                do="Name all axes in one tuple, major first.",
+            )
         return entry[0] if len(entry) == 1 else tuple(entry)
     if isinstance(entry, PartitionSpec):
         raise ShardingArgumentError(
@@ -285,10 +297,11 @@ def _checked_axis_set(name: str, axes: Any) -> frozenset[AxisName]:
     return frozenset(axes)
 
 
-def rank_error(spec: PartitionSpec, ndim: int) -> PartitionSpecError:
-    """The error for a spec with more entries than the value has dimensions."""
+def rank_error(spec: PartitionSpec, ndim: int, got: str | Sequence[str] = ()) -> PartitionSpecError:
+    """The error for a spec with more entries than the value, which `got` describes, has dimensions."""
     return PartitionSpecError(
         f"{spec!r} is for values of rank {len(spec)} or more, but this one has rank {ndim}.",
+        got=got,
         do="Use `PartitionSpec()` for a scalar."
         if ndim == 0
         else "Leave the last entries out; dimensions not mentioned are not sharded.",

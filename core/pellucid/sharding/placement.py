@@ -19,6 +19,7 @@ from pellucid.sharding.errors import (
     indivisible_error,
 )
 from pellucid.sharding.hlo_shardings import Tiles, means_the_same, tiles_of
+from pellucid.sharding.memory import MEMORY_KINDS
 from pellucid.xla import shardings
 from pellucid.xla.shardings import Device, DeviceList, HloSharding
 
@@ -109,9 +110,7 @@ class _Placement(shardings.Sharding if TYPE_CHECKING else object):
 
     def addressable_devices_indices_map(self, global_shape: Shape) -> Mapping[Device, Index]:
         """`devices_indices_map` for the devices of this process."""
-        indices = _devices_indices(self, tuple(global_shape))
-        local = self._devices_for("addressable_devices_indices_map").addressable_device_list
-        return {device: indices[device] for device in local}
+        return dict(zip(*addressable_parts(self, tuple(global_shape)), strict=True))
 
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Shape of the part of a value of `global_shape` that each device holds.
@@ -178,19 +177,25 @@ def uneven_indices_map(sharding: Sharding, global_shape: Shape) -> dict[Device, 
     }
 
 
-def checked_memory_kind(devices: DeviceList, kind: str | None) -> str | None:
-    """`kind`, or the devices' default where it is None; raises MemoryKindError if they lack it."""
+def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | None:
+    """`kind`, or the devices' default where it is None; raises MemoryKindError if they lack it.
+
+    `devices` None stands for those of an abstract mesh, which may have any memory that programs speak of.
+    """
     if kind is None:
-        return devices.default_memory_kind
-    if kind not in devices.memory_kinds:
-        known = ", ".join(map(repr, devices.memory_kinds)) or "none"
+        return None if devices is None else devices.default_memory_kind
+    kinds = MEMORY_KINDS if devices is None else devices.memory_kinds
+    if kind not in kinds:
+        known = ", ".join(map(repr, kinds)) or "none"
+        owners = "" if devices is None else f"{devices[0].platform} "
         raise MemoryKindError(
-            f"{devices[0].platform} devices have no memory of kind {kind!r}.", got=f"kinds: {known}"
+            f"{owners}devices have no memory of kind {kind!r}.", got=f"kinds: {known}"
         )
     return kind
 
 
 def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
+    sharding.check_compatible_aval(shape)
     tiling = tiles(sharding, len(shape))
     for dim, (size, count) in enumerate(zip(shape, tiling.counts, strict=True)):
         if size % count:
@@ -203,6 +208,16 @@ def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
 def _shard_shape(sharding: Sharding, shape: Shape) -> Shape:
     tiling = _even_tiles(sharding, shape)
     return tuple(size // count for size, count in zip(shape, tiling.counts, strict=True))
+
+
+@functools.lru_cache(maxsize=1024)
+def addressable_parts(
+    sharding: Sharding, shape: Shape
+) -> tuple[tuple[Device, ...], tuple[Index, ...]]:
+    """The devices of this process, and for each the part that it holds of a value of `shape`."""
+    indices = _devices_indices(sharding, shape)
+    local = sharding._devices_for("addressable_devices_indices_map").addressable_device_list
+    return tuple(local), tuple([indices[device] for device in local])
 
 
 @functools.lru_cache(maxsize=1024)

@@ -372,27 +372,30 @@ def scatter(
     indices: Operand,
     updates: Operand,
     whole_dims: Iterable[tuple[int, int]],
+    batch_dims: Iterable[tuple[int, int, int]],
     mesh: AbstractMesh,
     out_sharding: OutSharding = None,
 ) -> PartitionSpec:
     """The operand's layout, provided that it is sharded only along dimensions that updates cover whole.
 
-    `whole_dims` pairs such dimensions with those of `updates`, which must be sharded alike or not at all; the
-    indices must not be sharded.
+    `whole_dims` pairs such dimensions with those of `updates`, which must be sharded alike or not at all. So must
+    the (operand, indices, updates) dimensions in `batch_dims`, which run together; no others may be sharded.
     """
     name, operands = "scatter", [operand, indices, updates]
     if out_sharding is not None:
         return checked_out_spec(name, out_sharding, operand.shape, mesh)
     _refuse_unreduced(name, operands, mesh)
-    pairs = list(whole_dims)
+    pairs, together = list(whole_dims), list(batch_dims)
     for dim, update_dim in pairs:
         _agreed_entry(name, "dimensions written whole", operand, dim, updates, update_dim, mesh)
-    written_whole = {dim for dim, _ in pairs}
-    sharded_in_both = {j for i, j in pairs if operand.axes_per_dim[i]}
+    for dim, index_dim, update_dim in together:
+        _agreed_entry(name, "batch dimensions", operand, dim, indices, index_dim, mesh)
+        _agreed_entry(name, "batch dimensions", operand, dim, updates, update_dim, mesh)
+    sharded = [bool(axes) for axes in operand.axes_per_dim]
     if (
-        _is_sharded_outside(operand, written_whole)
-        or _is_sharded_outside(updates, sharded_in_both)
-        or _is_sharded_outside(indices, ())
+        _is_sharded_outside(operand, [i for i, *_ in (*pairs, *together)])
+        or _is_sharded_outside(updates, [j for i, *_, j in (*pairs, *together) if sharded[i]])
+        or _is_sharded_outside(indices, [j for i, j, _ in together if sharded[i]])
     ):
         raise _needs_out_sharding(name, operands, mesh)
     return operand.spec

@@ -87,7 +87,7 @@ def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
     mesh = concrete or mesh_context.entered.value
     if mesh is None:
         raise MissingMeshError(
-            f"{caller} got a PartitionSpec, but no mesh is current that it could be over.",
+            f"{caller} got a PartitionSpec, but no mesh is current.",
             got=f"{spec!r}",
             do="Write NamedSharding(mesh, spec), or set the mesh first: `with set_mesh(mesh):`.",
         )

@@ -19,18 +19,24 @@ _COPY = HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 
 def put(
-    aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any], committed: bool
+    aval: Any,
+    sharding: Any,
+    shards: Sequence[Any],
+    devices: Sequence[Any],
+    committed: bool,
+    *,
+    may_alias: bool = False,
 ) -> Any:
-    """An array made of one host or device shard for each device; host data is always copied.
+    """An array made of one host or device shard for each device; host data is copied, unless it `may_alias`.
 
-    jaxlib would alias a host array that happens to be aligned, and later writes to it would show. Its own
-    copying fails (bad_function_call) where shards share memory, so several shards are copied here, to memory that
-    it aliases. Large shards with gaps between their rows it can't alias: it copies them in threads.
+    jaxlib would alias a host array that happens to be aligned, and later writes to it would show. When told to copy
+    always, it fails (bad_function_call) where shards share memory. So of several shards those that it could alias are
+    copied here, to memory that it then aliases; the other large ones it copies itself, in threads, and is waited for.
     """
     if len(shards) > 1:
-        own = _own_copies(shards)
+        own = shards if may_alias else _own_copies(shards)
         result = _jax.batched_device_put(aval, sharding, own, devices, committed, enable_x64=True)
-        if any(
+        if not may_alias and any(
             isinstance(x, np.ndarray) and x is copy for x, copy in zip(shards, own, strict=True)
         ):
             result.block_until_ready()
@@ -44,7 +50,7 @@ def put(
 _ALIGNMENT = 64
 """Bytes to whose multiples the memory of a host array must be aligned, so that a device takes it as it is."""
 
-_LARGE = 1 << 16
+LARGE = 1 << 16
 """Bytes from which on copying once more takes longer than what is done to avoid it."""
 
 _WORTH_THREADS = 1 << 22
@@ -52,20 +58,25 @@ _WORTH_THREADS = 1 << 22
 
 
 def _own_copies(shards: Sequence[Any]) -> list[Any]:
-    """`shards` with those of NumPy copied, but for large ones that jaxlib copies."""
-    if sum(getattr(x, "nbytes", 0) for x in shards) < _WORTH_THREADS:
+    """`shards` with those of NumPy copied, but for those that jaxlib copies."""
+    if sum(x.nbytes for x in shards if not _is_copied_anyway(x)) < _WORTH_THREADS:
         return list(map(_own_copy, shards))
     with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1)) as threads:
         return list(threads.map(_own_copy, shards))
 
 
+def _is_copied_anyway(x: Any) -> bool:
+    """Whether `x` is no host array, or a large one that jaxlib can't alias: with gaps, or not aligned."""
+    return not isinstance(x, np.ndarray) or (
+        x.nbytes >= LARGE and bool(not x.flags.forc or x.ctypes.data % _ALIGNMENT)
+    )
+
+
 def _own_copy(x: Any) -> Any:
-    if not isinstance(x, np.ndarray):
+    if _is_copied_anyway(x):
         return x
-    if x.nbytes < _LARGE:
+    if x.nbytes < LARGE:
         return np.array(x)
-    if not x.flags.forc:
-        return x
     memory = np.empty(x.nbytes + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     copy = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
@@ -111,6 +122,11 @@ else:
     def single_device_to_numpy(array: Any) -> np.ndarray:
         """A read-only NumPy view or copy of a single-device array."""
         return array._single_device_array_to_np_array_did_copy()[0]
+
+
+def wait_for(arrays: Sequence[Any]) -> None:
+    """Wait until several arrays are computed; JaxRuntimeError for deleted ones."""
+    _jax.batched_block_until_ready(arrays)
 
 
 def copy_to_host_async(array: Any) -> None:

@@ -47,6 +47,48 @@ def test_a_convolution_whose_positions_are_cut(sizes, lhs, rhs) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1)], ids=str)
+@pytest.mark.parametrize("spec", [P("a", None, "b"), P(None, None, "b", "a"), P(None, "a", "b")])
+def test_gradients_of_a_convolution_whose_positions_are_cut(spec, strides) -> None:
+    x = RNG.normal(size=(2, 2, 16, 16)).astype(np.float32)
+    w = RNG.normal(size=(6, 2, 4, 4)).astype(np.float32)
+
+    def loss(x, w):
+        return jnp.sin(lax.conv(x, w, strides, "SAME")).sum()
+
+    gradient = pl.jit(pl.value_and_grad(loss, (0, 1)))
+    placed = pl.device_put(x, NamedSharding(mesh(2, 4), spec))
+    for found, expected in zip(
+        pl.tree.leaves(gradient(placed, w)), pl.tree.leaves(gradient(x, w)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_devices_exchange_edges_for_a_convolution_in_even_parts_with_a_whole_kernel() -> None:
+    x = RNG.normal(size=(2, 3, 16, 8)).astype(np.float32)
+    w = RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)
+    convolved = pl.jit(lambda x, w: lax.conv(x, w, (1, 1), "SAME"))
+    placed = pl.device_put(x, NamedSharding(mesh(2, 4), P("a", None, "b")))
+    text = convolved.lower(placed, w).compile().as_text()
+    assert "collective-permute(" in text
+    assert "all-gather(" not in text
+    np.testing.assert_allclose(convolved(placed, w), convolved(x, w), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("spec", [P("a"), P("b"), P("b", None, "a"), P(("a", "b"))], ids=str)
+def test_gradients_of_a_convolution_in_groups_whose_examples_are_cut(spec) -> None:
+    x = RNG.normal(size=(8, 4, 8, 8)).astype(np.float32)
+    w = RNG.normal(size=(4, 1, 3, 3)).astype(np.float32)
+
+    def loss(w, x):
+        result = lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=4)
+        return jnp.sin(result).sum()
+
+    gradient = pl.jit(pl.grad(loss))
+    placed = pl.device_put(x, NamedSharding(mesh(2, 4), spec))
+    np.testing.assert_allclose(gradient(w, placed), gradient(w, x), rtol=1e-4, atol=1e-3)
+
+
 def test_a_convolution_with_negative_padding() -> None:
     x = RNG.normal(size=(4, 2, 12)).astype(np.float32)
     w = RNG.normal(size=(4, 2, 3)).astype(np.float32)

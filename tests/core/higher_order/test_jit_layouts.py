@@ -127,7 +127,15 @@ def test_a_layout_of_another_rank_is_refused(sharding):
 
 def test_layouts_are_refused_where_they_can_not_be_had(sharding):
     with pytest.raises(UnsupportedError, match="jit and device_put take formats"):
-        pl.lax.with_sharding_constraint(X, Format(COLUMNS, sharding))
+        pl.numpy.zeros(X.shape, device=Format(COLUMNS, sharding))
+
+
+def test_constraints_and_described_arguments_choose_orders(sharding):
+    columns = Format(COLUMNS, sharding)
+    assert pl.lax.with_sharding_constraint(X, columns).format.layout.major_to_minor == (1, 0)
+    lowered = pl.jit(lambda x: x + 1).lower(pl.ShapeDtypeStruct(X.shape, X.dtype, sharding=columns))
+    [[taken], _] = lowered.compile().input_formats
+    assert taken.layout.major_to_minor == (1, 0)
 
 
 def test_programs_with_ordered_effects_take_any_order_and_choose_none(columns, sharding):

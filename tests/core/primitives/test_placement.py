@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.base.errors import ArgumentTypeError, DeviceError
+from pellucid.base.errors import DeviceError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import BatchAxis
 from pellucid.primitives.placement import ArrayCopySemantics, DevicePutParams, device_put_p
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from pellucid.sharding.errors import ShardingArgumentError
 from pellucid.sharding.memory import MemorySpace
 from pellucid.tracing.staging import stage
 
@@ -41,7 +42,7 @@ def test_memory_spaces_are_part_of_types() -> None:
 
 
 def test_what_compiled_functions_can_not_do_is_said() -> None:
-    with pytest.raises(ArgumentTypeError, match="device_put takes a device"):
+    with pytest.raises(ShardingArgumentError, match="device_put takes a device"):
         pellucid.jit(lambda x: pellucid.device_put(x, 3))(X)
 
 

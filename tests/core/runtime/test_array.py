@@ -11,7 +11,12 @@ from corpus import arrays as corpus
 
 import pellucid
 import pellucid.wiring  # noqa: F401  (methods of arrays)
-from pellucid.base.errors import ArgumentValueError, ArrayConversionError, DeletedArrayError
+from pellucid.base.errors import (
+    ArrayConversionError,
+    DeletedArrayError,
+    IndexingError,
+    UnsupportedError,
+)
 from pellucid.runtime import platforms
 from pellucid.runtime.array import ArrayImpl
 from pellucid.runtime.transfer import device_put
@@ -78,7 +83,7 @@ def test_a_shard_is_an_array_with_a_type(sharded):
 
 
 def test_a_shard_that_is_not_there_is_refused(sharded):
-    with pytest.raises(ArgumentValueError, match="there is no shard 4"):
+    with pytest.raises(IndexingError, match="there is no shard 4"):
         sharded.addressable_data(4)
 
 
@@ -144,7 +149,7 @@ def test_an_array_is_ready_and_stays_itself():
 def test_to_device_moves(devices):
     moved = device_put(np.ones(3, np.float32)).to_device(devices[2])
     assert moved.device == devices[2]
-    with pytest.raises(ArgumentValueError, match="takes no stream"):
+    with pytest.raises(UnsupportedError, match="takes no stream"):
         moved.to_device(devices[1], stream=1)
 
 

@@ -183,7 +183,7 @@ def test_gather_keeps_whole_and_batch_dimensions() -> None:
 
 def test_scatter_writes_along_uncut_dimensions() -> None:
     def scatter(x: Operand, indices: Operand, updates: Operand, out: Any = None) -> PartitionSpec:
-        return propagation.scatter(x, indices, updates, [(1, 1)], MESH, out)
+        return propagation.scatter(x, indices, updates, [(1, 1)], [], MESH, out)
 
     indices = operand((4, 1))
     assert scatter(operand((8, 8), None, "x"), indices, operand((4, 8), None, "x")) == P(None, "x")
@@ -197,6 +197,21 @@ def test_scatter_writes_along_uncut_dimensions() -> None:
         with pytest.raises(ShardingTypeError):
             scatter(x, i, updates)
         assert scatter(x, i, updates, P("x")) == P("x", None)
+
+
+def test_scatter_runs_along_batch_dimensions_that_are_cut_alike() -> None:
+    def scatter(x: Operand, indices: Operand, updates: Operand) -> PartitionSpec:
+        return propagation.scatter(x, indices, updates, [], [(0, 0, 0)], MESH)
+
+    cut = operand((8, 8), "x")
+    assert scatter(cut, operand((8, 2, 1), "x"), operand((8, 2), "x")) == P("x", None)
+    assert scatter(cut, operand((8, 2, 1)), operand((8, 2))) == P("x", None)
+    for indices, updates in [
+        (operand((8, 2, 1), "y"), operand((8, 2))),
+        (operand((8, 2, 1), None, "x"), operand((8, 2))),
+    ]:
+        with pytest.raises(ShardingTypeError):
+            scatter(cut, indices, updates)
 
 
 def test_concatenation_needs_equal_layouts_and_even_parts() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
+import http
 import os
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -15,6 +17,7 @@ from pellucid.xla import plugins
 _PORT = 8482
 _ATTRIBUTES = "computeMetadata/v1/instance/attributes"
 _SECONDS_TO_ANSWER = 10.0
+_SECONDS_BETWEEN_QUESTIONS = (0.5, 0.5, 0.0)
 
 
 def metadata(key: str) -> str | None:
@@ -23,11 +26,17 @@ def metadata(key: str) -> str | None:
     request = urllib.request.Request(
         f"http://{host}/{_ATTRIBUTES}/{key}", headers={"Metadata-Flavor": "Google"}
     )
-    try:
-        with urllib.request.urlopen(request, timeout=_SECONDS_TO_ANSWER) as answer:  # noqa: S310
-            return answer.read().decode()
-    except OSError:
-        return None
+    for seconds in _SECONDS_BETWEEN_QUESTIONS:
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS_TO_ANSWER) as answer:  # noqa: S310
+                return answer.read().decode()
+        except urllib.error.HTTPError as error:
+            if error.code == http.HTTPStatus.NOT_FOUND:
+                return None
+        except OSError:
+            pass
+        time.sleep(seconds)  # it may be busy
+    return None
 
 
 def has_tpu() -> bool:

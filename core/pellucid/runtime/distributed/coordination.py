@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.base.errors import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.base.errors import DistributedError, DistributedTimeoutError
 from pellucid.runtime import peers
 from pellucid.xla.client import JaxRuntimeError
 
 T = TypeVar("T")
-_SECONDS_IN_A_DAY = 86_400.0
 _MISSING = re.compile(r"timed out task names:\n([\d\s]+)")
 
 
@@ -77,14 +76,12 @@ class KeyValueStore:
 
 
 class Barriers:
-    """Points that processes pass together, each by its name, any number of times; at some of them they compare."""
+    """Points that processes pass together, each by its name, any number of times."""
 
     def __init__(self, client: Any, process_id: int) -> None:
         self._client = client
         self._process_id = process_id
-        self._store = KeyValueStore(client)
         self._passed: collections.Counter[str] = collections.Counter()
-        self._agreed: collections.Counter[str] = collections.Counter()
 
     def wait(self, name: str, seconds: float, process_ids: Sequence[int] | None = None) -> None:
         """Wait until all processes (of `process_ids`) wait at barrier `name`.
@@ -92,7 +89,7 @@ class Barriers:
         Raises: DistributedTimeoutError after `seconds`, with who is missing.
         """
         who = None if process_ids is None else sorted(process_ids)
-        place = f"pellucid/barrier/{name}/{self._process_id_text(who)}"
+        place = f"pellucid/barrier/{name}/{who or 'all'}"
         self._passed[place] += 1
 
         def explain(text: str) -> str:
@@ -104,27 +101,3 @@ class Barriers:
             f"barrier {name!r}", self._client.wait_at_barrier, f"{place}/{self._passed[place]}",
             int(seconds * 1000), who, explain_lateness=explain,
         )  # fmt: skip
-
-    def agree(self, what: str, said: str, process_ids: Sequence[int] | None = None) -> None:
-        """Wait until all processes (of `process_ids`) have said something about `what`, which must be the same.
-
-        Raises: AgreementError in each of them, with what they said.
-        """
-        folder = f"pellucid/agreement/{what}/{self._process_id_text(process_ids)}"
-        self._agreed[folder] += 1
-        latest = self._agreed[folder]
-        self._store.set(f"{folder}/{latest}/{self._process_id}", said)
-        self.wait(what, _SECONDS_IN_A_DAY, process_ids)
-        everyone = self._store.items(f"{folder}/{latest}")
-        if self._process_id == min(process_ids or (0,)):
-            self._store.delete(f"{folder}/{latest - 1}")  # which all have read
-        if len(set(everyone.values())) > 1:
-            by_process = {int(key.rpartition("/")[2]): text for key, text in everyone.items()}
-            raise AgreementError(
-                f"{what}: the processes don't agree.",
-                got=[f"process {process}: {by_process[process]}" for process in sorted(by_process)],
-            )
-
-    @staticmethod
-    def _process_id_text(process_ids: Sequence[int] | None) -> str:
-        return "all" if process_ids is None else ",".join(map(str, sorted(process_ids)))

@@ -1,7 +1,8 @@
 """Process 0's meeting place: it lets processes in, watches them, and leads them to jaxlib's service.
 
 Everything goes through one port. A connection says first what it is for: membership, which lasts as long as
-the process is in the job, or a tunnel to jaxlib's coordination service, which listens on this machine only.
+the process is in the job, agreements with the other processes, or a tunnel to jaxlib's coordination service, which
+listens on this machine only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import secrets
 from typing import Any
 
 from pellucid.runtime.distributed import wire
+from pellucid.runtime.distributed.agreements import Agreements
 
 _SECONDS_TO_SAY_HELLO = 10.0
 
@@ -23,7 +25,9 @@ class Coordinator:
         self._heartbeat_timeout = heartbeat_timeout
         self._service_port = service_port
         self._members: dict[int, asyncio.StreamWriter] = {}
+        self._meetings: dict[int, asyncio.StreamWriter] = {}
         self._failures: dict[int, str] = {}
+        self._agreements = Agreements(self._tell_one)
         self._job = ""
         self.address_for_others: str | None = None
         """Where another process found this one; None while none has."""
@@ -64,6 +68,8 @@ class Coordinator:
                 await wire.join((reader, writer), service)
             finally:
                 service[1].close()
+        elif hello["event"] == "meetings":
+            await self._attend_meetings(hello["process_id"], reader, writer)
         else:
             await self._attend(hello["process_id"], reader, writer)
 
@@ -71,7 +77,7 @@ class Coordinator:
         """Why a connection isn't let in, and whether that can change; empty if it is let in."""
         if hello.get("version") != wire.VERSION:
             return {"reason": "process 0 runs another version of pellucid", "final": True}
-        if hello["event"] == "tunnel":
+        if hello["event"] in ("tunnel", "meetings"):
             known = self._job and hello.get("job") == self._job
             return {} if known else {"reason": "the job is over", "final": True}
         process, count = hello.get("process_id"), hello.get("num_processes")
@@ -110,6 +116,24 @@ class Coordinator:
         else:
             self._tell_who_is_there()
 
+    async def _attend_meetings(
+        self, process: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Hear what a member says where it meets others, until it leaves or fails."""
+        self._meetings[process] = writer
+        try:
+            while (message := await wire.receive(reader)) is not None:
+                if message["event"] == "come":
+                    self._agreements.come(
+                        process, tuple(message["group"]), message["what"], message["said"], message["seconds"]
+                    )  # fmt: skip
+                elif message["event"] == "stop":
+                    self._agreements.stop(process, message["reason"])
+                else:
+                    self._agreements.withdraw(process)
+        finally:
+            self._agreements.forget(process)
+
     def note_failure(self, process: int, reason: str) -> None:
         """Tell all members that `process` has failed."""
         self._failures[process] = reason
@@ -134,6 +158,9 @@ class Coordinator:
         else:
             self._job = secrets.token_hex(8)
             self._tell("complete", job=self._job)
+
+    def _tell_one(self, process: int, event: str, **fields: Any) -> None:
+        wire.send(self._meetings[process], event, **fields)
 
     def _tell(self, event: str, **fields: Any) -> None:
         for writer in self._members.values():

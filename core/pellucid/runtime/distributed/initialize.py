@@ -88,11 +88,11 @@ def initialize(
         (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds),
         _partition_index(partition_index),
     )
-    if found.local_device_ids is not None:
+    if found.local_device_ids:
         config.cuda_visible_devices.set(",".join(map(str, found.local_device_ids)))
     job = Job(plan)
     _job.append(job)
-    peers.enter(job.membership, job.barriers)
+    peers.enter(job.membership, job.meetings)
     platforms.set_job(job)
     atexit.unregister(_leave_at_exit)
     atexit.register(_leave_at_exit)
@@ -146,6 +146,15 @@ def barrier(
     job("distributed.barrier").barriers.wait(name, timeout_seconds, process_ids)
 
 
+def report_error(reason: str | None) -> None:
+    """Tell the others that this process, which lives on, does no more for now; or, by None, that it goes on.
+
+    Who waits for it longer than a moment gets a DistributedError with `reason`. For whoever catches the errors of any
+    program, as a notebook does.
+    """
+    job("distributed.report_error").meetings.stop(reason)
+
+
 def key_value_store() -> KeyValueStore:
     """Strings and bytes by name, the same for all processes of the job."""
     return job("distributed.key_value_store").store
@@ -183,8 +192,16 @@ def _device_ids(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
 
 
 def _partition_index(given: int | None) -> int | None:
+    if given is not None:
+        return given
     text = os.environ.get("JAX_PARTITION_INDEX")
-    return int(text) if given is None and text else given
+    if not text and (text := os.environ.get("JAX_SLICE_INDEX")):
+        warnings.warn(
+            "`JAX_SLICE_INDEX` is deprecated; use `JAX_PARTITION_INDEX`.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return int(text) if text else None
 
 
 def _plan(

@@ -16,6 +16,7 @@ from pellucid.base.interruption import interruptible
 from pellucid.runtime.distributed import coordination, sockets
 from pellucid.runtime.distributed.coordinator import Coordinator
 from pellucid.runtime.distributed.event_loop import EventLoopThread
+from pellucid.runtime.distributed.meetings import Meetings
 from pellucid.runtime.distributed.membership import Membership
 from pellucid.runtime.distributed.tunnel import Tunnel
 from pellucid.xla import distributed as xla_distributed
@@ -54,6 +55,7 @@ class Job:
         self.membership = Membership(
             plan.process_id, plan.num_processes, plan.heartbeat_timeout, self._when_one_fails
         )
+        self.meetings = Meetings(self.membership)
         self.client: Any = None
         try:
             self._join()
@@ -61,6 +63,7 @@ class Job:
             if self.client is not None:
                 self.abandon("it could not join")
             else:
+                self.meetings.close()
                 self._stop_coordinator(0.0)
                 self._loop.stop()
             raise
@@ -71,6 +74,7 @@ class Job:
         plan = self.plan
         near_port = self._start_coordinator() if plan.process_id == 0 else None
         self._loop.run(self.membership.join(plan.host, plan.port, plan.initialization_timeout))
+        self.meetings.connect(plan.host, plan.port)
         if near_port is None:
             self._tunnel = Tunnel(plan.host, plan.port, self.membership.job)
             near_port = self._loop.run(self._tunnel.start())
@@ -167,6 +171,7 @@ class Job:
 
     def _when_one_fails(self) -> None:
         self._cut_gloo()
+        self.meetings.wake()
         logger.error("%s", self.membership.failure())
 
     # The end.
@@ -179,12 +184,13 @@ class Job:
 
     def leave(self) -> None:
         """End the job together with the others."""
-        self.barriers.wait("shutdown", self.plan.shutdown_timeout)
+        self.meetings.agree("distributed.shutdown", "no more", seconds=self.plan.shutdown_timeout)
         if self._preemption_watch is not None:
             self._preemption_watch.shutdown()
         interruptible(self.client.shutdown)
         if self._end_of_mpi is not None:
             self._end_of_mpi()
+        self.meetings.close()
         self._loop.run(self.membership.leave())
         self._stop_coordinator(self.plan.shutdown_timeout)
         if self._service is not None:
@@ -200,6 +206,7 @@ class Job:
         xla_distributed.keep_for_ever(self.client, self._service)
         _abandoned.append(self)
         self._cut_gloo()  # so that nothing waits for the others any more
+        self.meetings.close()
         has_failed = bool(self.membership.failures)
         self._loop.run(self.membership.leave(None if has_failed else reason))
         if self._coordinator is not None and not has_failed:

@@ -8,6 +8,8 @@ import importlib.util
 import os
 import pathlib
 import socket
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +17,7 @@ from pellucid.base.errors import DistributedError
 from pellucid.runtime.distributed.cluster import Cluster, wait_for_host
 
 _PORT = 55527
+_SECONDS_BETWEEN_QUESTIONS = (0.1, 0.5, 1.0, 3.0, 10.0, 0.0)
 _NAMESPACE = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 
@@ -31,17 +34,26 @@ class Kubernetes(Cluster):
         namespace: pathlib.Path = _NAMESPACE,
         wait_for: Callable[[str, float], None] = wait_for_host,
         address_of: Callable[[str], str] = socket.gethostbyname,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._environment = environment
         self._given = client
         self._namespace_file = namespace
         self._wait_for = wait_for
         self._address_of = address_of
+        self._sleep = sleep
 
     def is_present(self) -> bool:
-        return "KUBERNETES_SERVICE_HOST" in self._environment and (
-            self._given is not None or importlib.util.find_spec("kubernetes") is not None
-        )
+        if "KUBERNETES_SERVICE_HOST" not in self._environment:
+            return False
+        if self._given is None and importlib.util.find_spec("kubernetes") is None:
+            warnings.warn(
+                "This is a pod of Kubernetes; with the package `kubernetes` installed, "
+                "distributed.initialize() finds the others by itself.",
+                stacklevel=2,
+            )
+            return False
+        return True
 
     def coordinator(self, seconds: float) -> tuple[str, int]:
         job, pod = self._job, self._pod
@@ -83,17 +95,19 @@ class Kubernetes(Cluster):
     @functools.cached_property
     def _pod(self) -> Any:
         address = self._address_of(self._environment.get("HOSTNAME") or socket.gethostname())
-        answer = self._asked(
-            lambda: self._client.CoreV1Api().list_namespaced_pod(
-                namespace=self._namespace, field_selector=f"status.podIP={address}"
+        for seconds in _SECONDS_BETWEEN_QUESTIONS:
+            answer = self._asked(
+                lambda: self._client.CoreV1Api().list_namespaced_pod(
+                    namespace=self._namespace, field_selector=f"status.podIP={address}"
+                )
             )
+            if len(answer.items) == 1:
+                return answer.items[0]
+            self._sleep(seconds)  # the API learns of a new pod's address after a while
+        raise DistributedError(
+            "distributed.initialize: this pod was not found in its Kubernetes namespace.",
+            got=f"{len(answer.items)} pods with address {address}",
         )
-        if len(answer.items) != 1:
-            raise DistributedError(
-                "distributed.initialize: this pod was not found in its Kubernetes namespace.",
-                got=f"{len(answer.items)} pods with address {address}",
-            )
-        return answer.items[0]
 
     @functools.cached_property
     def _job(self) -> Any:

@@ -12,6 +12,7 @@ from pellucid.runtime.distributed import wire
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.2
 _SECONDS_TO_SAY_GOODBYE = 2.0
+_MOST_NAMED = 16
 
 
 class Membership:
@@ -96,7 +97,7 @@ class Membership:
     def _late(self, seconds: float) -> DistributedTimeoutError:
         if self._missing:
             return DistributedTimeoutError(
-                f"{_processes(self._missing)} of {self.num_processes} did not come within {seconds:g} s.",
+                f"{processes_in_words(self._missing)} of {self.num_processes} did not come within {seconds:g} s.",
                 got=f"process {self.process_id} waited at {self._address}",
                 do="Start all processes with the same coordinator_address, or raise initialization_timeout.",
             )
@@ -146,7 +147,7 @@ class Membership:
             return None
         failed = sorted(self.failures)
         error = PeerFailureError(
-            f"{_processes(failed)} of {self.num_processes} failed; process {self.process_id} can't go on alone.",
+            f"{processes_in_words(failed)} of {self.num_processes} failed; process {self.process_id} can't go on alone.",
             got=[f"process {process}: {self.failures[process]}" for process in failed],
             do="Call distributed.shutdown() here, start what failed again, and initialize() anew; "
             "arrays over several processes are lost.",
@@ -155,6 +156,9 @@ class Membership:
         return error
 
 
-def _processes(indices: list[int]) -> str:
-    names = ", ".join(map(str, indices))
-    return f"process {names}" if len(indices) == 1 else f"processes {names}"
+def processes_in_words(indices: list[int]) -> str:
+    """As in "process 3" or "processes 0, 2"; of very many, the first."""
+    shown = ", ".join(map(str, indices[:_MOST_NAMED]))
+    if len(indices) > _MOST_NAMED:
+        shown += f" and {len(indices) - _MOST_NAMED} others"
+    return f"process {shown}" if len(indices) == 1 else f"processes {shown}"

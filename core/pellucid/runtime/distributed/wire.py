@@ -13,10 +13,15 @@ VERSION = 1
 CHUNK = 1 << 16
 
 
+def line(event: str, **fields: Any) -> bytes:
+    """A message as it is sent."""
+    return json.dumps({"event": event, **fields}).encode() + b"\n"
+
+
 def send(writer: asyncio.StreamWriter, event: str, **fields: Any) -> None:
     """Send a message; one that can't arrive any more is dropped."""
     if not writer.is_closing():
-        writer.write(json.dumps({"event": event, **fields}).encode() + b"\n")
+        writer.write(line(event, **fields))
 
 
 async def receive(reader: asyncio.StreamReader) -> dict[str, Any] | None:

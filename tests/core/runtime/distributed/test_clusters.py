@@ -1,11 +1,13 @@
 """Clusters, as their schedulers' environments, metadata and APIs tell of them; none of them is here."""
 
+import http.server
+import threading
 import types
 
 import pytest
 
 from pellucid.base.errors import ArgumentValueError, DistributedError, DistributedTimeoutError
-from pellucid.runtime.distributed import detection
+from pellucid.runtime.distributed import cloud_tpu, detection
 from pellucid.runtime.distributed.cloud_tpu import ComputeEngineTpu, KubernetesTpu
 from pellucid.runtime.distributed.cluster import Place, wait_for_host
 from pellucid.runtime.distributed.kubernetes import Kubernetes
@@ -138,7 +140,9 @@ class FakeKubernetes:
 
     exceptions = types.SimpleNamespace(ApiException=FakeApiError)
 
-    def __init__(self, *, subdomain="pods", jobset=None, labels=None, is_allowed=True, pods=1):
+    def __init__(
+        self, *, subdomain="pods", jobset=None, labels=None, is_allowed=True, pods=1, late=0
+    ):
         meta = types.SimpleNamespace
         pod = types.SimpleNamespace(
             metadata=meta(
@@ -148,12 +152,14 @@ class FakeKubernetes:
         )
         jobset_labels = {"jobset.sigs.k8s.io/jobset-name": jobset} if jobset else None
         self.pods = [pod] * pods
+        self.late = late
         self.job = types.SimpleNamespace(
             metadata=meta(name="train", labels=jobset_labels),
             spec=types.SimpleNamespace(parallelism=4),
         )
         self.is_allowed = is_allowed
         self.asked = []
+        self.slept = []
 
     def CoreV1Api(self):
         return self
@@ -164,7 +170,7 @@ class FakeKubernetes:
         if not self.is_allowed:
             raise FakeApiError
         self.asked.append((namespace, field_selector))
-        return types.SimpleNamespace(items=self.pods)
+        return types.SimpleNamespace(items=self.pods if len(self.slept) >= self.late else [])
 
     def read_namespaced_job(self, name, namespace):
         self.asked.append((namespace, name))
@@ -186,6 +192,7 @@ def kubernetes(tmp_path):
             namespace,
             wait_for=lambda host, seconds: None,
             address_of={"train-1-x": "10.1.2.3"}.__getitem__,
+            sleep=client.slept.append,
         )
 
     return make
@@ -215,6 +222,18 @@ def test_a_jobset_has_its_own_domain(kubernetes):
 def test_what_a_kubernetes_job_lacks_is_named(kubernetes, client, more, message):
     with pytest.raises(DistributedError, match=message):
         completed(kubernetes(FakeKubernetes(**client), **more))
+
+
+def test_a_pod_that_the_api_does_not_know_yet_is_asked_for_again(kubernetes):
+    client = FakeKubernetes(late=3)
+    assert completed(kubernetes(client)).process_id == 1
+    assert client.slept == [0.1, 0.5, 1.0]
+
+
+def test_kubernetes_without_its_package_is_pointed_out(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match="with the package `kubernetes` installed"):
+        assert completed(Kubernetes({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})) == Place()
 
 
 def test_kubernetes_is_not_asked_outside_of_it(kubernetes):
@@ -275,6 +294,34 @@ def test_compute_engine_is_asked_only_where_there_is_a_tpu():
     assert not compute_engine({}).is_present()
 
 
+@pytest.mark.parametrize(
+    ("answers", "found"), [([200], "7"), ([404], None), ([503, 200], "7"), ([503] * 3, None)]
+)
+def test_metadata_of_a_machine(monkeypatch, answers, found):
+    """A server that is busy is asked again; one that doesn't know the attribute is not."""
+    left = list(answers)
+
+    class Metadata(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            assert self.headers["Metadata-Flavor"] == "Google"
+            assert self.path == "/computeMetadata/v1/instance/attributes/agent-worker-number"
+            self.send_response(left.pop(0))
+            self.end_headers()
+            self.wfile.write(b"7")
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setattr(cloud_tpu, "_SECONDS_BETWEEN_QUESTIONS", (0.0, 0.0, 0.0))
+    with http.server.HTTPServer(("127.0.0.1", 0), Metadata) as server:
+        monkeypatch.setenv("GCE_METADATA_IP", f"127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert cloud_tpu.metadata("agent-worker-number") == found
+        server.shutdown()
+    assert left == []
+
+
 def test_tpu_pods_of_kubernetes():
     environment = {"TPU_WORKER_ID": "2", "TPU_WORKER_HOSTNAMES": "w-0.svc,w-1.svc,w-2.svc"}
     cluster = KubernetesTpu(environment, {}.get, lambda: True, lambda host, seconds: None)
@@ -292,6 +339,15 @@ def test_what_is_given_stays():
     given = Place("here:1", None, 3, None)
     assert completed(Slurm(SLURM), given) == Place("here:1", 8, 3, (1,))
     assert completed(Slurm(SLURM), Place("a:1", 1, 0, (0,))) == Place("a:1", 1, 0, (0,))
+
+
+def test_clusters_are_asked_in_this_order():
+    """The first that is present answers; mpi4py only by name."""
+    names = [make().name for make in detection.CLUSTERS]
+    assert names == ["ompi", "slurm", "mpi4py", "gketpu", "gcetpu", "k8s"]
+    both = [lambda: OpenMpi(OPEN_MPI), lambda: Slurm(SLURM)]
+    assert detection.complete(Place(), None, 1.0, both).num_processes == 4
+    assert detection.complete(Place(), "slurm", 1.0, both).num_processes == 8
 
 
 def test_nothing_is_asked_when_detection_is_deactivated():

@@ -4,7 +4,13 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DistributedError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConfigError,
+    DistributedError,
+)
+from pellucid.experimental import multihost_utils
 from pellucid.runtime import platforms
 from pellucid.runtime.distributed import initialize
 
@@ -96,6 +102,18 @@ def test_device_numbers_and_the_environment(monkeypatch):
     assert initialize._partition_index(0) == 0
 
 
+def test_the_slice_index_of_the_environment_is_deprecated(monkeypatch):
+    monkeypatch.setenv("JAX_SLICE_INDEX", "4")
+    with pytest.warns(DeprecationWarning, match="use `JAX_PARTITION_INDEX`"):
+        assert initialize._partition_index(None) == 4
+
+
+def test_a_job_can_not_be_asked_to_go_on_with_fewer_processes():
+    check_message(
+        lambda: pl.config.update("jax_enable_recoverability", True), ConfigError, "True is refused"
+    )
+
+
 def test_without_a_job_there_is_nothing_to_leave_and_nobody_to_wait_for():
     pl.distributed.shutdown()
     check_message(
@@ -105,6 +123,11 @@ def test_without_a_job_there_is_nothing_to_leave_and_nobody_to_wait_for():
         "initialize() first",
     )
     check_message(pl.distributed.key_value_store, DistributedError, "key_value_store")
+    check_message(
+        lambda: multihost_utils.live_devices([]).__enter__(),
+        DistributedError,
+        "live_devices: this process is not joined",
+    )
 
 
 def test_hosts_are_processes_by_an_older_name(monkeypatch):

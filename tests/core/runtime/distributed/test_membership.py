@@ -5,9 +5,10 @@ import socket
 
 import pytest
 
-from pellucid.base.errors import DistributedError
+from pellucid.base.errors import AgreementError, DistributedError
 from pellucid.runtime.distributed import wire
 from pellucid.runtime.distributed.coordinator import Coordinator
+from pellucid.runtime.distributed.meetings import Meetings
 from pellucid.runtime.distributed.membership import Membership
 
 
@@ -146,3 +147,27 @@ def test_who_is_silent_has_failed():
         return first.failures
 
     assert during(meeting, run) == {1: "nothing was heard of it for 0.4 s"}
+
+
+def test_what_processes_agree_on_goes_through_the_coordinator():
+    meeting = Meeting()
+
+    def say(member, said):
+        meetings = Meetings(member)
+        meetings.connect("127.0.0.1", meeting.port)
+        try:
+            for text in said:
+                meetings.agree("a program", text)
+        except AgreementError as error:
+            return error.got
+        finally:
+            meetings.close()
+
+    async def run():
+        members = await meeting.both()
+        said = [["first", "f"], ["first", "g"]]
+        return await asyncio.gather(
+            *[asyncio.to_thread(say, *p) for p in zip(members, said, strict=True)]
+        )
+
+    assert during(meeting, run) == [("process 0: f", "process 1: g")] * 2

@@ -1,0 +1,222 @@
+"""Where this process meets others: each says what it is about to do, and goes on when all have said the same."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pellucid.base import config
+from pellucid.base.errors import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.runtime.distributed import wire
+from pellucid.runtime.distributed.membership import Membership, processes_in_words
+
+T = TypeVar("T")
+_LONGEST_TEXT = 400
+_SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
+_MOST_LINES = 4
+_IN_ORDER = (
+    "Let all processes call the same functions, on values of the same types, in the same order."
+)
+
+
+class Meetings:
+    """The member's side of `Agreements`: says what this process does next, and waits for the others.
+
+    It has a connection of its own, which the thread that waits reads itself: each thread more on the way to the
+    coordinator and back costs as much as the rest.
+    """
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        self._lock = threading.RLock()
+        self._connection: socket.socket | None = None
+        self._received: list[bytes] = []
+        """What came since this process last said something."""
+
+    def connect(self, host: str, port: int) -> None:
+        """Open the connection to the coordinator of the job that this process has joined."""
+        try:
+            self._connection = socket.create_connection((host, port))
+        except OSError as error:
+            self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
+            raise DistributedError(
+                f"process 0 can't be reached any more at {host}:{port}.", got=str(error)
+            ) from None
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._say(
+            "meetings", version=wire.VERSION, process_id=self._membership.process_id,
+            job=self._membership.job,
+        )  # fmt: skip
+
+    def wake(self) -> None:
+        """Wait no longer: a process has failed, or the job is over."""
+        if self._connection is not None:
+            with contextlib.suppress(OSError):  # closed already
+                self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the connection."""
+        self.wake()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+    def stop(self, reason: str | None) -> None:
+        """Tell the others that this process comes nowhere for now, or, by None, that it goes on."""
+        with self._lock:
+            self._say("stop", reason=None if reason is None else _shortened(reason))
+
+    def agree(
+        self,
+        what: str,
+        said: str,
+        process_ids: Sequence[int] | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Wait until all processes (of `process_ids`) have said the same about `what`.
+
+        Raises: AgreementError in each of them if they said different things, or wait for each other at different
+        places; DistributedTimeoutError if some don't come within `seconds` (the option `peer_timeout_seconds`);
+        PeerFailureError as soon as one fails.
+        """
+        self.launch(_nothing, None, what, said, process_ids, seconds)
+
+    def launch(
+        self,
+        start: Callable[[Any], T],
+        argument: Any,
+        what: str,
+        said: str,
+        process_ids: Sequence[int] | None = None,
+        seconds: float | None = None,
+    ) -> T:
+        """`start(argument)`, a call into C++ without Python, once all processes have agreed as in `agree`.
+
+        Then nothing comes between: one that has agreed starts, also if Ctrl-C is pressed meanwhile, and starts of
+        other threads wait. So all processes start the same programs in the same order.
+        """
+        group = sorted(process_ids or range(self._membership.num_processes))
+        started: list[T] = []
+        with self._lock:
+            if len(group) == 1:
+                return start(argument)
+            self._raise_failure()
+            self._received.clear()
+            try:
+                self._say(
+                    "come", group=group, what=what, said=_shortened(said),
+                    seconds=seconds or config.peer_timeout_seconds.value,
+                )  # fmt: skip
+                _check(what, self._membership.process_id, self._heard(1)[0])
+                # All of this line is C: Python looks for signals before it and after it.
+                started.extend(map(start, (argument,)))
+            except KeyboardInterrupt:
+                if not started and self._comes_too_late_to_withdraw():
+                    started.extend(map(start, (argument,)))
+                raise
+        return started[0]
+
+    def _comes_too_late_to_withdraw(self) -> bool:
+        """Stop waiting for the others, unless all have agreed meanwhile."""
+        self._say("withdraw")
+        count = 1
+        try:
+            while (heard := self._heard(count))[-1]["event"] != "withdrawn":
+                count += 1
+        except KeyboardInterrupt:
+            self.wake()  # whether the others count on this process is not known any more
+            raise
+        return heard[0]["event"] == "agreed"
+
+    def _raise_failure(self, seconds: float = 0.0) -> None:
+        failure = self._membership.failure(seconds)
+        if failure is not None:
+            raise failure
+
+    def _say(self, event: str, **fields: Any) -> None:
+        assert self._connection is not None
+        with contextlib.suppress(OSError):  # then nothing will be heard, either
+            self._connection.sendall(wire.line(event, **fields))
+
+    def _heard(self, count: int) -> list[dict[str, Any]]:
+        """At least `count` messages of the coordinator, the first ones since this process last said something."""
+        assert self._connection is not None
+        while True:
+            lines = b"".join(self._received).split(b"\n")[:-1]
+            if len(lines) >= count:
+                return [json.loads(line) for line in lines]
+            # In C as above, so that nothing is lost between the connection and the list.
+            with contextlib.suppress(OSError):
+                self._received.extend(map(self._connection.recv, (wire.CHUNK,)))
+                if self._received[-1]:
+                    continue
+            self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
+            raise DistributedError(
+                "the connection to process 0 is closed.",
+                do="Call distributed.shutdown() here, and initialize() anew in all processes.",
+            )
+
+
+def _check(what: str, process: int, outcome: dict[str, Any]) -> None:
+    if outcome["event"] == "disagreed":
+        raise _disagreement(what, outcome["said"])
+    if outcome["event"] == "late":
+        raise _late(what, process, outcome)
+    if outcome["event"] == "stopped":
+        raise DistributedError(
+            f"{what}: {processes_in_words([who for who, _ in outcome['stopped']])} stopped before.",
+            got=_first([f"process {who}: {reason}" for who, reason in outcome["stopped"]]),
+            do="Mend that, and run it again in all processes.",
+        )
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _shortened(said: str) -> str:
+    """`said`, or its beginning and a hash of all of it, so that what differs still does."""
+    if len(said) <= _LONGEST_TEXT:
+        return said
+    return f"{said[:_LONGEST_TEXT]}… (as a whole {hashlib.sha256(said.encode()).hexdigest()[:16]})"
+
+
+def _disagreement(what: str, said: list[tuple[list[int], str, str]]) -> AgreementError:
+    is_one_thing = len({about for _, about, _ in said}) == 1
+    lines = [
+        f"{processes_in_words(who)}: {text if is_one_thing else f'{about}, {text}'}"
+        for who, about, text in said
+    ]
+    return AgreementError(
+        f"{what}: the processes don't agree."
+        if is_one_thing
+        else "the processes are not at the same point of their programs.",
+        got=_first(lines),
+        do=_IN_ORDER,
+    )
+
+
+def _late(what: str, process: int, outcome: dict[str, Any]) -> DistributedTimeoutError:
+    missing, seconds = outcome["missing"], outcome["seconds"]
+    if process in missing:
+        return DistributedTimeoutError(
+            f"{what}: the others waited {seconds:g} s for this process, and then gave up.",
+            got=f"process {process} comes only now",
+            do=_IN_ORDER,
+        )
+    return DistributedTimeoutError(
+        f"{what}: {processes_in_words(missing)} did not come within {seconds:g} s.",
+        got=_first(
+            [f"{processes_in_words(who)}: last agreed on {text}" for who, text in outcome["last"]]
+        ),
+        do="Look at what they do; or raise the option peer_timeout_seconds.",
+    )
+
+
+def _first(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "and others"]

@@ -1,0 +1,68 @@
+"""What processes that run one program together do before each run, so that all of them run the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pellucid.base import config
+from pellucid.runtime import peers
+from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.compile import exchanges_data
+
+T = TypeVar("T")
+
+_ABOUT = "the program over several processes"
+_SMALL_BYTES = 4096
+
+
+class SharedProgram:
+    """A program whose devices belong to several processes, `process_ids`.
+
+    Collectives of CPUs pair by order alone: a process that runs another program gives the others wrong numbers, or
+    ends them. So processes that exchange data agree before each run; elsewhere before the first one.
+    """
+
+    def __init__(
+        self, name: str, in_avals: Sequence[Any], loaded: Any, shardings: Sequence[Any], digest: str
+    ) -> None:
+        lists = [sharding._internal_device_list.process_indices for sharding in shardings]
+        self._process_ids = sorted(set().union(*lists))
+        self._exchanges_data = exchanges_data(loaded)
+        self._is_on_cpus = loaded.local_devices()[0].platform == "cpu"
+        self._said = f"{name}({', '.join(aval.text() for aval in in_avals)})"
+        if digest:
+            self._said += f", program {digest}"
+        self._has_run = False
+
+    @property
+    def agrees_on_every_run(self) -> bool:
+        """Whether each run has to come through `launch`."""
+        wanted = config.agreement_on_programs.value
+        is_every_run = wanted == "every run" or (wanted == "auto" and self._is_on_cpus)
+        return self._exchanges_data and is_every_run
+
+    def launch(self, start: Callable[[Any], T], arguments: Any, given: Sequence[Any]) -> T:
+        """`start(arguments)`, when all processes are about to do it, with the same values where each has its own.
+
+        Those are among `given`: values from the host, and arrays of this process alone. Large ones are compared
+        before the first run only.
+        """
+        is_first_run = not self._has_run
+        if not (self.agrees_on_every_run or (is_first_run and self._exchanges_data)):
+            peers.check()
+            return start(arguments)
+        own = [
+            x
+            for x in given
+            if (type(x) is not ArrayImpl or x.is_fully_addressable)
+            and (is_first_run or np.asarray(x).nbytes <= _SMALL_BYTES)
+        ]
+        said = self._said
+        if own:
+            said += f", arguments of its own with contents {peers.digest(own)}"
+        results = peers.launch(start, arguments, _ABOUT, said, self._process_ids)
+        self._has_run = True
+        return results

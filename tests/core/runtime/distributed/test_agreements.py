@@ -1,0 +1,129 @@
+"""When the members of a group may go on, and what they hear if not; without connections."""
+
+import asyncio
+
+from pellucid.runtime.distributed import agreements
+from pellucid.runtime.distributed.agreements import Agreements
+
+
+class Job:
+    """Agreements, with what each process was told."""
+
+    def __init__(self):
+        self.told = []
+        self.agreements = Agreements(self.tell)
+
+    def tell(self, process, event, **fields):
+        self.told.append((process, event, fields))
+
+    def come(self, process, group, said, seconds=60.0):
+        self.agreements.come(process, group, "a program", said, seconds)
+
+    def heard(self):
+        """What was told since the last time, by process."""
+        told, self.told = self.told, []
+        return {process: (event, fields) for process, event, fields in told}
+
+
+def test_all_go_on_when_the_last_has_said_the_same():
+    async def run():
+        job = Job()
+        for said in ("f", "g"):
+            job.come(0, (0, 1, 2), said)
+            job.come(2, (0, 1, 2), said)
+            assert job.heard() == {}
+            job.come(1, (0, 1, 2), said)
+            assert job.heard() == dict.fromkeys(range(3), ("agreed", {}))
+
+    asyncio.run(run())
+
+
+def test_who_says_something_else_ends_it_for_all_also_for_those_who_come_later():
+    async def run():
+        job = Job()
+        job.come(0, (0, 1, 2), "f")
+        job.come(1, (0, 1, 2), "g")
+        said = {"said": [[[0], "a program", "f"], [[1], "a program", "g"]]}
+        assert job.heard() == dict.fromkeys((0, 1), ("disagreed", said))
+        job.come(0, (0, 1, 2), "f")
+        job.come(2, (0, 1, 2), "f")
+        assert job.heard() == {2: ("disagreed", said)}
+        job.come(2, (0, 1, 2), "f")
+        job.come(1, (0, 1, 2), "f")
+        assert set(job.heard()) == {0, 1, 2}
+
+    asyncio.run(run())
+
+
+def test_processes_that_wait_for_each_other_in_a_circle_are_told():
+    """Each group alone would agree: 0 waits for 1, 1 for 2, and 2 for 0."""
+
+    async def run():
+        job = Job()
+        job.come(0, (0, 1), "f")
+        job.come(1, (1, 2), "g")
+        job.come(3, (2, 3), "unconcerned")
+        assert job.heard() == {}
+        job.come(2, (0, 2), "h")
+        heard = job.heard()
+        assert set(heard) == {0, 1, 2}
+        assert heard[0][1]["said"] == [[[p], "a program", text] for p, text in enumerate("fgh")]
+        job.come(2, (2, 3), "unconcerned")
+        assert set(job.heard()) == {2, 3}
+
+    asyncio.run(run())
+
+
+def test_who_does_not_come_in_time_is_named_with_what_it_did_last():
+    async def run():
+        job = Job()
+        job.come(0, (0, 1), "f")
+        job.come(1, (0, 1), "f")
+        job.heard()
+        job.come(0, (0, 1), "g", seconds=0.05)
+        await asyncio.sleep(0.2)
+        late = {"missing": [1], "last": [[[1], "a program: f"]], "seconds": 0.05}
+        assert job.heard() == {0: ("late", late)}
+        job.come(1, (0, 1), "g")
+        assert job.heard() == {1: ("late", late)}
+
+    asyncio.run(run())
+
+
+def test_who_withdraws_has_not_come():
+    async def run():
+        job = Job()
+        job.come(0, (0, 1), "f")
+        job.agreements.withdraw(0)
+        assert job.heard() == {0: ("withdrawn", {})}
+        job.come(1, (0, 1), "g")
+        job.come(0, (0, 1), "g")
+        assert job.heard() == dict.fromkeys((0, 1), ("agreed", {}))
+        job.agreements.withdraw(1)  # too late: it has been told
+        assert job.heard() == {1: ("withdrawn", {})}
+
+    asyncio.run(run())
+
+
+def test_one_that_has_stopped_is_not_waited_for_longer_than_a_moment(monkeypatch):
+    monkeypatch.setattr(agreements, "_SECONDS_TO_GO_ON", 0.05)
+    stopped = ("stopped", {"stopped": [[1, "an error"]]})
+
+    async def run():
+        job = Job()
+        job.come(0, (0, 1), "f")
+        job.agreements.stop(1, "an error")
+        assert job.heard() == {}
+        await asyncio.sleep(0.2)
+        assert job.heard() == {0: stopped}
+        job.come(0, (0, 1), "f")
+        await asyncio.sleep(0.2)
+        assert job.heard() == {0: stopped}
+        job.come(0, (0, 1), "f")
+        job.agreements.stop(1, None)
+        await asyncio.sleep(0.2)
+        assert job.heard() == {}
+        job.come(1, (0, 1), "f")
+        assert job.heard() == dict.fromkeys((0, 1), ("agreed", {}))
+
+    asyncio.run(run())

@@ -1,0 +1,91 @@
+"""What a process does that is interrupted, or cut off, while it waits for others; the coordinator is made up."""
+
+import json
+import types
+
+import pytest
+
+from pellucid.base.errors import DistributedError
+from pellucid.runtime.distributed.meetings import Meetings
+
+
+class FakeConnection:
+    """Gives `received` bit by bit, and raises what is an exception in it."""
+
+    def __init__(self, received):
+        self.received = received
+        self.sent = []
+
+    def sendall(self, data):
+        self.sent.append(json.loads(data)["event"])
+
+    def recv(self, _):
+        found = self.received.pop(0) if self.received else b""
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def shutdown(self, _):
+        self.received.clear()
+
+
+def meetings_with(*received):
+    """Meetings of process 0 of two, and its connection."""
+    membership = types.SimpleNamespace(
+        process_id=0, num_processes=2, failure=lambda seconds=0.0: None
+    )
+    made = Meetings(membership)
+    made._connection = FakeConnection(list(received))
+    return made
+
+
+AGREED = b'{"event": "agreed"}\n'
+WITHDRAWN = b'{"event": "withdrawn"}\n'
+
+
+@pytest.mark.parametrize("pieces", [[AGREED], [AGREED[:5], AGREED[5:]]])
+def test_a_program_starts_when_all_have_agreed(pieces):
+    started = []
+    meetings = meetings_with(*pieces)
+    meetings.launch(started.append, "the program", "a program", "f")
+    assert started == ["the program"]
+    assert meetings._connection.sent == ["come"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [([WITHDRAWN], []), ([AGREED + WITHDRAWN], ["it"]), ([AGREED, WITHDRAWN], ["it"])],
+)
+def test_who_is_interrupted_starts_only_what_the_others_start(pieces, expected):
+    started = []
+    meetings = meetings_with(KeyboardInterrupt(), *pieces)
+    with pytest.raises(KeyboardInterrupt):
+        meetings.launch(started.append, "it", "a program", "f")
+    assert started == expected
+    assert meetings._connection.sent == ["come", "withdraw"]
+
+
+def test_who_is_interrupted_twice_is_out_of_the_job():
+    """Nobody knows then whether the others count on this process."""
+    meetings = meetings_with(KeyboardInterrupt(), KeyboardInterrupt(), AGREED)
+    with pytest.raises(KeyboardInterrupt):
+        meetings.agree("a program", "f")
+    with pytest.raises(DistributedError, match=r"connection to process 0 is closed[\s\S]*anew"):
+        meetings.agree("a program", "f")
+
+
+@pytest.mark.parametrize("lost", [b"", ConnectionResetError()])
+def test_a_lost_connection_is_an_error(lost):
+    with pytest.raises(DistributedError, match="connection to process 0 is closed"):
+        meetings_with(lost).agree("a program", "f")
+
+
+def test_long_texts_are_cut_but_still_differ():
+    long = "f32[4], " * 1000
+    first, second = meetings_with(AGREED), meetings_with(AGREED)
+    said = []
+    for meetings, text in ((first, long), (second, long + "i32[]")):
+        meetings._connection.sendall = lambda data: said.append(json.loads(data)["said"])
+        meetings.agree("a program", text)
+    assert said[0] != said[1]
+    assert all(len(text) < 500 for text in said)

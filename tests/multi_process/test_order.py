@@ -1,0 +1,58 @@
+"""Processes that don't do the same in the same order: an error in each, and no wrong number in any."""
+
+import pytest
+from launcher import check, launch, results
+
+pytestmark = pytest.mark.multi_process
+
+APART = "not at the same point of their programs"
+
+
+def texts(ends):
+    """The errors of all processes by name, each as one text."""
+    return [
+        {name: f"{seen[0]}: {seen[1]}" for name, seen in found.items() if isinstance(seen, list)}
+        for found in results(ends)
+    ]
+
+
+def test_programs_out_of_order_are_errors_everywhere_and_all_can_go_on():
+    ends = launch("out_of_order", 2, module="order")
+    assert results(ends)[0]["interrupted"]
+    for process, found in enumerate(texts(ends)):
+        check(
+            found["swapped"],
+            "AgreementError: the program over several processes: the processes don't agree",
+            "process 0: total(f32[4]), program ",
+            "process 1: largest(f32[4]), program ",
+            "in the same order",
+        )
+        check(found["sizes"], "process 0: rows(f32[4,50000])", "process 1: total(f32[4])")
+        check(
+            found["one fewer"], APART, "process 0: the program over several processes, total(f32[4])",
+            "process 1: assert_equal, ",
+        )  # fmt: skip
+        check(found["host values"], "process 0: <lambda>(f32[4], f32[])", "arguments of its own")
+        late = (
+            "the others waited 1 s for this process",
+            "process 1 did not come within 1 s.\n  process 1: last agreed on the program",
+        )
+        check(found["late"], "DistributedTimeoutError", late[1 - process])
+
+
+def test_who_runs_a_program_more_than_the_others_is_told_so():
+    ends = launch("ends_early", 2, module="order")
+    assert ends[1].exit_code == 0
+    check(ends[1].errors, APART)
+    [kind, text, seconds] = ends[0].result
+    assert kind == "AgreementError"
+    check(text, APART, "process 0: the program over", "process 1: distributed.shutdown")
+    assert seconds < 10
+
+
+@pytest.mark.slow
+def test_groups_that_wait_for_each_other_are_told():
+    for process, (values, seen) in enumerate(results(launch("in_a_circle", 3, module="order"))):
+        assert values == [4, 6][process // 2 :]
+        assert seen[0] == "AgreementError"
+        check(seen[1], "don't agree", "process 0: total(f32[4])", "total(f32[6])")
