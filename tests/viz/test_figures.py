@@ -1,6 +1,7 @@
 """Figures: what a user types, and all the forms in which it shows."""
 
 import dataclasses
+import html
 import html.parser
 import re
 import sys
@@ -198,3 +199,28 @@ def test_the_text_names_the_processes_of_each_part():
     text = repr(Figure(placed_over_processes(pl.P("data"), [0, 1, 2, 2])))
     assert "devices 0, 1 of process 0, 1: [0:2, 0:4]" in text
     assert "devices 2, 3 of process 2: [2:4, 0:4]" in text
+
+
+def test_a_function_tells_of_its_calls_and_meshes():
+    mesh = pl.sharding.Mesh(np.array(pl.devices()).reshape(2, 4), ("data", "model"))
+    line = pl.NamedSharding(pl.sharding.Mesh(mesh.devices.reshape(8), ("line",)), pl.P("line"))
+    block = pl.jit(lambda a: jnp.exp(jnp.tanh(a)) * jnp.cos(jnp.sin(a)))
+
+    def program(x):
+        y = pl.lax.with_sharding_constraint(block(block(x).T), line)
+        return pl.lax.scan(lambda c, _: (c * 2, None), y, None, length=3)[0]
+
+    x = pl.device_put(np.ones((8, 8)), pl.NamedSharding(mesh, pl.P("data", "model")))
+    figure = pl.viz.sharding(program)(x)
+    bundle = figure.bundle()
+    for text in (bundle["text/plain"], bundle["text/html"]):
+        assert "on mesh data=2, model=4 and line=8" in re.sub("<.*?>", "", text)
+        assert re.search(r"jit of <lambda>, .*\(call 1 of 2\)", html.unescape(text))
+        assert "(call 2 of 2)" in text
+        assert "(mesh line=8)" in text
+        assert "scan of" in text
+
+
+def test_a_function_on_one_device_says_so():
+    text = pl.viz.sharding(f)(X).bundle()["text/plain"]
+    assert text.startswith("f on one device\n  nothing is divided or exchanged; peak")

@@ -172,7 +172,7 @@ class _Plan:
             group_size = int((group >= 0).sum())
             axes = axes_along(group[group >= 0], declared)
         sent = sent_bytes(operation, sum(map(_bytes, op.operands)), group_size)
-        calls = self.calls_to(op.results[0])
+        calls = self.calls_to(op.results[0]) or ()
         own = equation_of(op)
         self.add(
             Exchange(operation, axes, group_size, sent, runs, own, calls, mesh, reason="written")
@@ -216,14 +216,16 @@ class _Plan:
         made = _before(op.operands[0])
         equation, reason, note = self.cause(op, made, each.operation, source, target)
         moved = None if made is None else equation_of(made.owner)
-        near = made if made is not None else op.results[0]
-        calls = self.calls_to(near)
+        user, _ = _after(op)
+        near = [*(() if user is None else user.results), *(() if made is None else (made,))]
+        near = reversed(near) if equation == moved else near
+        calls = next((found for found in map(self.calls_to, near) if found is not None), ())
         return each._replace(equation=equation, reason=reason, note=note, moved=moved, calls=calls)
 
-    def calls_to(self, result: Any) -> tuple[int, ...]:
-        """Ids of the equations that lead to the site where a result of an operation is computed."""
+    def calls_to(self, result: Any) -> tuple[int, ...] | None:
+        """Ids of the equations that lead to the site where a result is computed; None for one without a number."""
         number = next(self.propagation.numbers_of(result), None)
-        return () if number is None else calls_to(self.propagation.sites, number)
+        return None if number is None else calls_to(self.propagation.sites, number)
 
     def cause(
         self, op: Any, made: Any, operation: str, source: Layout, target: Layout
@@ -396,7 +398,7 @@ def running(
     own = next(iter(meshes))
     planned_over = {each.equation: each.mesh for each in reversed(plan)}
     found: list[Exchange] = []
-    for computation, runs in _with_runs(computations[0], by_name, 1):
+    for computation, runs, around in _with_runs(computations[0], by_name):
         known = {each.name: each for each in computation.instructions}
         for instruction in computation.instructions:
             operation = instruction.opcode.removesuffix("-start")
@@ -404,14 +406,15 @@ def running(
                 continue
             cause, operand_bytes, note = _moved_by(instruction, operation, known)
             ids = _ids_of(cause, known) or equation_ids(instruction.path)
-            *calls, equation = [None, *map(id_here, ids)]
+            calls = tuple(map(id_here, (*around, *ids[:-1])))
+            equation = id_here(ids[-1]) if ids else None
             mesh = planned_over.get(equation, own)
             axes, size = _group_of(instruction, operation, meshes[mesh])
             sent = sent_bytes(operation, operand_bytes, size)
             if size > 1:
                 found.append(
                     Exchange(
-                        operation, axes, size, sent, runs, equation, tuple(filter(None, calls)), mesh,
+                        operation, axes, size, sent, runs, equation, calls, mesh,
                         note=note,
                     )
                 )  # fmt: skip
@@ -444,17 +447,22 @@ def _ids_of(instruction: Instruction, known: Mapping[str, Instruction]) -> list[
 
 
 def _with_runs(
-    computation: Computation, by_name: Mapping[str, Computation], runs: int | None
-) -> Iterator[tuple[Computation, int | None]]:
-    """A computation and all that it calls, with how often each runs."""
-    yield computation, runs
+    computation: Computation,
+    by_name: Mapping[str, Computation],
+    runs: int | None = 1,
+    ids: tuple[int, ...] = (),
+) -> Iterator[tuple[Computation, int | None, tuple[int, ...]]]:
+    """A computation and all that it calls, with how often each runs, and the equations of the loops and branches around."""
+    yield computation, runs, ids
     for instruction in computation.instructions:
-        inner = runs
+        inner, around = runs, ids
         if instruction.opcode == "while":
             trips = trips_of(instruction)
             inner = None if runs is None or trips is None else runs * trips
+        if instruction.opcode in ("while", "conditional"):
+            around = (*ids, *equation_ids(instruction.path))
         for _, name in instruction.called:
-            yield from _with_runs(by_name[name], by_name, inner)
+            yield from _with_runs(by_name[name], by_name, inner, around)
 
 
 def _group_of(

@@ -36,15 +36,15 @@ def peak_bytes(
         given = [*jaxpr.constvars, *jaxpr.invars]
         number = site.first + len(given)
         last_use = {
-            atom: place
-            for place, equation in enumerate(jaxpr.equations)
+            atom: row
+            for row, equation in enumerate(jaxpr.equations)
             for atom in equation.operands
             if type(atom) is not Literal
         }
         last_use |= {a: len(jaxpr.equations) for a in jaxpr.outvars if type(a) is not Literal}
         bytes_of = dict.fromkeys(given, 0.0)
         alive, peak = 0.0, 0.0
-        for place_in_body, equation in enumerate(jaxpr.equations):
+        for row, equation in enumerate(jaxpr.equations):
             made = device_bytes[number : number + len(equation.results)]
             number += len(made)
             bytes_of.update(zip(equation.results, made, strict=True))
@@ -53,7 +53,7 @@ def peak_bytes(
             is_once = all(body.trips == 1 for body in bodies_of(equation))
             peak = max(peak, alive + (max(results, inner) if is_once else results + inner))
             alive += sum(bytes_of[v] for v in equation.results if v in last_use)
-            ending = {a for a in equation.operands if last_use.get(a) == place_in_body}  # type: ignore[arg-type]
+            ending = {a for a in equation.operands if last_use.get(a) == row}  # type: ignore[arg-type]
             alive -= sum(bytes_of[a] for a in ending)  # type: ignore[index]
         return peak
 
