@@ -82,7 +82,7 @@ def test_cpp_never_imports_jax(devices):
     """
     part = 8 // devices
     assert run(code, devices=devices).splitlines() == [
-        f"['f32[{part}]']", "['f32[8]']", "f32[8] i32[2]", "False False"
+        f"['float32[{part}]']", "['float32[8]']", "float32[8] int32[2]", "False False"
     ]  # fmt: skip
 
 
