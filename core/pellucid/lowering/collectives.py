@@ -139,7 +139,7 @@ def manual_computation(
 ) -> list[Any]:  # fmt: skip
     """Whole values of which `body` makes the device's parts, from its parts of `operands`.
 
-    `axes` of `mesh` become manual; the compiler may place values over the others as it likes.
+    `axes` of `mesh` become manual. Over the others values lie as types of parts show, or as the compiler likes.
     Source: Shardy, operation `sdy.manual_computation`.
     """
     outer = ctx.manual
@@ -154,7 +154,10 @@ def manual_computation(
     names = [json.dumps(text) for name, text in axis_texts(mesh).items() if name in axes]
 
     def placements(parts: Parts) -> Any:
-        shardings = [NamedSharding(mesh, spec) for spec in parts.specs]
+        shardings = [
+            NamedSharding(mesh, _with_shown(spec, local, region.manual))
+            for spec, local in zip(parts.specs, parts.local, strict=True)
+        ]
         return ctx.sharding_attributes.per_value(
             shardings, parts.whole, leave_auto_open=not region.is_full
         )
@@ -175,3 +178,14 @@ def manual_computation(
         ctx.op("sdy.return", [], body(parts))
     ctx.manual = outer
     return list(computation.results)
+
+
+def _with_shown(spec: PartitionSpec, local: Any, manual: frozenset[Any]) -> PartitionSpec:
+    """`spec`, and how parts of type `local` are themselves cut over axes that are not `manual`."""
+    shown = getattr(local, "shown_sharding", None)
+    if shown is None:
+        return spec
+    cut = zip(spec.padded(local.ndim).axes_per_dim, shown.spec.axes_per_dim, strict=True)
+    return spec.update(
+        partitions=[(*own, *(a for a in more if a not in manual)) or None for own, more in cut]
+    )
