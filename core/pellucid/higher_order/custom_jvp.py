@@ -15,6 +15,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.tree import shown_path, structure_differences, tree_map
 from pellucid.compilation.discharge import inline_on_cells
+from pellucid.ir.avals import Described
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
@@ -264,33 +265,13 @@ def refuse_closed_over(name: str, tangents: Sequence[Any]) -> None:
 # Symbolic zeros -----------------------------------------------------------------------------------------
 
 
-class SymbolicZero:
+class SymbolicZero(Described):
     """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` get it; it is no array."""
 
     __slots__ = ("aval",)
 
     def __init__(self, aval: Any) -> None:
         self.aval = aval
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
 
     @staticmethod
     def from_primal_value(val: Any) -> SymbolicZero:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.ir.avals import abstract_ref, shaped_array
+from pellucid.ir.avals import Described, abstract_ref, shaped_array
 from pellucid.runtime.array import aval_at
 from pellucid.sharding.explicit_types import check_divisible
 from pellucid.sharding.layout import AutoLayout, Format
@@ -20,7 +20,7 @@ from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 
 
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(Described):
     """Shape and dtype of an array, in place of one where only they matter.
 
     `sharding` may also be a PartitionSpec over the current mesh, or a Format. `manual_axis_type` says how the value
@@ -102,26 +102,6 @@ class ShapeDtypeStruct:
             weak_type=aval.weak_type,
             manual_axis_type=ManualAxisType(varying=aval.varying) if aval.varying else None,
         )
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
 
     @property
     def is_ref(self) -> bool:

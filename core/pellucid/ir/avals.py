@@ -237,6 +237,34 @@ def shaped_array(
     return aval
 
 
+class Described:
+    """What has the shape and the dtype of its type, `aval`."""
+
+    __slots__ = ()
+
+    aval: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+
 def _shown_part(sharding: NamedSharding | None, shape: Shape) -> NamedSharding | None:
     """What the type of a value of `shape` that is placed by `sharding` shows of it."""
     if sharding is None:

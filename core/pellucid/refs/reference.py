@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, DeletedArrayError
-from pellucid.ir.avals import AbstractRef, abstract_ref
+from pellucid.ir.avals import AbstractRef, Described, abstract_ref
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.runtime.transfer import copied, from_host
 from pellucid.tracing.values import type_of
@@ -30,7 +30,7 @@ class _RefType(type):
         return type.__instancecheck__(cls, x) or type(getattr(x, "aval", None)) is AbstractRef
 
 
-class Ref(metaclass=_RefType):
+class Ref(Described, metaclass=_RefType):
     """A mutable cell that holds an array; made by `new_ref`, read and written by `ref[...]`.
 
     A compiled function that takes it, or uses it from outside, reads and changes what it holds. Compared and hashed by
@@ -67,22 +67,6 @@ class Ref(metaclass=_RefType):
         value, self._value = self.value, None
         self._given_up_by = function
         return value
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
 
     @property
     def sharding(self) -> Any:

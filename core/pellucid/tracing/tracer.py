@@ -14,10 +14,11 @@ from pellucid.base.errors import (
     TracerIntegerError,
 )
 from pellucid.base.source import describe
+from pellucid.ir.avals import Described
 from pellucid.xla.arrays import ArrayImpl, set_tracer_class
 
 
-class Tracer:
+class Tracer(Described):
     """Stands for a value of type `aval` under `trace`. Array operators are installed by `wiring`."""
 
     __slots__ = ("_trace", "aval", "__weakref__")
@@ -25,31 +26,10 @@ class Tracer:
     __hash__ = None  # type: ignore[assignment]
 
     _trace: Any
-    aval: Any
 
     def _is_traced_array(self) -> bool:
         """Asked by the C++ side for `isinstance(tracer, Array)`."""
         return hasattr(self.aval, "shape")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.aval, "methods", {}).get(name) if name != "aval" else None
