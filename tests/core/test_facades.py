@@ -19,7 +19,7 @@ OURS = {
         "explain_misses",
         "observe",
     },
-    "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store"},
+    "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store", "report_error"},
     "pellucid.errors": {"PellucidError"},
     "pellucid.sharding": {"use_mesh"},  # as releases before 0.10 spelled it
 }

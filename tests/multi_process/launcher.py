@@ -10,6 +10,7 @@ A program is a function of `programs.py`, or of another module beside it; it get
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -93,6 +94,8 @@ def _wait(child: subprocess.Popen[bytes], seconds: float) -> None:
     try:
         child.wait(seconds)
     except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGUSR1)  # where it hangs, for who reads its errors
+        time.sleep(0.2)
         child.kill()
         child.wait()
 

@@ -1,11 +1,14 @@
 """One process of a job: runs the program that its argument names, and writes what it returns."""
 
+import faulthandler
 import importlib
 import json
 import pathlib
+import signal
 import sys
 
 if __name__ == "__main__":
+    faulthandler.register(signal.SIGUSR1)  # the launcher asks one that takes too long where it is
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
     from place import Place
 

@@ -18,6 +18,8 @@ from pellucid.runtime.distributed.membership import Membership, processes_in_wor
 T = TypeVar("T")
 _LONGEST_TEXT = 400
 _SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
+_SECONDS_BETWEEN_LOOKS_FOR_SIGNALS = 0.5
+"""A signal that comes just before a wait begins doesn't end it."""
 _MOST_LINES = 4
 _IN_ORDER = (
     "Let all processes call the same functions, on values of the same types, in the same order."
@@ -48,6 +50,7 @@ class Meetings:
                 f"process 0 can't be reached any more at {host}:{port}.", got=str(error)
             ) from None
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection.settimeout(_SECONDS_BETWEEN_LOOKS_FOR_SIGNALS)
         self._say(
             "meetings", version=wire.VERSION, process_id=self._membership.process_id,
             job=self._membership.job,
@@ -151,10 +154,14 @@ class Meetings:
             if len(lines) >= count:
                 return [json.loads(line) for line in lines]
             # In C as above, so that nothing is lost between the connection and the list.
-            with contextlib.suppress(OSError):
+            try:
                 self._received.extend(map(self._connection.recv, (wire.CHUNK,)))
-                if self._received[-1]:
-                    continue
+            except TimeoutError:
+                continue
+            except OSError:
+                self._received.append(b"")
+            if self._received[-1]:
+                continue
             self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
             raise DistributedError(
                 "the connection to process 0 is closed.",
