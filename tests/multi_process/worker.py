@@ -9,6 +9,8 @@ import sys
 
 if __name__ == "__main__":
     faulthandler.register(signal.SIGUSR1)  # the launcher asks one that takes too long where it is
+    # A shell's background jobs ignore Ctrl-C, and so would what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
     from place import Place
 
