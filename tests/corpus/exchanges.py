@@ -11,9 +11,6 @@ from collections import Counter
 from corpus import explicit_programs, manual_programs, sharded_programs
 from corpus.recording import Recording
 
-REASONS = {}
-"""Programs in which ours exchanges more bytes, and why."""
-
 _EXCHANGE = re.compile(
     r" = (\(.*?\)|\S+) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
 )

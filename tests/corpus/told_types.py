@@ -53,22 +53,21 @@ def results_laid_out_alike(jax):
     """Whatever a type tells can be asked for."""
     jnp = jax.numpy
 
-    def made():
-        like = jax.typeof(jnp.ones((8, 4))).sharding
-        rows = jax.typeof(jnp.zeros((8, 4), out_sharding=jax.P("x")) if jax.sharding.get_abstract_mesh().axis_names else X).sharding  # fmt: skip
+    def made(*examples):
+        told = [jax.typeof(x).sharding for x in examples]
         return [
             str(jax.typeof(y).sharding.spec)
-            for asked in (like, rows)
+            for asked in told
             for y in (
                 jnp.zeros((8, 8), out_sharding=asked),
                 jnp.einsum("ij,kj->ik", X, X, out_sharding=asked),
-                jnp.ones((8, 4)).at[0].get(out_sharding=like.update(spec=jax.P(None))),
+                jnp.ones((8, 4)).at[0].get(out_sharding=told[0].update(spec=jax.P(None))),
             )
         ]
 
-    unplaced = made()
+    unplaced = made(jnp.ones((8, 4)), X)
     with jax.set_mesh(_mesh(jax)):
-        return unplaced, made()
+        return unplaced, made(jnp.ones((8, 4)), jnp.zeros((8, 4), out_sharding=jax.P("x")))
 
 
 def made_types(jax):

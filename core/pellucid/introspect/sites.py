@@ -50,10 +50,10 @@ class Sites:
         if body is None:
             self._open.append(None)
             return
-        around = next((each for each in reversed(self._open) if each is not None), None)
-        site = Site(body, -1 if around is None else around.site, self.value_count)
-        if around is not None:
-            around.waiting.append(site)
+        outer = next((each for each in reversed(self._open) if each is not None), None)
+        site = Site(body, -1 if outer is None else outer.site, self.value_count)
+        if outer is not None:
+            outer.waiting.append(site)
         begun = _Open(len(self.found), self.value_count)
         self.found.append(site)
         self._open.append(begun)

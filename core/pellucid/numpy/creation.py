@@ -58,7 +58,7 @@ def array(
         )
     wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     wanted = None if wanted is None else _canonical(wanted)
-    place = out_sharding if device is None else device
+    place = _place(device, out_sharding)
     result = _as_array(object, wanted)
     if copy and result is object and type(result) is ArrayImpl:
         result = copied(result)
@@ -162,6 +162,11 @@ def _leaves(x: Any) -> list[Any]:
     return found
 
 
+def _place(device: Any, out_sharding: Any) -> Any:
+    """What a user says of where a result goes; None for nothing."""
+    return out_sharding if device is None else device
+
+
 def _placed(x: Any, place: Any, name: str) -> Any:
     """`x`, the result of the function `name`, where a user wants it."""
     sharding = _sharding_of(place, name, np.shape(x))
@@ -235,7 +240,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Array([0., 0.], dtype=float32)
     """
     chosen = _dtype(dtype, dtypes.default_float_dtype(), "zeros")
-    return _all_equal("zeros", shape, 0, chosen, out_sharding if device is None else device)
+    return _all_equal("zeros", shape, 0, chosen, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -245,7 +250,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Array([1., 1.], dtype=float32)
     """
     chosen = _dtype(dtype, dtypes.default_float_dtype(), "ones")
-    return _all_equal("ones", shape, 1, chosen, out_sharding if device is None else device)
+    return _all_equal("ones", shape, 1, chosen, device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -261,11 +266,14 @@ def full(
     >>> full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
     """
-    return _all_equal("full", shape, fill_value, dtype, out_sharding if device is None else device)
+    return _all_equal("full", shape, fill_value, dtype, device, out_sharding)
 
 
-def _all_equal(name: str, shape: Any, fill_value: Any, dtype: Any, place: Any) -> Any:
-    """The result of the function `name`: an array of `shape` filled with `fill_value`, where `place` says."""
+def _all_equal(
+    name: str, shape: Any, fill_value: Any, dtype: Any, device: Any, out_sharding: Any
+) -> Any:
+    """The result of the function `name`: an array of `shape` filled with `fill_value`."""
+    place = _place(device, out_sharding)
     sizes = canonical_shape(shape, name)
     aval = aval_of(name, fill_value)
     weak_type = dtype is None and aval.weak_type
@@ -282,12 +290,15 @@ def _full(fill_value: Any, shape: tuple[int, ...], dtype: Any, weak_type: bool) 
     return broadcast_in_dim(value, shape, tuple(range(len(shape) - ndim, len(shape))))
 
 
-def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, name: str) -> Any:
-    aval = aval_of(name, a)
+def _like(
+    a: Any, value: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any, name: str
+) -> Any:
+    aval, place = aval_of(name, a), _place(device, out_sharding)
     weak_type = dtype is None and aval.weak_type
     sizes = aval.shape if shape is None else canonical_shape(shape, name)
     chosen = _dtype(dtype, aval.dtype, name)
-    place = creation.layout_of(a) if device is None and shape is None and not weak_type else device
+    if place is None and shape is None and not weak_type:
+        place = creation.layout_of(a)
     if place is not None and np.ndim(value) == 0:
         return creation.full(sizes, value, chosen, sharding=_sharding_of(place, name, sizes))
     result = _full(value, sizes, chosen, weak_type)
@@ -298,14 +309,14 @@ def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
     """Zeros of the shape and dtype of `a`."""
-    return _like(a, 0, dtype, shape, out_sharding if device is None else device, "zeros_like")
+    return _like(a, 0, dtype, shape, device, out_sharding, "zeros_like")
 
 
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
     """Ones of the shape and dtype of `a`."""
-    return _like(a, 1, dtype, shape, out_sharding if device is None else device, "ones_like")
+    return _like(a, 1, dtype, shape, device, out_sharding, "ones_like")
 
 
 def empty_like(
@@ -317,9 +328,7 @@ def empty_like(
     out_sharding: Any = None,
 ) -> Any:
     """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros."""
-    return _like(
-        prototype, 0, dtype, shape, out_sharding if device is None else device, "empty_like"
-    )
+    return _like(prototype, 0, dtype, shape, device, out_sharding, "empty_like")
 
 
 def full_like(
@@ -332,9 +341,7 @@ def full_like(
     out_sharding: Any = None,
 ) -> Any:
     """`fill_value` in the shape and dtype of `a`."""
-    return _like(
-        a, fill_value, dtype, shape, out_sharding if device is None else device, "full_like"
-    )
+    return _like(a, fill_value, dtype, shape, device, out_sharding, "full_like")
 
 
 # Sequences --------------------------------------------------------------------------------------------
@@ -379,7 +386,7 @@ def arange(
         else (start if stop is not None else 0, 1 if step is None else step)
     )
     result = _arange(n, chosen, _number(first), _number(delta))
-    place = out_sharding if device is None else device
+    place = _place(device, out_sharding)
     return result if place is None else _placed(result, place, "arange")
 
 
