@@ -21,6 +21,7 @@ from pellucid.introspect.hlo import HloReading, read_hlo
 from pellucid.introspect.hlo_text import Computation, Instruction
 from pellucid.introspect.lineage import equation_ids
 from pellucid.introspect.op_costs import is_free
+from pellucid.xla.compile import peak_bytes
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 
@@ -134,7 +135,7 @@ def _memory(stats: Any) -> schema.CompiledMemoryRecord:
         alias_bytes=stats.alias_size_in_bytes,
         temporary_bytes=stats.temp_size_in_bytes,
         code_bytes=stats.generated_code_size_in_bytes,
-        peak_bytes=getattr(stats, "peak_memory_in_bytes", 0) or None,
+        peak_bytes=peak_bytes(stats),
         basis="compiler",
     )
 

@@ -15,7 +15,7 @@ from pellucid.introspect.exchanges import Exchange, differences, explained, plan
 from pellucid.introspect.hlo_text import parse
 from pellucid.introspect.layouts import DeclaredMesh, Layout, meshes_in
 from pellucid.introspect.lineage import equations_by_id
-from pellucid.introspect.peak import peak_bytes
+from pellucid.introspect.peak import estimated_peak_bytes
 from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
 from pellucid.introspect.propagation import Propagation, propagate
@@ -27,6 +27,7 @@ from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.shardy import describe_mesh
 from pellucid.xla import hlo as xla_hlo
+from pellucid.xla.compile import peak_bytes
 
 
 def function_sharding(function: Any, *args: Any) -> schema.FunctionShardingRecord:
@@ -225,15 +226,8 @@ class _Writer:
     def peak(self, compiled: _Executable | None, device_bytes: Sequence[float]) -> int:
         """The most bytes that a run needs on each device."""
         if compiled is None:
-            return math.ceil(peak_bytes(self.sites, self.programs, device_bytes))
-        # What XLA itself calls the peak leaves temporaries out on some platforms; they are allocated as one.
-        stats = compiled.loaded.get_compiled_memory_stats()
-        return (
-            stats.argument_size_in_bytes
-            + stats.output_size_in_bytes
-            + stats.temp_size_in_bytes
-            - stats.alias_size_in_bytes
-        )
+            return math.ceil(estimated_peak_bytes(self.sites, self.programs, device_bytes))
+        return peak_bytes(compiled.loaded.get_compiled_memory_stats())
 
     # Exchanges ------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from pellucid.introspect.sites import Site
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal
 
 
-def peak_bytes(
+def estimated_peak_bytes(
     sites: Sequence[Site], programs: Sequence[Jaxpr], device_bytes: Sequence[float]
 ) -> float:
     """The most bytes that are alive at once in a run of a program, its arguments among them.

@@ -341,7 +341,8 @@ class CompiledMemoryRecord(Record):
     """Part of the outputs that reuses donated arguments."""
     temporary_bytes: int
     code_bytes: int
-    peak_bytes: int | None
+    peak_bytes: int
+    """Arguments, results and temporaries together, aliased bytes once."""
     basis: Literal["estimate", "compiler", "measured"]
 
 

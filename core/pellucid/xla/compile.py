@@ -131,7 +131,21 @@ def allocated_bytes(loaded: LoadedExecutable) -> int:
         stats = loaded.get_compiled_memory_stats()
     except JaxRuntimeError:
         return 0
-    return stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
+    return peak_bytes(stats) - stats.argument_size_in_bytes
+
+
+def peak_bytes(stats: Any) -> int:
+    """Bytes of device memory that one run of an executable holds: arguments, results, temporaries.
+
+    This is the sum of XLA's buffer assignment without constants. Temporaries are one allocation, sized for the
+    buffers that are live at once. `stats.peak_memory_in_bytes` leaves them out on CPU.
+    """
+    return (
+        stats.argument_size_in_bytes
+        + stats.output_size_in_bytes
+        + stats.temp_size_in_bytes
+        - stats.alias_size_in_bytes
+    )
 
 
 _EXCHANGE = re.compile(

@@ -251,7 +251,8 @@ export interface CompiledMemoryRecord {
   readonly alias_bytes: number;
   readonly temporary_bytes: number;
   readonly code_bytes: number;
-  readonly peak_bytes: number | null;
+  /** Arguments, results and temporaries together, aliased bytes once. */
+  readonly peak_bytes: number;
   readonly basis: "estimate" | "compiler" | "measured";
 }
 

@@ -103,8 +103,7 @@ def compiled_facts(record: CompiledRecord) -> Iterator[tuple[str, str]]:
     donated = f", {bytes_text(memory.alias_bytes)} in donated arguments"
     yield "results", bytes_text(memory.output_bytes) + (donated if memory.alias_bytes else "")
     yield "temporary", bytes_text(memory.temporary_bytes)
-    if memory.peak_bytes is not None:
-        yield "peak", bytes_text(memory.peak_bytes)
+    yield "peak", bytes_text(memory.peak_bytes)
 
 
 def memory_text(record: MemoryRecord) -> str:

@@ -23,7 +23,7 @@ export function compiledView(record: CompiledRecord): FactsView {
     counted(record.device_count, `${oneLine(record.platform, 20)} device`),
     cost.flops === null ? '' : `${quantity(cost.flops, 'flop')} (estimate)`,
     cost.bytes_accessed === null ? '' : `${quantity(cost.bytes_accessed, 'B')} moved (estimate)`,
-    memory.peak_bytes === null ? '' : `peak ${quantity(memory.peak_bytes, 'B')}`,
+    `peak ${quantity(memory.peak_bytes, 'B')}`,
   ].filter(Boolean);
   const phases = record.phases.map(
     phase => `${oneLine(phase.name, 40)} ${duration(phase.seconds)}`,
