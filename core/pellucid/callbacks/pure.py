@@ -13,7 +13,6 @@ from pellucid.base.errors import (
     DerivativeRuleError,
 )
 from pellucid.callbacks.host import FlatCallback, result_types
-from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
@@ -25,6 +24,7 @@ from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import index_in_dim
 from pellucid.refs.access import get
 from pellucid.runtime.transfer import from_host
+from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of

@@ -10,7 +10,6 @@ from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
 from pellucid.checks.found import Checked, Found, first, nothing
-from pellucid.compilation.discharge import discharged, is_reference
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import cond_p, with_common_consts
 from pellucid.higher_order.custom_jvp import CustomCall
@@ -20,6 +19,7 @@ from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, uses_references
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
 from pellucid.refs.access import get, set as write
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import discharged, is_reference
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.replay import joined_scope, replay
 from pellucid.tracing.staging import stage

@@ -7,17 +7,16 @@ from typing import Any
 
 from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentValueError, ConcretizationError
-from pellucid.compilation.discharge import ValueProgram, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.avals import AbstractRef
-from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import ValueProgram
 from pellucid.tracing.staging import check_alive, stage
 from pellucid.tracing.trace import Trace, bind
 from pellucid.tracing.tracer import Tracer
@@ -69,68 +68,50 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
 def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) -> Any:
     from_tracers(operands)
     avals = tuple([type_of(x) for x in operands])
+    positions = None
     if any(type(aval) is AbstractRef for aval in avals):
-        return _applied_to_references(primitive, params, operands), None
-    place = where(operands, primitive.name, placements_of(primitive, params))
-    executable = _executable(primitive, params, avals, place, trace_context())
-    results = executable(operands)
+        # A loop's condition and body may use the same reference: it is one operand of the program on values.
+        distinct = {id(x): x for x in operands}
+        index = {key: i for i, key in enumerate(distinct)}
+        positions = tuple([index[id(x)] for x in operands])
+        operands = tuple(distinct.values())
+        avals = tuple([type_of(x) for x in operands])
+    program = _program(primitive, params, avals, positions, trace_context())
+    values = program.operands(operands)
+    place = where(values, primitive.name, placements_of(primitive, params))
+    executable = _executable(program, primitive.name, place)
+    results = program.settle(operands, executable(values))
     if is_checking():
         check_results(primitive.name, results)
+        return results, None
+    if program.takes_references:
         return results, None
     return results, executable.fast_path(flatten(results)[1], operands)
 
 
 @functools.lru_cache(maxsize=8192)
-def _executable(
-    primitive: Primitive[Any], params: Any, avals: tuple[Any, ...], place: Where, context: Any
-) -> Executable:
-    jaxpr, consts = stage(lambda *xs: bind(primitive, *xs, params=params), avals)
-    request = Request(
-        primitive.name, place.placement, place.shardings, None,
-        committed=place.committed, mesh=place.mesh,
-    )  # fmt: skip
-    return compile_program(ClosedJaxpr(jaxpr, consts), request)
-
-
-def _applied_to_references(
-    primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]
-) -> list[Any]:
-    # A loop's condition and body may use the same reference: it is one operand of the program on values.
-    positions: dict[int, int] = {}
-    distinct = []
-    for x in operands:
-        if id(x) not in positions:
-            positions[id(x)] = len(distinct)
-            distinct.append(x)
-    places = tuple([positions[id(x)] for x in operands])
-    avals = tuple([type_of(x) for x in distinct])
-    program = _on_values(primitive, params, avals, places, trace_context())
-    given = program.operands(distinct)
-    place = where(given, primitive.name, placements_of(primitive, params))
-    executable = _executable_on_values(program, primitive.name, place)
-    return program.settle(distinct, executable(given))
-
-
-@functools.lru_cache(maxsize=512)
-def _on_values(
+def _program(
     primitive: Primitive[Any],
     params: Any,
     avals: tuple[Any, ...],
-    places: tuple[int, ...],
+    positions: tuple[int, ...] | None,
     context: Any,
 ) -> ValueProgram:
-    jaxpr, consts = stage(
-        lambda *xs: bind(primitive, *[xs[i] for i in places], params=params), avals
-    )
-    return on_values(constants_as_inputs(jaxpr), consts)  # type: ignore[return-value]
+    """The program of one primitive, whose operand i is argument `positions[i]`."""
+
+    def apply(*xs: Any) -> list[Any]:
+        operands = xs if positions is None else [xs[i] for i in positions]
+        return bind(primitive, *operands, params=params)
+
+    jaxpr, consts = stage(apply, avals)
+    return ValueProgram(constants_as_inputs(jaxpr), consts)
 
 
-@functools.lru_cache(maxsize=512)
-def _executable_on_values(program: ValueProgram, name: str, place: Where) -> Executable:
-    donated = tuple([i in program.written for i in range(len(place.shardings))])
+@functools.lru_cache(maxsize=8192)
+def _executable(program: ValueProgram, name: str, place: Where) -> Executable:
     request = Request(
         name, place.placement, place.shardings, None,
-        donated=donated, committed=place.committed, mesh=place.mesh,
+        donated=program.donated(()), committed=place.committed, mesh=place.mesh,
     )  # fmt: skip
     return compile_program(program.closed, request)
 
@@ -138,9 +119,8 @@ def _executable_on_values(program: ValueProgram, name: str, place: Where) -> Exe
 @clearing
 def _forget() -> None:
     compiled_primitive.cache_clear()
+    _program.cache_clear()
     _executable.cache_clear()
-    _on_values.cache_clear()
-    _executable_on_values.cache_clear()
     CallCache.clear_all()
 
 

@@ -27,7 +27,6 @@ from pellucid.base.events import (
 from pellucid.base.interruption import interruptible
 from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
-from pellucid.compilation.discharge import without_references
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
 from pellucid.ir.checking import check_jaxpr
@@ -42,6 +41,7 @@ from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.tracing.discharge import without_references
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_only, compile_options
 from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target

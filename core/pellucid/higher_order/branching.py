@@ -10,7 +10,6 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, structure_differences
-from pellucid.compilation.discharge import check_distinct
 from pellucid.higher_order.bodies import Body, differing_types, traced, types_of
 from pellucid.higher_order.cond import (
     CondParams,
@@ -24,6 +23,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Literal
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import clamp
 from pellucid.primitives.varying import vary
+from pellucid.tracing.discharge import check_distinct
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.compilation.discharge import discharged, held
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.tracing.discharge import discharged, held
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr

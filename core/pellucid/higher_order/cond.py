@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import MissingRule
-from pellucid.compilation.discharge import Discharged, discharged, held
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
@@ -20,6 +19,7 @@ from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.logical import eq, select_n
+from pellucid.tracing.discharge import Discharged, discharged, held
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.tree import shown_path, structure_differences, tree_map
-from pellucid.compilation.discharge import inline_on_cells
 from pellucid.ir.avals import Described
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
@@ -24,6 +23,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import inline_on_cells
 from pellucid.tracing.function import indices, name_of, names, resolve_arguments
 from pellucid.tracing.replay import replay
 from pellucid.tracing.tracer import Tracer

@@ -18,7 +18,6 @@ from pellucid.base.tree import (
     structure_differences,
     tree_flatten,
 )
-from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order.custom_jvp import (
     CustomCall,
     CustomFunction,
@@ -37,6 +36,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer

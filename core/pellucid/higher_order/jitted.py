@@ -17,7 +17,6 @@ from pellucid.base.caching import clearing
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
 from pellucid.base.events import CacheLooked, on, publish
 from pellucid.base.source import capture
-from pellucid.compilation.discharge import check_distinct, check_results_are_values, on_values
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, Request, compile_lowered, lower_program
@@ -43,6 +42,7 @@ from pellucid.runtime.transfer import shard_argument
 from pellucid.sharding.errors import LayoutError
 from pellucid.sharding.layout import Layout
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import ValueProgram, check_distinct, check_results_are_values
 from pellucid.tracing.fingerprint import fingerprint
 from pellucid.tracing.function import Call, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
@@ -68,10 +68,10 @@ class Program:
         "lock",
         "miss",
         "nested",
-        "on_values",
         "out_layouts",
         "out_tree",
         "params",
+        "values",
         "__weakref__",
     )
 
@@ -92,8 +92,8 @@ class Program:
         placements = params.in_shardings
         self.in_shardings = None if placements is None else placements[len(consts) :]
         self.nested: JitParams | None = None
-        self.on_values = on_values(params.jaxpr.jaxpr, consts)
-        """The program on values, where this one takes references."""
+        self.values = ValueProgram(params.jaxpr.jaxpr, consts)
+        """The program that is compiled."""
 
     def params_of_call(self) -> JitParams:
         """The params of a call from another program: there, placements are constraints inside."""
@@ -107,75 +107,6 @@ class Program:
             )
             self.nested = params._replace(jaxpr=program)
         return self.nested
-
-    @property
-    def closed(self) -> ClosedJaxpr:
-        """The program that is compiled, with what it closes over as constants."""
-        if self.on_values is not None:
-            return self.on_values.closed
-        jaxpr, n = self.params.jaxpr.jaxpr, len(self.consts)
-        opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
-        return ClosedJaxpr(opened, self.consts)
-
-    @property
-    def donated(self) -> tuple[bool, ...]:
-        """For each argument of the compiled program, whether its memory may hold results."""
-        n = len(self.consts)
-        donated = self.params.donated_invars[n:]
-        if self.on_values is None:
-            return donated
-        n_inputs = len(self.on_values.closed.in_avals)
-        given = (*[False] * self.first, *(donated or [False] * (n_inputs - self.first)))
-        return tuple([d or i in self.on_values.written for i, d in enumerate(given)])
-
-    @property
-    def closed_over(self) -> Sequence[Any]:
-        """The constants of the compiled program."""
-        return self.consts if self.on_values is None else self.on_values.closed.consts
-
-    @property
-    def first(self) -> int:
-        """How many inputs of the compiled program come in front of the arguments: references closed over."""
-        if self.on_values is None:
-            return 0
-        return (
-            len(self.on_values.closed.in_avals) - len(self.params.jaxpr.in_avals) + len(self.consts)
-        )
-
-    @property
-    def argument_shardings(self) -> tuple[Any, ...] | None:
-        """For each input of the compiled program, where it is asked to be; None if nothing is asked."""
-        return None if self.in_shardings is None else (*[None] * self.first, *self.in_shardings)
-
-    @property
-    def result_shardings(self) -> tuple[Any, ...] | None:
-        """For each result of the compiled program, where it is asked to be; None if nothing is asked."""
-        asked = self.params.out_shardings
-        if asked is None or self.on_values is None:
-            return asked
-        return (*asked, *[None] * len(self.on_values.written))
-
-    @property
-    def argument_layouts(self) -> Layouts:
-        """For each input of the compiled program its layout in memory, where one is asked for."""
-        return None if self.in_layouts is None else (*[None] * self.first, *self.in_layouts)
-
-    @property
-    def result_layouts(self) -> Layouts:
-        """For each result of the compiled program its layout in memory, where one is asked for."""
-        if self.out_layouts is None or self.on_values is None:
-            return self.out_layouts
-        return (*self.out_layouts, *[None] * len(self.on_values.written))
-
-    def operands(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """What the compiled program takes for a call with `leaves`."""
-        return leaves if self.on_values is None else self.on_values.operands(leaves)
-
-    def run(self, executable: Executable, leaves: Sequence[Any]) -> list[Any]:
-        """Results of the compiled program; the references that it writes hold their new values."""
-        if self.on_values is None:
-            return executable(leaves)
-        return self.on_values.settle(leaves, executable(self.on_values.operands(leaves)))
 
 
 _SHARED_PROGRAMS = 128
@@ -287,7 +218,7 @@ class Jitted:
 
     def _results(self, call: Call) -> Any:
         program = self.program(call)
-        if program.on_values is not None:
+        if program.values.takes_references:
             names = ["used from outside"] * len(program.consts)
             names += self.spec.debug_info(call).argument_names
             check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
@@ -296,14 +227,16 @@ class Jitted:
         executable = self.executable(program, call.leaves)
         if program.in_layouts is not None:
             self._check_layouts(program.in_layouts, call)
+        values = program.values
+        operands = values.operands(call.leaves)
         try:
-            results = program.run(executable, call.leaves)
+            results = values.settle(call.leaves, executable(operands))
         except IntegerRangeError as error:
             raise self._at_argument(error, call) from None
         if is_checking():
-            check_results(self.spec.name, results, program.closed, call.leaves)
+            check_results(self.spec.name, results, values.closed, operands)
             return program.out_tree.unflatten(results), None
-        if program.on_values is not None:
+        if values.takes_references:
             return program.out_tree.unflatten(results), None
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path
@@ -434,36 +367,39 @@ class Jitted:
         named = placements_in(program.params.jaxpr.jaxpr)
         if program.params.out_shardings is not None:
             named = (*filter(None, program.params.out_shardings), *named)
+        values = program.values
         return where(
-            program.operands(leaves), self.spec.name, named, device=self.device,
-            asked=program.argument_shardings, closed_over=program.closed_over,
+            values.operands(leaves), self.spec.name, named, device=self.device,
+            asked=values.of_inputs(program.in_shardings), closed_over=values.closed.consts,
             names=lambda: self.argument_names(program),
         )  # fmt: skip
 
     def argument_names(self, program: Program) -> tuple[str, ...]:
         """A name for each input of the compiled program."""
         names = self.spec.debug_info(program.call).argument_names
-        return (*["a reference from outside"] * program.first, *names)
+        return (*["a reference from outside"] * len(program.values.closed_over), *names)
 
     def request(self, program: Program, place: Where) -> Request:
         """What decides the executable of `program` at `place`."""
+        values, params = program.values, program.params
         return Request(
-            self.spec.name, place.placement, place.shardings, program.result_shardings,
-            donated=program.donated,
+            self.spec.name, place.placement, place.shardings, values.of_results(params.out_shardings),
+            donated=values.donated(params.donated_invars[len(program.consts) :]),
             keep_unused=self.keep_unused, committed=place.committed,
             compiler_options=self.compiler_options, mesh=place.mesh,
-            argument_layouts=program.argument_layouts, result_layouts=program.result_layouts,
+            argument_layouts=values.of_inputs(program.in_layouts),
+            result_layouts=values.of_results(program.out_layouts),
         )  # fmt: skip
 
     def lower(self, program: Program, leaves: Sequence[Any]) -> LoweredProgram:
         """The StableHLO module for arguments that lie where `leaves` do."""
         request = self.request(program, self.place(program, leaves))
-        said = [getattr(x, "layout", None) for x in program.operands(leaves)]
+        said = [getattr(x, "layout", None) for x in program.values.operands(leaves)]
         if any(said):  # ShapeDtypeStructs may say the order of elements
             asked = request.argument_layouts or [None] * len(said)
             orders = tuple(a or own for a, own in zip(asked, said, strict=True))
             request = request._replace(argument_layouts=orders)
-        return lower_program(program.closed, request)
+        return lower_program(program.values.closed, request)
 
     def executable(self, program: Program, leaves: Sequence[Any]) -> Executable:
         """The executable of `program` where `leaves` lie, compiled unless it is known."""
@@ -475,7 +411,7 @@ class Jitted:
             found = program.executables.get(place)
             if found is None:
                 start = time.perf_counter()
-                lowered = lower_program(program.closed, self.request(program, place))
+                lowered = lower_program(program.values.closed, self.request(program, place))
                 found = program.executables[place] = compile_lowered(lowered)
                 if any(program.params.donated_invars):
                     donation.note(self.spec, program.call, capture())

@@ -11,7 +11,6 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, tree_map
-from pellucid.compilation.discharge import check_carry_is_values
 from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced, types_of
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
@@ -21,6 +20,7 @@ from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import lt
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim, slice_in_dim
+from pellucid.tracing.discharge import check_carry_is_values
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of

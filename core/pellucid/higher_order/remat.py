@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ConcretizationError, EffectsError, RemovedError
-from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
@@ -18,6 +17,7 @@ from pellucid.ir.rules import Zero
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.memory import space_of_kind
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.compilation.discharge import discharged, held
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
@@ -16,6 +15,7 @@ from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
+from pellucid.tracing.discharge import discharged, held
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of

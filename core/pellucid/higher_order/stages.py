@@ -126,7 +126,7 @@ class Traced(Stage):
     @property
     def jaxpr(self) -> ClosedJaxpr:
         """The program, with what the function closes over as constants."""
-        return self._program.closed
+        return self._program.values.closed
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The program as StableHLO, for the platform of its arguments or the one named."""
@@ -229,7 +229,9 @@ class Compiled(Stage):
                 do="Lower and compile it again for these arguments, or call the jitted function itself.",
             )
         self._check_placements(call)
-        return self.out_tree.unflatten(self._program.run(self._executable, call.leaves))
+        values = self._program.values
+        results = self._executable(values.operands(call.leaves))
+        return self.out_tree.unflatten(values.settle(call.leaves, results))
 
     def _check_placements(self, call: Any) -> None:
         """Raise DeviceError for arrays that the user put elsewhere than this program takes them."""
@@ -237,7 +239,7 @@ class Compiled(Stage):
             (i, x._sharding, sharding)
             for i, (x, sharding) in enumerate(
                 zip(
-                    self._program.operands(call.leaves),
+                    self._program.values.operands(call.leaves),
                     self._executable.argument_shardings,
                     strict=True,
                 )

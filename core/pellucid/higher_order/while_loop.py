@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import EffectsError, MissingRule
-from pellucid.compilation.discharge import discharged, held
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.ir.avals import shaped_array
@@ -22,6 +21,7 @@ from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
+from pellucid.tracing.discharge import discharged, held
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of

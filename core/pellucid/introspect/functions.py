@@ -38,7 +38,7 @@ def function_program(entry_id: int) -> schema.ProgramRecord:
     for jitted in all_jitted():
         for program in list(jitted.programs.values()):
             if id(program) == entry_id:
-                return jaxpr_record(program.closed.jaxpr, name=jitted.spec.name)
+                return jaxpr_record(program.values.closed.jaxpr, name=jitted.spec.name)
     raise ArgumentValueError(
         "this program is gone: its function was defined again, or the caches were cleared.",
         do="Call the function again, and look at its newest program.",
@@ -65,7 +65,9 @@ def _entry_record(key: Any, program: Program) -> schema.FunctionEntryRecord:
     return schema.FunctionEntryRecord(
         id=id(program),
         arguments=[aval.text() for aval in key.avals] + static,
-        equation_count=sum(len(each.equations) for each in _with_inner(program.closed.jaxpr)),
+        equation_count=sum(
+            len(each.equations) for each in _with_inner(program.values.closed.jaxpr)
+        ),
         executable_count=len(program.executables),
         miss=None if program.miss is None else miss_record(program.miss),
     )

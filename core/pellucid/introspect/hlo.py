@@ -46,7 +46,7 @@ def read_hlo(
     """The optimized program of a `Compiled` stage, parsed and as a record."""
     name = compiled.fun_name
     columns = ProgramColumns(key or f"{name}:hlo", name, "hlo")
-    writer = _HloWriter(columns, equations_by_id(compiled._program.closed.jaxpr))
+    writer = _HloWriter(columns, equations_by_id(compiled._program.values.closed.jaxpr))
     [module, *_] = compiled.runtime_executable().hlo_modules()
     computations = parse(xla_hlo.full_text(module))
     text = xla_hlo.program_text(module) if listing else None

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import CollectiveError
-from pellucid.compilation.discharge import discharged
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
@@ -34,6 +33,7 @@ from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import bound_axes
+from pellucid.tracing.discharge import discharged
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of

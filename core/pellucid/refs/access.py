@@ -6,7 +6,6 @@ from typing import Any
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
-from pellucid.compilation.discharge import is_reference
 from pellucid.higher_order.bodies import widens
 from pellucid.ir.avals import AbstractRef, shaped_array
 from pellucid.primitives.broadcasting import broadcast_to
@@ -24,6 +23,7 @@ from pellucid.refs.primitives import (
     new_ref_p,
     swap_p,
 )
+from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import is_array_like, type_of
 

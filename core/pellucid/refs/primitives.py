@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import BatchingRuleError, EffectsError
-from pellucid.compilation.discharge import Cell
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
 from pellucid.ir.effects import (
@@ -26,6 +25,7 @@ from pellucid.primitives.movement import move_axis, reshape
 from pellucid.refs import index as indexing
 from pellucid.refs.index import RefIndex, Window
 from pellucid.refs.reference import Ref, owned
+from pellucid.tracing.discharge import Cell
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 

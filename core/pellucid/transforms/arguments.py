@@ -9,8 +9,8 @@ from typing import Any
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
-from pellucid.compilation.discharge import check_results_are_values
 from pellucid.ir.avals import ShapedArray
+from pellucid.tracing.discharge import check_results_are_values
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.values import is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl

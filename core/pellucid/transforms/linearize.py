@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
 from pellucid.base.tree import Partial, structure_differences
-from pellucid.compilation.discharge import is_reference, without_references
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
 from pellucid.ir.rules import Zero
 from pellucid.tracing.context import context, plumbing, use_trace
+from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import StagingTrace, StagingTracer

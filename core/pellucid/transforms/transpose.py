@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.compilation.discharge import without_references
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.ir.rules import LinearOperand, Zero
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import without_references
 from pellucid.tracing.replay import joined_scope
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
 from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate

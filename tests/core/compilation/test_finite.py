@@ -84,6 +84,22 @@ def test_donated_arguments_can_t_be_run_again():
         )
 
 
+def test_functions_that_use_references_name_the_equation_or_say_why_not():
+    ref = pl.new_ref(jnp.float32(0))
+    with pl.debug_nans():
+        assert text(pl.jit(lambda x: ref[...] - jnp.log(x)), np.float32(-1))[1] == (
+            "  first made by `log`"
+        )
+
+        @pl.jit
+        def written(x):
+            ref[...] += x
+            return jnp.log(x)
+
+        assert "donated" in text(written, np.float32(-1))[1]
+    assert ref[...] == -1
+
+
 def test_results_without_dtypes_pass():
     with pl.debug_nans():
         assert pl.jit(lambda x: (x > 0, x.astype(np.int32), None))(ZERO)[2] is None

@@ -148,58 +148,69 @@ def inline_on_cells(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 
-# What Python calls --------------------------------------------------------------------------------------
+# Programs that are compiled ------------------------------------------------------------------------------
 
 
 class ValueProgram:
-    """A program that takes references, as the program on values that is compiled for it.
+    """A traced program as it is compiled: on values, in which references have no place.
 
-    `closed` takes the values of the references that the program closes over, then those of its arguments. `closed_over`
-    are these references; `written` are positions among both.
+    `closed` takes the values of the references that the program closes over, `closed_over`, then those of its
+    arguments. It returns its results, then the values of the references that it wrote: `written` are their positions
+    among both. A program without references is its own value program.
     """
 
-    __slots__ = ("closed", "closed_over", "written")
+    __slots__ = ("closed", "closed_over", "takes_references", "written")
 
-    def __init__(
-        self, closed: ClosedJaxpr, closed_over: list[Any], written: tuple[int, ...]
-    ) -> None:
-        self.closed = closed
-        self.closed_over = closed_over
-        self.written = written
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
+        n = len(consts)
+        self.takes_references = any(type(v.aval) is AbstractRef for v in jaxpr.invars)
+        if not self.takes_references:
+            opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
+            self.closed, self.closed_over, self.written = ClosedJaxpr(opened, consts), [], ()
+            return
+        found = discharged(jaxpr)
+        n_more = len(found.consts)
+        inputs = found.program.jaxpr.invars
+        own, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
+        referred = [i for i in range(n) if is_reference(jaxpr.invars[i])]
+        kept = [i for i in range(n) if i not in referred]
+        opened = found.program.jaxpr.replace(
+            constvars=[*inputs[:n_more], *(own[i] for i in kept)],
+            invars=[*(own[i] for i in referred), *arguments],
+        )
+        order = [*referred, *range(n, len(jaxpr.invars))]
+        self.closed = ClosedJaxpr(opened, [*found.consts, *(consts[i] for i in kept)])
+        self.closed_over = [consts[i] for i in referred]
+        self.written = tuple([order.index(i) for i in found.written])
 
-    def operands(self, leaves: Sequence[Any]) -> list[Any]:
-        """What the compiled program takes: the values that references hold now."""
+    def of_inputs(self, arguments: Sequence[Any] | None) -> tuple[Any, ...] | None:
+        """What is stated for each argument, for each input of `closed`: None for a reference closed over."""
+        return None if arguments is None else (*[None] * len(self.closed_over), *arguments)
+
+    def of_results(self, results: Sequence[Any] | None) -> tuple[Any, ...] | None:
+        """What is stated for each result, for each result of `closed`: None for the value of a reference."""
+        return None if results is None else (*results, *[None] * len(self.written))
+
+    def donated(self, arguments: Sequence[bool]) -> tuple[bool, ...]:
+        """Whether each input of `closed` may give its memory to results, as values of written references do."""
+        given = self.of_inputs(arguments or [False] * len(self.closed.in_avals)) or ()
+        return tuple([bool(d) or i in self.written for i, d in enumerate(given)])
+
+    def operands(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The operands of `closed` for the arguments `leaves`: the values that references hold now."""
+        if not self.takes_references:
+            return leaves
         return [x.value if is_reference(x) else x for x in (*self.closed_over, *leaves)]
 
-    def settle(self, leaves: Sequence[Any], found: Sequence[Any]) -> list[Any]:
-        """The results; the references that were written hold their new values."""
+    def settle(self, leaves: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+        """The results of the program among those of `closed`; references that it wrote get their new values."""
+        if not self.written:
+            return results
         references = [*self.closed_over, *leaves]
-        n = len(found) - len(self.written)
-        for position, value in zip(self.written, found[n:], strict=True):
+        n = len(results) - len(self.written)
+        for position, value in zip(self.written, results[n:], strict=True):
             references[position].value = value
-        return list(found[:n])
-
-
-def on_values(jaxpr: Jaxpr, consts: Sequence[Any]) -> ValueProgram | None:
-    """The program on values of `jaxpr`, whose first inputs are `consts`; None if it takes no references."""
-    if not any(type(v.aval) is AbstractRef for v in jaxpr.invars):
-        return None
-    found = discharged(jaxpr)
-    n, n_more = len(consts), len(found.consts)
-    inputs = found.program.jaxpr.invars
-    own, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
-    referred = [i for i in range(n) if is_reference(jaxpr.invars[i])]
-    kept = [i for i in range(n) if i not in referred]
-    opened = found.program.jaxpr.replace(
-        constvars=[*inputs[:n_more], *(own[i] for i in kept)],
-        invars=[*(own[i] for i in referred), *arguments],
-    )
-    order = [*referred, *range(n, len(jaxpr.invars))]
-    return ValueProgram(
-        ClosedJaxpr(opened, [*found.consts, *(consts[i] for i in kept)]),
-        [consts[i] for i in referred],
-        tuple([order.index(i) for i in found.written]),
-    )
+        return results[:n]
 
 
 def is_reference(x: Any) -> bool:
