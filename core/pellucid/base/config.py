@@ -115,6 +115,11 @@ def _text(value: Any) -> str | None:
     raise TypeError("expected a string or None")
 
 
+def _lower_case_text(value: Any) -> str | None:
+    text = _text(value)
+    return None if text is None else text.lower()
+
+
 def _one_of(*choices: Any) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
         if value not in choices:
@@ -133,8 +138,16 @@ def _device(value: Any) -> Any:
     raise TypeError(f"expected a device, a platform's name {_PLATFORM_KINDS} or None")
 
 
-def _anything(value: Any) -> Any:
-    return value
+_LEVELS = ("O0", "O1", "O2", "O3")
+
+
+def _optimization_level(value: Any) -> str:
+    level = "UNKNOWN" if value is None else value
+    if type(level) is int and 0 <= level < len(_LEVELS):
+        level = _LEVELS[level]
+    if level not in ("UNKNOWN", *_LEVELS):
+        raise ValueError(f"expected one of {', '.join(map(repr, _LEVELS))}, 0 to 3, or 'UNKNOWN'")
+    return level
 
 
 def _device_numbers(value: Any) -> str:
@@ -280,7 +293,14 @@ platforms = _declare(
     _text,
     "Platforms to start, comma-separated, best first, for example 'cuda,cpu'.",
 )
-platform_name = _declare("platform_name", None, _text, "The platform to use by default.")
+platform_name = _declare(
+    "platform_name",
+    None,
+    _lower_case_text,
+    "The platform to use by default.",
+    in_call_key=True,
+    in_trace_key=True,
+)
 num_cpu_devices = _declare(
     "num_cpu_devices",
     -1,
@@ -491,8 +511,8 @@ remove_size_one_mesh_axis_from_type = _declare(
 )
 optimization_level = _declare(
     "optimization_level",
-    None,
-    _anything,
-    "XLA backend optimization level 0 to 3; None leaves XLA's own.",
+    "UNKNOWN",
+    _optimization_level,
+    "XLA backend optimization level: 'O0' to 'O3'; 'UNKNOWN' leaves XLA's own.",
     in_call_key=True,
 )

@@ -79,7 +79,7 @@ def overrides(
     if platform == "cpu" and 0 < largest_contraction <= _SMALL_CONTRACTION:
         chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
     level = config.optimization_level.value
-    if level is not None:
-        chosen["xla_backend_optimization_level"] = int(level)
+    if level != "UNKNOWN":
+        chosen["xla_backend_optimization_level"] = int(level.removeprefix("O"))
     chosen.update(options)
     return tuple(chosen.items())

@@ -12,7 +12,9 @@ def shard_map(
     """`pellucid.shard_map` with positional arguments; `check_rep` is its `check_vma`.
 
     >>> from pellucid import P, make_mesh
-    >>> shard_map(lambda x: 2 * x, make_mesh((1,), ("x",)), P("x"), P("x"))(np.arange(2))
+    >>> from pellucid.sharding import AxisType
+    >>> mesh = make_mesh((1,), ("x",), axis_types=(AxisType.Auto,))
+    >>> shard_map(lambda x: 2 * x, mesh, P("x"), P("x"))(np.arange(2))
     Array([0, 2], dtype=int32)
     """
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)

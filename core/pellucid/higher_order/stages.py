@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DeviceError
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceError,
+    TracedValueError,
+)
+from pellucid.base.tree.differences import structure_differences
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
@@ -18,6 +24,7 @@ from pellucid.sharding.stated import placement_text
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
+from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import hlo_cost, to_hlo
@@ -202,18 +209,23 @@ class Compiled(Stage):
         self._executable = executable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = self._jitted.spec.call(args, kwargs)
+        spec = self._jitted.spec
+        call = spec.call_of_dynamic(args, kwargs)
         expected = self._program.call
         if call.tree != expected.tree:
-            raise ArgumentTypeError(
-                f"`{self.fun_name}` was compiled for arguments of another structure.",
-                got=[f"compiled for: {expected.tree}", f"got: {call.tree}"],
-                do="Call it with the arguments' containers and keys it was lowered with.",
+            raise self._other_structure(expected.tree, call)
+        traced = [i for i, x in enumerate(call.leaves) if isinstance(x, Tracer)]
+        if traced:
+            names = spec.debug_info(expected).argument_names
+            raise TracedValueError(
+                f"`{self.fun_name}` is compiled, and a compiled program can't be transformed or traced.",
+                got=[f"{names[i]}: {call.leaves[i]}" for i in traced[:3]],
+                do=f"Differentiate, batch or trace `{self.fun_name}` itself; it may be jitted.",
             )
         wrong = [
             (path, a, b)
             for path, a, b in zip(
-                self._jitted.spec.debug_info(call).argument_names,
+                spec.debug_info(expected).argument_names,
                 expected.avals,
                 call.avals,
                 strict=True,
@@ -232,6 +244,25 @@ class Compiled(Stage):
         values = self._program.values
         results = self._executable(values.operands(call.leaves))
         return self.out_tree.unflatten(values.settle(call.leaves, results))
+
+    def _other_structure(self, expected: Any, call: Any) -> ArgumentTypeError:
+        """The error for a call whose arguments aren't structured as those of `expected`, a PyTreeDef."""
+        static = ", ".join(self._jitted.spec.names_of(self._program.call.static))
+        n_positional = call.tree.children()[0].num_leaves
+        leaves = (call.leaves[:n_positional], call.leaves[n_positional:])
+        differences = [
+            difference.text(name)
+            for name, of, got, part in zip(
+                ("args", "kwargs"), expected.children(), call.tree.children(), leaves, strict=True
+            )
+            for difference in structure_differences(of, got, leaves=part)
+        ]
+        do = "Call it with the arguments' containers and keys it was lowered with"
+        return ArgumentTypeError(
+            f"`{self.fun_name}` was compiled for arguments of another structure.",
+            got=differences[:3],
+            do=f"{do}, and without its static arguments ({static})." if static else f"{do}.",
+        )
 
     def _check_placements(self, call: Any) -> None:
         """Raise DeviceError for arrays that the user put elsewhere than this program takes them."""

@@ -79,10 +79,10 @@ def shard_map(
     function is a decorator.
 
     Shapes: inside `f` a dimension cut over axes is shorter by their sizes.
-    Raises: IndivisibleError, PartitionSpecError (rank), MeshError (axes), CollectiveError (results that differ).
+    Raises: IndivisibleError, PartitionSpecError (rank, Explicit arguments with other specs), MeshError (axes), CollectiveError (results that differ).
 
     >>> from pellucid import P, make_mesh
-    >>> mesh = make_mesh((1,), ("x",))
+    >>> mesh = make_mesh((1,), ("x",), axis_types=(AxisType.Auto,))
     >>> double = shard_map(lambda x: 2 * x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     >>> double(np.arange(4))
     Array([0, 2, 4, 6], dtype=int32)
@@ -124,7 +124,7 @@ def smap(
     `axis_name`; that dimension stays, shorter. Without `f` it is a decorator.
 
     >>> from pellucid import make_mesh, set_mesh
-    >>> with set_mesh(make_mesh((1,), ("x",))):
+    >>> with set_mesh(make_mesh((1,), ("x",), axis_types=(AxisType.Auto,))):
     ...     smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")(np.arange(4))
     Array([0, 2, 4, 6], dtype=int32)
     """
@@ -326,7 +326,28 @@ def _checked_spec(
             got=f"{path}: {aval.text()}, spec {spec!r}, check_vma={check_vma}",
             do="Write P(..., unreduced={...}, reduced={...}), or `reshard` the argument first.",
         )
+    types = mesh.axis_type_by_name
+    if manual == types.keys() and all(t is AxisType.Explicit for t in types.values()):
+        _check_matches_type(spec, aval, path)
     return spec
+
+
+def _check_matches_type(spec: PartitionSpec, aval: Any, path: str) -> None:
+    """Raise PartitionSpecError if `spec` shards an argument otherwise than its type, over Explicit axes, says."""
+    shown = aval.shown_sharding
+    of_type = REPLICATED if shown is None else shown.spec
+    if _trimmed(spec.axes_per_dim) != _trimmed(of_type.axes_per_dim):
+        raise PartitionSpecError(
+            "shard_map in_specs must be those of the arguments' types over Explicit mesh axes.",
+            got=f"{path}: {aval.text()}, spec {spec!r}",
+            do="Leave in_specs out, they are read from the types then, or `reshard` the argument first.",
+        )
+
+
+def _trimmed(axes_per_dim: Sequence[Any]) -> tuple[Any, ...]:
+    """`axes_per_dim` without the dimensions at the end that no axis shards."""
+    n_dims = max((i + 1 for i, axes in enumerate(axes_per_dim) if axes), default=0)
+    return tuple(axes_per_dim[:n_dims])
 
 
 def _inferred(

@@ -145,11 +145,14 @@ def _start(wanted: str) -> list[str]:
 def client(platform: str | None = None) -> Any:
     """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one."""
     _start_all()
-    if platform is None:
-        return _clients[default_platform()]
+    return _clients[default_platform() if platform is None else _started(platform)]
+
+
+def _started(platform: str) -> str:
+    """Name of the running platform that `platform` stands for; raises DeviceError if there is none."""
     for name in _ALIASES.get(platform, (platform,)):
         if name in _clients:
-            return _clients[name]
+            return name
     raise DeviceError(
         f"platform {platform!r} is not available.",
         got=[f"started: {', '.join(_clients)}", *[f"{k}: {v}" for k, v in _failures.items()]],
@@ -161,11 +164,7 @@ def default_platform() -> str:
     """Name of the platform used where none is stated."""
     _start_all()
     name = config.platform_name.value
-    if name:
-        for candidate in _ALIASES.get(name, (name,)):
-            if candidate in _clients:
-                return candidate
-    return _default[0]
+    return _started(name) if name else _default[0]
 
 
 def default_backend() -> str:

@@ -108,6 +108,9 @@ class Static(NamedTuple):
     keywords: tuple[tuple[str, type, Any], ...]
 
 
+NO_STATIC = Static((), ())
+
+
 class Call(NamedTuple):
     """One call of a function, taken apart: what is traced and what is static."""
 
@@ -130,6 +133,13 @@ class FunctionSpec(NamedTuple):
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         """The call `function(*args, **kwargs)`, taken apart."""
         static, args, kwargs = self._without_static(args, kwargs)
+        return self.call_of_dynamic(args, kwargs, static)
+
+    def call_of_dynamic(
+        self, args: Sequence[Any], kwargs: dict[str, Any], static: Static = NO_STATIC
+    ) -> Call:
+        """A call with the static arguments `static`, of whose other arguments `args` and `kwargs` consist."""
+        args = tuple(args)
         try:
             leaves, tree = flatten((args, kwargs))
         except SystemError as error:
@@ -145,14 +155,14 @@ class FunctionSpec(NamedTuple):
         self, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[Static, Any, dict[str, Any]]:
         if not self.static_nums and not self.static_names:
-            return _NO_STATIC, tuple(args), kwargs
+            return NO_STATIC, args, kwargs
         positions = [(n, type(args[n]), args[n]) for n in self.static_nums if n < len(args)]
         keywords = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self.static_names]
         for where, _, value in (*positions, *keywords):
             try:
                 hash(value)
             except TypeError:
-                shown = self._argument_name(where) if isinstance(where, int) else where
+                shown = self._argument_name(where)
                 raise ArgumentValueError(
                     f"`{self.name}`: the static argument {shown!r} can't be hashed.",
                     got=f"{shown}: {type(value).__name__}",
@@ -162,7 +172,15 @@ class FunctionSpec(NamedTuple):
         rest = {k: v for k, v in kwargs.items() if k not in self.static_names}
         return Static(tuple(positions), tuple(keywords)), dynamic, rest
 
-    def _argument_name(self, position: int) -> str:
+    def names_of(self, static: Static) -> tuple[str, ...]:
+        """Names of static arguments."""
+        return tuple(
+            self._argument_name(where) for where, *_ in (*static.positions, *static.keywords)
+        )
+
+    def _argument_name(self, position: int | str) -> str:
+        if isinstance(position, str):
+            return position
         signature = signature_of(self.function)
         found = list(signature.parameters) if signature is not None else []
         return found[position] if position < len(found) else f"args[{position}]"
@@ -246,6 +264,3 @@ def _has_type(x: Any) -> bool:
 def _kind_of(x: Any) -> str:
     dtype = getattr(x, "dtype", None)
     return type(x).__name__ if dtype is None else f"{type(x).__name__} of dtype {dtype}"
-
-
-_NO_STATIC = Static((), ())

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import pellucid as pl
+from pellucid.base import config
+from pellucid.base.errors import ConfigError
 from pellucid.compilation.options import overrides
 
 YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
@@ -35,3 +37,23 @@ def test_which_products_go_to_the_library(n, by_library):
     x = np.ones((2, n, n), np.float32)
     text = pl.jit(lambda x: x @ x).lower(x).compile().as_text()
     assert ("ynn_fusion" in text) is by_library
+
+
+@pytest.mark.parametrize(("asked", "level"), [("O0", 0), ("O3", 3), (1, 1)])
+def test_optimization_levels(asked, level):
+    with config.optimization_level(asked):
+        chosen = dict(overrides((), "cpu", 1, 0))
+        assert chosen == {"xla_backend_optimization_level": level}
+        assert pl.jit(lambda x: x + level)(1.0) == 1 + level
+
+
+@pytest.mark.parametrize("asked", ["O4", 4, -1, "fast", True, 1.5])
+def test_other_optimization_levels_are_refused_when_they_are_set(asked):
+    with pytest.raises(ConfigError, match=r"(?s)optimization_level.*'O0'"):
+        pl.config.update("jax_optimization_level", asked)
+
+
+@pytest.mark.parametrize("asked", ["UNKNOWN", None])
+def test_optimization_is_left_to_the_compiler(asked):
+    with config.optimization_level(asked):
+        assert not overrides((), "cpu", 1, 0)

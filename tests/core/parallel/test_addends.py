@@ -106,7 +106,7 @@ def test_specs_and_types_must_agree(mesh):
     with pytest.raises(PartitionSpecError, match="as its type does"):
         mapped(lambda x: x, P(), P(reduced={"x"}))(X)
     with pytest.raises(ArgumentValueError, match="types say nothing of axis 'x'"):
-        mapped(addends, check_vma=False)(X)
+        mapped(addends, check_vma=False)(pl.device_put(X, NamedSharding(mesh, P("x"))))
     auto = pl.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
     with pytest.raises(PartitionSpecError, match="only Explicit axes"):
         pl.shard_map(addends, mesh=auto, in_specs=P("x"), out_specs=P(unreduced={"x"}))(X)

@@ -16,7 +16,8 @@ def handed_on(x):
 
 
 def mapped(f=handed_on):
-    mesh = pl.make_mesh((4,), ("i",), devices=pl.devices()[:4])
+    auto = (pl.sharding.AxisType.Auto,)
+    mesh = pl.make_mesh((4,), ("i",), axis_types=auto, devices=pl.devices()[:4])
     return pl.jit(pl.shard_map(f, mesh=mesh, in_specs=pl.P("i"), out_specs=pl.P("i")))
 
 

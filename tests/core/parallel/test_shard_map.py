@@ -11,6 +11,7 @@ from pellucid.base.errors import CollectiveError, DerivativeRuleError, Unsupport
 from pellucid.base.events import CompilationFinished, counting
 from pellucid.experimental.shard_map import shard_map as older_shard_map
 from pellucid.sharding import AxisType, Mesh, NamedSharding, get_abstract_mesh, set_mesh
+from pellucid.sharding.errors import PartitionSpecError
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4) / 8
 
@@ -34,6 +35,31 @@ def test_parts_and_results_are_placed_as_specs_say(mesh):
     assert shapes == [(2, 2)]
     assert result.sharding == NamedSharding(mesh, P("x", "y"))
     np.testing.assert_array_equal(result, 2 * X)
+
+
+@pytest.mark.parametrize("of_type", [P(), P("x"), P(None, "x"), P(("x", "y")), P(("y", "x"))])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_in_specs_are_those_of_explicit_arguments(jitted, of_type):
+    explicit = pl.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    x = pl.device_put(X, NamedSharding(explicit, of_type))
+    for spec in (P(), P("x"), P("x", None), P("y"), P(None, "x"), P("x", "y"), P(("x", "y"))):
+        double = shard_map(lambda x: 2 * x, mesh=explicit, in_specs=spec, out_specs=spec)
+        call = pl.jit(double) if jitted else double
+        if (*spec, None, None)[:2] == (*of_type, None, None)[:2]:
+            np.testing.assert_array_equal(call(x), 2 * X)
+        else:
+            with pytest.raises(
+                PartitionSpecError, match=r"(?s)in_specs must be those of.*x: f32\["
+            ):
+                call(x)
+
+
+def test_a_host_array_has_no_explicit_sharding():
+    explicit = pl.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    whole = shard_map(lambda x: 2 * x, mesh=explicit, in_specs=P(), out_specs=P())
+    np.testing.assert_array_equal(whole(X), 2 * X)
+    with pytest.raises(PartitionSpecError, match="in_specs must be those of"):
+        shard_map(lambda x: x, mesh=explicit, in_specs=P("x"), out_specs=P("x"))(X)
 
 
 def test_one_dimension_over_two_axes(mesh):

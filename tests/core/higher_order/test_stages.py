@@ -1,0 +1,84 @@
+"""Lowered and compiled functions: what they take, and what they refuse."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import lax
+from pellucid.base.errors import ArgumentTypeError, TracedValueError
+
+X = np.arange(3, dtype=np.float32)
+
+
+@pl.jit
+def square(x):
+    return x * x
+
+
+TRANSFORMED = {
+    "grad": lambda f: pl.grad(lambda x: f(x).sum())(X),
+    "jvp": lambda f: pl.jvp(f, (X,), (X,)),
+    "vjp": lambda f: pl.vjp(f, X),
+    "linearize": lambda f: pl.linearize(f, X),
+    "vmap": lambda f: pl.vmap(f)(np.stack([X, X])),
+    "jit": lambda f: pl.jit(f)(X),
+    "scan": lambda f: lax.scan(lambda c, _: (f(c), None), X, None, length=2),
+    "eval_shape": lambda f: pl.eval_shape(f, X),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_a_compiled_function_is_not_transformed(name):
+    compiled = square.lower(X).compile()
+    with pytest.raises(TracedValueError, match=r"(?s)x: .*trace `square` itself"):
+        TRANSFORMED[name](compiled)
+    with pytest.raises(TypeError, match="`square` is compiled"):
+        TRANSFORMED[name](compiled.call)
+
+
+def test_a_compiled_function_runs_on_values_while_another_is_transformed():
+    compiled = square.lower(X).compile()
+    assert pl.grad(lambda y: (compiled(X) * y).sum())(2.0) == 5
+    assert pl.jit(lambda y: (compiled(X) * y).sum())(2.0) == 10
+
+
+def scaled(n, x):
+    return n * x
+
+
+LOWERED_WITH_SEVEN = {
+    "by position": lambda: pl.jit(scaled, static_argnums=0).lower(7, 8),
+    "by name": lambda: pl.jit(lambda x, n: n * x, static_argnames="n").lower(8, n=7),
+    "by a name given by position": lambda: pl.jit(lambda x, n: n * x, static_argnames="n").lower(
+        8, 7
+    ),
+    "by default": lambda: pl.jit(lambda x, n=7: n * x, static_argnames="n").lower(8),
+}
+
+
+@pytest.mark.parametrize("how", LOWERED_WITH_SEVEN)
+def test_compiled_functions_take_the_arguments_that_are_not_static(how):
+    compiled = LOWERED_WITH_SEVEN[how]().compile()
+    assert compiled(5) == 35
+    for args, kwargs in [((7, 5), {}), ((9, 5), {}), ((5,), {"n": 7}), ((), {}), ((5, 6, 7), {})]:
+        with pytest.raises(ArgumentTypeError, match="compiled for arguments of another structure"):
+            compiled(*args, **kwargs)
+
+
+def test_a_static_argument_of_a_compiled_function_is_named():
+    compiled = LOWERED_WITH_SEVEN["by position"]().compile()
+    with pytest.raises(ArgumentTypeError) as error:
+        compiled(9, 5)
+    assert str(error.value).splitlines()[1:] == [
+        "  args: got tuple of 2, expected tuple of 1",
+        "  Call it with the arguments' containers and keys it was lowered with, and without its static arguments (n).",
+    ]
+
+
+def test_keywords_of_a_compiled_function_are_those_it_was_lowered_with():
+    jitted = pl.jit(scaled, static_argnames="n")
+    compiled = jitted.lower(x=8, n=7).compile()
+    assert compiled(x=5) == 35
+    for args, kwargs in [((5,), {}), ((), {"x": 5, "n": 7})]:
+        with pytest.raises(ArgumentTypeError, match="kwargs: got dict with"):
+            compiled(*args, **kwargs)

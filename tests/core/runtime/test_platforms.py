@@ -1,0 +1,29 @@
+"""Which platforms are used, and what is said of those that aren't there."""
+
+import pytest
+
+import pellucid as pl
+from pellucid.base import config
+from pellucid.base.errors import DeviceError
+
+
+@pytest.mark.parametrize("name", ["gpu", "GPU", "tpu", "nonsense"])
+@pytest.mark.parametrize(
+    "use", [pl.devices, pl.default_backend, lambda: pl.jit(lambda x: x + 1)(1.0)]
+)
+def test_a_default_platform_that_is_not_started_is_refused(name, use):
+    pl.jit(lambda x: x + 1)(1.0)
+    with (
+        config.platform_name(name),
+        pytest.raises(DeviceError, match=rf"(?s)'{name.lower()}' is not available.*started: cpu"),
+    ):
+        use()
+
+
+def test_a_compiled_function_asks_for_the_default_platform_again():
+    f = pl.jit(lambda x: x + 1)
+    f(1.0)
+    with config.platform_name("gpu"), pytest.raises(DeviceError):
+        f(1.0)
+    with config.platform_name("cpu"):
+        assert f(1.0) == 2
