@@ -17,6 +17,7 @@ from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import HOST
 from pellucid.lowering.host_calls import host_call
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.concatenation import stack
@@ -47,6 +48,8 @@ class PureCallbackParams(NamedTuple):
 
 class HostCall(Primitive[Any]):
     """What primitives that call a Python function share; their params have `callback` and `result_avals`."""
+
+    traits = HOST
 
     remember_types = False
     calls_python = True

@@ -11,25 +11,28 @@ from pellucid.base import dtypes
 from pellucid.checks.errors import DivisionByZeroError, ErrorCategory, NaNError, OOBError, Site
 from pellucid.checks.found import Found
 from pellucid.ir.avals import ShapedArray
+from pellucid.primitives.arithmetic import div_p
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.concatenation import stack
 from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.gather import gather_p, scatter_add_p
 from pellucid.primitives.index_dims import window_sizes
 from pellucid.primitives.logical import bitwise_or, eq, gt, lt, ne
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.reduction import argmax, reduce_or
-from pellucid.primitives.slicing import dynamic_index_in_dim
+from pellucid.primitives.scatter import (
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub_p,
+)
+from pellucid.primitives.slicing import (
+    dynamic_index_in_dim,
+    dynamic_slice_p,
+    dynamic_update_slice_p,
+)
 from pellucid.tracing.values import type_of
-
-MAKES_NAN = frozenset({
-    "acos", "acosh", "add", "add_any", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e", "cbrt",
-    "conv_general_dilated", "cos", "cosh", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "custom_lin",
-    "digamma", "div", "dot_general", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "fft", "igamma",
-    "igamma_grad_a", "igammac", "integer_pow", "lgamma", "linear_solve", "log", "log1p", "logistic", "mul", "pad",
-    "pow", "psum", "ragged_dot_general", "reduce", "reduce_prod", "reduce_sum", "reduce_window", "reduce_window_sum",
-    "regularized_incomplete_beta", "rem", "rng_uniform", "rsqrt", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
-})  # fmt: skip
-"""Primitives that can make a NaN of numbers; others only hand NaNs on."""
 
 _INT32 = np.dtype(np.int32)
 
@@ -42,12 +45,12 @@ def check_equation(
     errors: frozenset[ErrorCategory],
 ) -> None:
     """Note what the `errors` that are asked for say of an equation with these operands and results."""
-    name = equation.primitive.name
-    if DivisionByZeroError in errors and name == "div":
+    primitive = equation.primitive
+    if DivisionByZeroError in errors and primitive is div_p:
         _check_divisor(found, equation, operands[1])
-    if OOBError in errors and name in _INDICES:
+    if OOBError in errors and primitive in _INDICES:
         _check_indices(found, equation, operands)
-    if NaNError in errors and name in MAKES_NAN:
+    if NaNError in errors and primitive.traits.makes_nan:
         _check_nan(found, equation, results)
 
 
@@ -115,19 +118,19 @@ def _scatter(operands: Sequence[Any], params: Any) -> tuple[Any, list[int], list
     return operands[1], axes, [shape[a] - sizes[a] for a in axes]
 
 
-_INDICES: dict[str, Callable[[Sequence[Any], Any], tuple[Any, list[int], list[int]]]] = {
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "gather": _gather,
+_INDICES: dict[Any, Callable[[Sequence[Any], Any], tuple[Any, list[int], list[int]]]] = {
+    dynamic_slice_p: _dynamic_slice,
+    dynamic_update_slice_p: _dynamic_update_slice,
+    gather_p: _gather,
     **dict.fromkeys(
-        ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"),
+        (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
         _scatter,
     ),
 }
 
 
 def _check_indices(found: Found, equation: Any, operands: Sequence[Any]) -> None:
-    indices, axes, last = _INDICES[equation.primitive.name](operands, equation.params)
+    indices, axes, last = _INDICES[equation.primitive](operands, equation.params)
     aval: Any = type_of(indices)
     if not aval.size:
         return

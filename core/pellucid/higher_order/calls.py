@@ -10,6 +10,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.tracing.discharge import discharged, held
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -25,6 +26,8 @@ _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 class Call(Primitive[Any]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
+
+    traits = CONTROL
 
     remember_types = False
     varies_jointly = False

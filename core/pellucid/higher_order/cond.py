@@ -14,6 +14,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
@@ -47,6 +48,7 @@ class Cond(Primitive[CondParams]):
     """Results of the branch number `index`."""
 
     name = "cond"
+    traits = CONTROL
     remember_types = False
     varies_jointly = False
     takes_references = True
@@ -502,6 +504,7 @@ class PlatformIndex(Primitive[PlatformIndexParams]):
     """The number of the branch for the platform that a program is compiled for."""
 
     name = "platform_index"
+    traits = CONTROL.replace(flops=0.0, returns_list=False)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: PlatformIndexParams) -> Sequence[Any]:
         return [_INDEX]

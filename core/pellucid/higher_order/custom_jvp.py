@@ -20,6 +20,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing.context import context
@@ -138,6 +139,8 @@ class CustomJvpParams(NamedTuple):
 
 class CustomCall(Primitive[Any]):
     """A staged call of a function with its own derivative; `params.call_jaxpr` is the function."""
+
+    traits = CONTROL
 
     remember_types = False
     varies_jointly = False

@@ -33,6 +33,7 @@ from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import context
@@ -289,6 +290,7 @@ class CustomLin(Primitive[CustomLinParams]):
     """The derivative of a `custom_vjp` function: linear in the tangents, known only by its transpose."""
 
     name = "custom_lin"
+    traits = CONTROL.replace(makes_nan=True)
     remember_types = False
     takes_references = True
     varies_jointly = False

@@ -13,6 +13,7 @@ from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.context import context
@@ -68,6 +69,7 @@ class LinearSolve(Primitive[LinearSolveParams]):
     """x with A x = b: its tangent solves A dx = db - dA x, its transpose the transposed system."""
 
     name = "custom_linear_solve"
+    traits = CONTROL.replace(makes_nan=True)
     remember_types = False
     varies_jointly = False
 

@@ -15,6 +15,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import (
     batched_axes,
     broadcast_in_dim,
@@ -24,6 +25,7 @@ from pellucid.primitives.broadcasting import (
 )
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.counts import combinations, window_combinations
 from pellucid.primitives.monoids import monoid_of
 from pellucid.primitives.movement import reshape, transpose
 from pellucid.primitives.padding import pad, slice
@@ -125,6 +127,7 @@ class Reduce(Primitive[ReduceParams]):
     """Operands, then initial values; one result for each operand."""
 
     name = "reduce"
+    traits = Traits(kind="reduction", flops=combinations, makes_nan=True, returns_list=True)
     remember_types = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReduceParams) -> Sequence[Any]:
@@ -335,6 +338,7 @@ class ReduceWindow(Primitive[ReduceWindowParams]):
     """Operands, then initial values; one result for each operand."""
 
     name = "reduce_window"
+    traits = Traits(kind="reduction", flops=window_combinations, makes_nan=True, returns_list=True)
     remember_types = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReduceWindowParams) -> Sequence[Any]:

@@ -11,6 +11,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.movement import Movement
 from pellucid.tracing.trace import bind1
 
@@ -31,6 +32,7 @@ class Name(Movement):
     """The identity; it gives a value a name."""
 
     name = "name"
+    traits = MOVEMENT
 
     def abstract_eval(self, avals: tuple[Any, ...], params: NameParams) -> Sequence[Any]:
         return avals

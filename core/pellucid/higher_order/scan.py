@@ -11,6 +11,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import brought_to
@@ -58,6 +59,7 @@ class Scan(Primitive[ScanParams]):
     """A loop of static length."""
 
     name = "scan"
+    traits = CONTROL
     remember_types = False
     varies_jointly = False
     takes_references = True

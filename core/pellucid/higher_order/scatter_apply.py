@@ -44,6 +44,7 @@ class ScatterApply(Scatter):
     """A scatter whose updates are computed from what is there; the updates given only have their shape."""
 
     name = "scatter_apply"
+    traits = Scatter.traits.replace(returns_list=True)
     remember_types = False
 
     def update_program(self, dtype: Any, params: ScatterApplyParams) -> ClosedJaxpr:

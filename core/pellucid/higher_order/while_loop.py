@@ -16,6 +16,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
@@ -49,6 +50,7 @@ class While(Primitive[WhileParams]):
     """`while condition(carry): carry = body(carry)`."""
 
     name = "while"
+    traits = CONTROL
     remember_types = False
     varies_jointly = False
     takes_references = True

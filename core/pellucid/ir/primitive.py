@@ -12,6 +12,7 @@ from pellucid.base.errors import ArgumentTypeError, MissingRule
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.effects import Effects, no_effects
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import Traits
 from pellucid.sharding.explicit_types import (
     Operand,
     checked_out_spec,
@@ -45,16 +46,14 @@ class Primitive(Generic[P]):
     """
 
     name: str
+    traits: Traits
+    """What the primitive does. There is no default: `__init__` raises ArgumentTypeError where no class gives it."""
     remember_types = True
     """Whether the type rule is remembered for (params, avals); off where params hold programs."""
-    multiple_results = False
-    """Whether `bind` gives a list of results; by default it does where params hold programs."""
     varies_jointly = True
     """Whether all operands must vary over the same mesh axes; not where they are a program's inputs."""
     may_be_placed = False
     """Whether equations may name meshes, shardings or devices, themselves or by programs among their params."""
-    linear_in: tuple[int, ...] | None = None
-    """Operands in which the primitive is jointly linear, where that is all its derivative."""
     takes_references = False
     """Whether operands may be references."""
     calls_python = False
@@ -68,16 +67,24 @@ class Primitive(Generic[P]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if vars(cls).get("remember_types") is False and "multiple_results" not in vars(cls):
-            cls.multiple_results = True
         own = cls.placed is not Primitive.placed or cls.out_sharding is not Primitive.out_sharding
         cls.may_be_placed = own or not cls.remember_types
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
             self.name = name
+        if not hasattr(self, "traits"):
+            raise ArgumentTypeError(
+                f"`{self.name}` has no traits.",
+                do=f"Say what it does: `{type(self).__name__}.traits = Traits(kind=..., flops=...)`.",
+            )
         self._types: dict[Any, tuple[tuple[AbstractValue, ...], Effects]] = {}
         registry[self.name] = self
+
+    @property
+    def multiple_results(self) -> bool:
+        """Whether `bind` gives a list of results."""
+        return self.traits.returns_list
 
     def bind(self, *operands: Any, **params: Any) -> Any:
         """The result for `operands` under the current trace, or a list of results where `multiple_results`.

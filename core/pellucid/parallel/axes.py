@@ -20,6 +20,7 @@ from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, position_along
 from pellucid.primitives.addends import marks_of, recast, reduced_p, vary_unreduced_cast_p
 from pellucid.primitives.arithmetic import add, mul
@@ -151,6 +152,7 @@ class AxisIndex(Primitive[AxisIndexParams]):
     """The position along one named axis."""
 
     name = "axis_index"
+    traits = COLLECTIVE.replace(linear=None)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: AxisIndexParams) -> Sequence[Any]:
         varying = frozenset({params.axis_name}) if params.checked else frozenset()

@@ -21,6 +21,7 @@ from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import ManualRegion
 from pellucid.lowering.module import ModuleOptions, lower_module
 from pellucid.parallel.manual import manual_axes_bound
@@ -58,6 +59,7 @@ class CustomPartitioning(Primitive[CustomPartitioningParams]):
     """A call of a program that several devices do as the user says."""
 
     name = "custom_partitioning"
+    traits = CONTROL
     remember_types = False
 
     def abstract_eval(

@@ -12,9 +12,7 @@ from pellucid.higher_order.while_loop import while_p
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.parallel.axes import AxisIndex
-from pellucid.parallel.exchange import PBroadcast, PPermute
-from pellucid.parallel.gathering import AllGather
-from pellucid.parallel.reductions import AllReduce, UnreducedSum
+from pellucid.parallel.exchange import PPermute
 from pellucid.primitives.addends import Reduced, ReducedToVarying, VaryingToUnreduced
 from pellucid.primitives.varying import PVary
 from pellucid.tracing.tracer import where_made
@@ -24,9 +22,6 @@ Axes = frozenset[Any]
 
 _SILENT = (AxisIndex, PVary, Reduced, ReducedToVarying, VaryingToUnreduced)
 """Equations that name axes but wait for nobody."""
-
-_EQUALIZING = (AllReduce, UnreducedSum, AllGather, PBroadcast)
-"""Collectives that give all positions along their axes the same, unless they do so within groups."""
 
 
 def check_no_divergence(
@@ -130,7 +125,7 @@ class _Walk:
         """Over which axes the results of an operation may vary, whose operands together vary over `union`."""
         primitive, params = equation.primitive, equation.params
         axes = primitive.axis_names(params, frozenset())
-        if isinstance(primitive, _EQUALIZING):
+        if primitive.traits.equalizes:
             in_groups = getattr(params, "axis_index_groups", None) is not None
             return union if in_groups else union - axes
         # What comes from outside, from the host or from a reference, may be anything.

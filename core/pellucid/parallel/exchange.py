@@ -12,6 +12,7 @@ from pellucid.base.errors import CollectiveError, expecting
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import (
     Groups,
     all_reduce,
@@ -50,6 +51,8 @@ _INDEX = np.dtype(np.int32)
 
 class Exchange(Movement):
     """A linear exchange of values along `params.axis_name`."""
+
+    traits = COLLECTIVE
 
     def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axis_name)
@@ -224,6 +227,7 @@ class PBroadcast(Exchange):
     """All positions get the value of one."""
 
     name = "pbroadcast"
+    traits = COLLECTIVE.replace(equalizes=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: PBroadcastParams) -> Sequence[Any]:
         return [avals[0]]

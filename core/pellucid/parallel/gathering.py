@@ -16,6 +16,7 @@ from pellucid.base.errors import (
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
 from pellucid.parallel.axes import (
     AxisNames,
@@ -78,6 +79,7 @@ class AllGather(Movement):
     """The values of all positions along named axes, at each of them."""
 
     name = "all_gather"
+    traits = COLLECTIVE.replace(equalizes=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: GatherAxesParams
@@ -187,7 +189,6 @@ class AllGatherReduced(AllGather):
     """An all_gather whose result is reduced: its cotangents are addends, which are summed where they are scattered."""
 
     name = "all_gather_reduced"
-    multiple_results = False
     remember_types = False  # the type depends on the current mesh
 
     def _typed(self, avals: tuple[Any, ...], params: GatherAxesParams) -> Any:
@@ -266,6 +267,7 @@ class ReduceScatter(Movement):
     """The sum along named axes, of which each position keeps one part."""
 
     name = "reduce_scatter"
+    traits = COLLECTIVE.replace(flops=1.0, makes_nan=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: ScatterSumParams
@@ -361,7 +363,6 @@ class UnreducedReduceScatter(ReduceScatter):
     """The sum of addends along named axes, of which each position keeps one part."""
 
     name = "unreduced_reduce_scatter"
-    multiple_results = False
     remember_types = False  # the type depends on the current mesh
 
     def _typed(self, avals: tuple[Any, ...], params: ScatterSumParams) -> Any:

@@ -13,6 +13,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import Parts, manual_computation
 from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
 from pellucid.parallel.local_types import (
@@ -104,6 +105,7 @@ class ShardMap(Primitive[ShardMapParams]):
     """A call of a program at each position along mesh axes, on parts of its operands."""
 
     name = "shard_map"
+    traits = CONTROL
     remember_types = False
     varies_jointly = False
 

@@ -11,6 +11,7 @@ from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token, shaped_array
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import device_groups
 from pellucid.parallel.axes import AxisNames
 from pellucid.parallel.exchange import Pairs, axes_and_pairs
@@ -38,6 +39,8 @@ class PRecvParams(NamedTuple):
 
 class PointToPoint(Primitive[Any]):
     """One half of an exchange along `params.axis_name`."""
+
+    traits = COLLECTIVE.replace(linear=None)
 
     def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axis_name)

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base.errors import CollectiveError, DtypeError
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, device_groups, region_of
 from pellucid.parallel.axes import AxisNames, axis_index, checked_groups, listed_axes, size_along
 from pellucid.parallel.gathering import GatherAxesParams, all_gather_p
@@ -44,6 +45,7 @@ class RaggedAllToAll(Primitive[RaggedExchangeParams]):
     """
 
     name = "ragged_all_to_all"
+    traits = COLLECTIVE.replace(linear=None)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: RaggedExchangeParams) -> Sequence[Any]:
         return [avals[1].update(weak_type=False)]

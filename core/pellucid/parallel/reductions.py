@@ -13,6 +13,7 @@ from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, all_reduce, device_groups
 from pellucid.parallel.axes import (
     AxisNames,
@@ -43,6 +44,8 @@ from pellucid.tracing.values import type_of
 
 class AllReduce(Primitive[CollectiveParams]):
     """A reduction along named axes, whose result is the same at all positions along them."""
+
+    traits = COLLECTIVE.replace(flops=1.0, linear=None, equalizes=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CollectiveParams) -> Sequence[Any]:
         return [avals[0]]
@@ -99,6 +102,7 @@ class PSum(AllReduce):
     """The sum along named axes. Where types say that it makes a value the same along them, its text says so."""
 
     name = "psum"
+    traits = AllReduce.traits.replace(linear="all", makes_nan=True)
 
     def printed_name(self, equation: Any) -> str:
         invariant = equation.operands[0].aval.varying.intersection(equation.params.axes)
@@ -147,6 +151,7 @@ class UnreducedSum(Recast):
     """The sum of addends along named axes, at all positions."""
 
     name = "unreduced_psum"
+    traits = COLLECTIVE.replace(flops=1.0, makes_nan=True, equalizes=True)
     inverse = "preduced"
 
     def typed(self, aval: Any, axes: frozenset[Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from pellucid.ir.effects import Effects
 from pellucid.ir.primitive import registry
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.movement import Movement
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
@@ -51,8 +52,9 @@ class MarkParams(NamedTuple):
 class Recast(Movement):
     """A cast of what a type says of mesh axes; `inverse` names what its transpose does."""
 
+    traits = COLLECTIVE
+
     remember_types = False  # its type depends on the current mesh
-    multiple_results = False
     inverse: ClassVar[str]
 
     typed: Any

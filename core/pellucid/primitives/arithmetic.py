@@ -13,10 +13,12 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Zero
+from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL
 from pellucid.primitives.accuracy import accuracy_params, with_accuracy
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.complex_parts import conj, real, real_dtype
 from pellucid.primitives.conversion import converted
+from pellucid.primitives.counts import power_products
 from pellucid.primitives.families import (
     BOOL,
     COMPLEX,
@@ -58,6 +60,7 @@ def neg(x: Any) -> Any:
 
 neg_p: Elementwise = Elementwise(
     "neg",
+    traits=ARITHMETIC.replace(linear="all", cheap=True),
     accepts=NUMBER,
     hlo="negate",
     tangents=(lambda t, y, x: neg(t),),
@@ -77,8 +80,10 @@ def add(x: Any, y: Any) -> Any:
     return bind1(add_p, x, y)
 
 
+_SUM = ARITHMETIC.replace(linear="all", cheap="if one operand is small", makes_nan=True)
 add_p: Elementwise = LinearElementwise(
     "add", accepts=NUMBER, hlo="add",
+    traits=_SUM,
     tangents=(lambda t, z, x, y: t, lambda t, z, x, y: t),
     transposes=(lambda c, x, y: c, lambda c, x, y: c),
 )  # fmt: skip
@@ -97,6 +102,7 @@ def sub(x: Any, y: Any) -> Any:
 
 sub_p: Elementwise = LinearElementwise(
     "sub", accepts=NUMBER, hlo="subtract",
+    traits=_SUM,
     tangents=(lambda t, z, x, y: t, lambda t, z, x, y: neg(t)),
     transposes=(lambda c, x, y: c, lambda c, x, y: neg(c)),
 )  # fmt: skip
@@ -140,6 +146,7 @@ def _mul_back(cotangent: Any, other: Any, dtype: Any, params: MulParams, *, is_s
 
 mul_p: Elementwise = Elementwise(
     "mul", accepts=NUMBER, hlo=_lower_mul, rules_take_params=True,
+    traits=ARITHMETIC.replace(linear="each", cheap=True, makes_nan=True),
     result=lambda x, y, params: params.out_dtype or x,
     tangents=(
         lambda t, z, x, y, params: mul(t, y, out_dtype=params.out_dtype),
@@ -179,7 +186,7 @@ def _lower_mulhi(ctx: Any, operands: Any, params: Any) -> Any:
     return ctx.op1("chlo.mulhi", ctx.avals_out[0], operands)
 
 
-mulhi_p = Elementwise("mulhi", accepts=INTEGER, hlo=_lower_mulhi)
+mulhi_p = Elementwise("mulhi", traits=ARITHMETIC, accepts=INTEGER, hlo=_lower_mulhi)
 
 
 # Quotients ----------------------------------------------------------------------------------------
@@ -198,7 +205,7 @@ def div(x: Any, y: Any) -> Any:
 
 
 div_p: Elementwise = Elementwise(
-    "div", accepts=NUMBER, hlo="divide",
+    "div", traits=ARITHMETIC.replace(linear=(0,), cheap=True, makes_nan=True), accepts=NUMBER, hlo="divide",
     tangents=(
         lambda t, z, x, y: div(t, y),
         lambda t, z, x, y: mul(div(neg(t), y), z),
@@ -223,7 +230,7 @@ def _truncated(x: Any) -> Any:
 
 
 rem_p: Elementwise = Elementwise(
-    "rem", accepts=REAL, hlo="remainder",
+    "rem", traits=ARITHMETIC.replace(makes_nan=True), accepts=REAL, hlo="remainder",
     tangents=(lambda t, z, x, y: t, lambda t, z, x, y: mul(neg(t), _truncated(div(x, y)))),
 )  # fmt: skip
 
@@ -256,6 +263,7 @@ def nonzero(x: Any) -> Any:
 
 abs_p: Elementwise = Elementwise(
     "abs",
+    traits=CHEAP_ARITHMETIC,
     accepts=SIGNED | FLOATING | COMPLEX,
     hlo="abs",
     result=real_dtype,
@@ -283,7 +291,9 @@ def _lower_sign(ctx: Any, operands: Any, params: Any) -> Any:
     return ctx.op1("stablehlo.select", result, [is_zero, zero, ctx.full(result, 1)])
 
 
-sign_p = Elementwise("sign", accepts=NUMBER, hlo=_lower_sign, tangents=(None,))
+sign_p = Elementwise(
+    "sign", traits=CHEAP_ARITHMETIC, accepts=NUMBER, hlo=_lower_sign, tangents=(None,)
+)
 
 
 def max(x: Any, y: Any) -> Any:
@@ -337,7 +347,7 @@ def _share(x: Any, z: Any, y: Any) -> Any:
 
 def _extremum(name: str, op: str, direction: str) -> Elementwise:
     return Elementwise(
-        name, accepts=NUMBER | BOOL, hlo=_lower_extremum(op, direction),
+        name, traits=CHEAP_ARITHMETIC, accepts=NUMBER | BOOL, hlo=_lower_extremum(op, direction),
         tangents=(
             lambda t, z, x, y: mul(t, _share(x, z, y)),
             lambda t, z, x, y: mul(t, _share(y, z, x)),
@@ -400,7 +410,7 @@ def _pow_by_exponent(t: Any, z: Any, x: Any, y: Any) -> Any:
 
 
 pow_p: Elementwise = Pow(
-    "pow", accepts=(FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX), hlo=_lower_pow, same_dtype=False,
+    "pow", traits=TRANSCENDENTAL, accepts=(FLOATING | COMPLEX, INTEGER | FLOATING | COMPLEX), hlo=_lower_pow, same_dtype=False,
     tangents=(_pow_by_base, _pow_by_exponent),
 )  # fmt: skip
 
@@ -419,6 +429,7 @@ def log(x: Any, *, accuracy: Any = None) -> Any:
 # Here rather than among the transcendental functions because the derivative of `pow` needs it.
 log_p: Elementwise = Elementwise(
     "log",
+    traits=TRANSCENDENTAL,
     accepts=FLOATING | COMPLEX,
     hlo=with_accuracy("log"),
     tangents=(lambda t, y, x: div(t, x),),
@@ -482,6 +493,7 @@ def _integer_pow_tangent(t: Any, z: Any, x: Any, *, params: IntegerPowParams) ->
 
 integer_pow_p: Elementwise = Elementwise(
     "integer_pow",
+    traits=ARITHMETIC.replace(flops=power_products, cheap=True, makes_nan=True),
     accepts=NUMBER,
     hlo=_lower_integer_pow,
     tangents=(_integer_pow_tangent,),
@@ -516,6 +528,7 @@ def _lower_square(ctx: Any, operands: Any, params: Any) -> Any:
 
 square_p: Elementwise = Elementwise(
     "square",
+    traits=ARITHMETIC.replace(cheap=True, makes_nan=True),
     accepts=NUMBER,
     hlo=_lower_square,
     tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 2), x)),),
@@ -534,7 +547,7 @@ def sqrt(x: Any, *, accuracy: Any = None) -> Any:
 
 
 sqrt_p: Elementwise = Elementwise(
-    "sqrt", accepts=FLOATING | COMPLEX, hlo=with_accuracy("sqrt"),
+    "sqrt", traits=TRANSCENDENTAL, accepts=FLOATING | COMPLEX, hlo=with_accuracy("sqrt"),
     tangents=(lambda t, y, x: div(mul(t, constant_like(x, 0.5)), y),),
 )  # fmt: skip
 
@@ -551,7 +564,7 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
 
 
 rsqrt_p: Elementwise = Elementwise(
-    "rsqrt", accepts=FLOATING | COMPLEX, hlo=with_accuracy("rsqrt"),
+    "rsqrt", traits=TRANSCENDENTAL, accepts=FLOATING | COMPLEX, hlo=with_accuracy("rsqrt"),
     tangents=(lambda t, y, x: mul(t, mul(constant_like(x, -0.5), div(y, x))),),
 )  # fmt: skip
 
@@ -568,7 +581,7 @@ def cbrt(x: Any, *, accuracy: Any = None) -> Any:
 
 
 cbrt_p: Elementwise = Elementwise(
-    "cbrt", accepts=FLOATING, hlo=with_accuracy("cbrt"),
+    "cbrt", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=with_accuracy("cbrt"),
     tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 1 / 3), integer_pow(y, -2))),),
 )  # fmt: skip
 
@@ -635,9 +648,11 @@ def _lower_round(ctx: Any, operands: Any, params: RoundParams) -> Any:
     )
 
 
-round_p = Elementwise("round", accepts=FLOATING, hlo=_lower_round, tangents=(None,))
-floor_p = Elementwise("floor", accepts=FLOATING, hlo="floor", tangents=(None,))
-ceil_p = Elementwise("ceil", accepts=FLOATING, hlo="ceil", tangents=(None,))
+round_p = Elementwise(
+    "round", traits=ARITHMETIC, accepts=FLOATING, hlo=_lower_round, tangents=(None,)
+)
+floor_p = Elementwise("floor", traits=ARITHMETIC, accepts=FLOATING, hlo="floor", tangents=(None,))
+ceil_p = Elementwise("ceil", traits=ARITHMETIC, accepts=FLOATING, hlo="ceil", tangents=(None,))
 
 
 def nextafter(x1: Any, x2: Any) -> Any:
@@ -649,7 +664,7 @@ def nextafter(x1: Any, x2: Any) -> Any:
     return bind1(nextafter_p, x1, x2)
 
 
-nextafter_p = Elementwise("nextafter", accepts=FLOATING, hlo="chlo.next_after")
+nextafter_p = Elementwise("nextafter", traits=ARITHMETIC, accepts=FLOATING, hlo="chlo.next_after")
 
 __all__ = [
     "RoundingMethod", "abs", "abs_p", "add", "add_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "div", "div_p", "floor",

@@ -9,6 +9,7 @@ from pellucid.base import tree
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import MOVEMENT
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -19,7 +20,7 @@ class OptimizationBarrier(Primitive[Any]):
     """Gives its operands back, any number of them."""
 
     name = "optimization_barrier"
-    multiple_results = True
+    traits = MOVEMENT.replace(returns_list=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return avals

@@ -13,6 +13,8 @@ from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import MOVEMENT, Traits
+from pellucid.primitives.counts import combinations
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, transpose
 from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
@@ -35,6 +37,7 @@ class BroadcastInDimParams(NamedTuple):
 
 class BroadcastInDim(Movement):
     name = "broadcast_in_dim"
+    traits = MOVEMENT.replace(cheap=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: BroadcastInDimParams
@@ -237,6 +240,7 @@ _HALF_WIDTH = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 class ReduceSum(Movement):
     name = "reduce_sum"
+    traits = Traits(kind="reduction", flops=combinations, linear="all", makes_nan=True)
 
     def types(self, avals: tuple[Any, ...], params: ReduceSumParams) -> Any:
         # Asked here, since what the type rule itself answers is remembered, whatever the option.
@@ -325,6 +329,7 @@ class SqueezeParams(NamedTuple):
 
 class Squeeze(Movement):
     name = "squeeze"
+    traits = MOVEMENT.replace(cheap=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: SqueezeParams) -> Sequence[ShapedArray]:
         [x] = avals

@@ -8,6 +8,7 @@ import numpy as np
 
 from pellucid.base.errors import DtypeError
 from pellucid.ir.avals import shaped_array
+from pellucid.ir.traits import ARITHMETIC
 from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -71,17 +72,17 @@ def complex(x: Any, y: Any) -> Any:
 # A real-linear map T is transposed by ⟨T x, y⟩ = ⟨x, Tᵀ y⟩ with ⟨x, y⟩ = Re Σ x y, so that Tᵀ has no
 # conjugate where T is complex-linear: realᵀ y = y, imagᵀ y = -i y, conjᵀ y = conj y.
 real_p: Elementwise = Elementwise(
-    "real", accepts=COMPLEX, hlo="real", result=real_dtype,
+    "real", traits=ARITHMETIC.replace(flops=0.0, linear="all", cheap=True), accepts=COMPLEX, hlo="real", result=real_dtype,
     tangents=(lambda t, y, x: real(t),),
     transposes=(lambda c, x: complex(c, constant_like(c, 0)),),
 )  # fmt: skip
 imag_p: Elementwise = Elementwise(
-    "imag", accepts=COMPLEX, hlo="imag", result=real_dtype,
+    "imag", traits=ARITHMETIC.replace(flops=0.0, linear="all", cheap=True), accepts=COMPLEX, hlo="imag", result=real_dtype,
     tangents=(lambda t, y, x: imag(t),),
     transposes=(lambda c, x: conj(complex(constant_like(c, 0), c)),),
 )  # fmt: skip
 complex_p: Elementwise = Elementwise(
-    "complex", accepts=FLOATING, hlo="complex", result=complex_dtype,
+    "complex", traits=ARITHMETIC.replace(flops=0.0, linear="all"), accepts=FLOATING, hlo="complex", result=complex_dtype,
     tangents=(
         lambda t, z, x, y: complex(t, constant_like(t, 0)),
         lambda t, z, x, y: complex(constant_like(t, 0), t),
@@ -128,7 +129,7 @@ def _conj_transpose(c: Any, x: Any, *, params: ConjParams) -> Any:
 
 
 conj_p: Elementwise = Elementwise(
-    "conj", accepts=COMPLEX | FLOATING, hlo=_lower_conj,
+    "conj", traits=ARITHMETIC.replace(linear="all"), accepts=COMPLEX | FLOATING, hlo=_lower_conj,
     result=lambda dtype, params: _conj_result(dtype),
     tangents=(lambda t, y, x, params: bind1(conj_p, t, params=params),),
     transposes=(_conj_transpose,), rules_take_params=True,

@@ -13,6 +13,7 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
 from pellucid.primitives.filled import instantiate
 from pellucid.primitives.linear import JointlyLinear
@@ -101,6 +102,7 @@ class ConcatenateParams(NamedTuple):
 
 class Concatenate(Joining):
     name = "concatenate"
+    traits = MOVEMENT
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: ConcatenateParams
@@ -186,6 +188,7 @@ class StackParams(NamedTuple):
 
 class Stack(Joining):
     name = "stack"
+    traits = MOVEMENT
 
     def abstract_eval(self, avals: tuple[Any, ...], params: StackParams) -> Sequence[ShapedArray]:
         self.check(avals)
@@ -256,7 +259,7 @@ def stack(operands: Any, axis: int = 0) -> Any:
 class Parting(Primitive[Any]):
     """A linear primitive of one operand and several results: its cotangent is theirs, joined."""
 
-    multiple_results = True
+    traits = MOVEMENT.replace(returns_list=True)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
@@ -432,6 +435,7 @@ class TileParams(NamedTuple):
 
 class Tile(Movement):
     name = "tile"
+    traits = MOVEMENT
 
     def abstract_eval(self, avals: tuple[Any, ...], params: TileParams) -> Sequence[ShapedArray]:
         [x] = avals

@@ -12,8 +12,10 @@ from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import Traits
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.counts import dot_operations
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.precision import (
@@ -129,6 +131,7 @@ def cotangent_sharding(
 
 class DotGeneral(Bilinear):
     name = "dot_general"
+    traits = Traits(kind="contraction", flops=dot_operations, linear="each", makes_nan=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: DotGeneralParams

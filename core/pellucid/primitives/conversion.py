@@ -13,6 +13,7 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import ARITHMETIC, MOVEMENT, Linear, Traits
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY_OR_KEY, FLOATING, Elementwise, kind_of
 from pellucid.primitives.movement import Identity, move_axis
@@ -114,8 +115,15 @@ def _lower_convert(ctx: Any, operands: Any, params: ConvertElementTypeParams) ->
     return ctx.convert(x, result)
 
 
+def _linear_conversion(avals: Sequence[Any], params: ConvertElementTypeParams) -> Linear | None:
+    """A sum of converted addends is the converted sum, but for rounding, only between inexact dtypes."""
+    both = (params.new_dtype, avals[0].dtype)
+    return "all" if all(dtypes.is_inexact(np.dtype(dtype)) for dtype in both) else None
+
+
 convert_element_type_p = ConvertElementType(
     "convert_element_type", accepts=ANY_OR_KEY, hlo=_lower_convert,
+    traits=Traits(kind="movement", flops=1.0, linear=_linear_conversion, cheap=True),
     transposes=(lambda c, x: converted(c, x.aval.dtype, x.aval.weak_type),),
 )  # fmt: skip
 
@@ -143,6 +151,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 class BitcastConvertType(Primitive[BitcastParams]):
     name = "bitcast_convert_type"
+    traits = MOVEMENT.replace(linear=None)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: BitcastParams) -> Sequence[ShapedArray]:
         [x] = avals
@@ -246,7 +255,7 @@ def _reduced(t: Any, *_: Any, params: ReducePrecisionParams) -> Any:
 
 # Rounding has no useful derivative; tangents and cotangents are rounded as the values are.
 reduce_precision_p: Elementwise = Elementwise(
-    "reduce_precision", accepts=FLOATING, hlo=_lower_reduce_precision,
+    "reduce_precision", traits=ARITHMETIC, accepts=FLOATING, hlo=_lower_reduce_precision,
     tangents=(_reduced,), transposes=(_reduced,), rules_take_params=True,
 )  # fmt: skip
 
@@ -286,6 +295,7 @@ def stop_gradient(x: Any) -> Any:
 
 stop_gradient_p = Elementwise(
     "stop_gradient",
+    traits=MOVEMENT,
     accepts=ANY_OR_KEY,
     hlo=lambda ctx, operands, params: operands[0],
     tangents=(None,),

@@ -11,6 +11,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
@@ -28,6 +29,7 @@ from pellucid.primitives.convolution_shapes import (
     conv_shape,
     transpose_padding,
 )
+from pellucid.primitives.counts import convolution_operations
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import eq
@@ -74,6 +76,7 @@ class ConvParams(NamedTuple):
 
 class ConvGeneralDilated(Bilinear):
     name = "conv_general_dilated"
+    traits = Traits(kind="contraction", flops=convolution_operations, linear="each", makes_nan=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ConvParams) -> Sequence[ShapedArray]:
         lhs, rhs = avals

@@ -12,6 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like, kind_of
@@ -52,6 +53,7 @@ class IotaParams(NamedTuple):
 
 class Iota(Primitive[IotaParams]):
     name = "iota"
+    traits = Traits(kind="creation", flops=0.0, cheap=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: IotaParams) -> Sequence[ShapedArray]:
         if kind_of(params.dtype) in ("bool", "key"):
@@ -115,6 +117,7 @@ class EmptyParams(NamedTuple):
 
 class Empty(Primitive[EmptyParams]):
     name = "empty"
+    traits = Traits(kind="creation", flops=0.0)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: EmptyParams) -> Sequence[ShapedArray]:
         return [shaped_array(params.shape, params.dtype)]

@@ -14,9 +14,11 @@ from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import abs, add, div, max, min, mul, neg, rem, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
 from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.counts import running_combinations, running_exponentials
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, kind_of
 from pellucid.primitives.filled import filled, zeros
 from pellucid.primitives.logical import eq, lt, ne, select, select_n
@@ -132,6 +134,8 @@ class CumulativeMonoid(Cumulative):
 
 class CumulativeSum(CumulativeMonoid, Movement):
     """Sums; linear."""
+
+    traits = Traits(kind="reduction", flops=running_combinations, linear="all", makes_nan=True)
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: CumulativeParams) -> Any:
         return bind1(self, cotangent, params=CumulativeParams(params.axis, not params.reverse))
@@ -257,19 +261,28 @@ def log_sum_of_two(x: Any, y: Any) -> Any:
 
 
 class CumulativeProduct(Scanned, CumulativeMonoid):
+    traits = Traits(kind="reduction", flops=running_combinations, makes_nan=True)
     pair = staticmethod(_product_pair)
 
 
 class CumulativeMaximum(Scanned, CumulativeMonoid):
+    traits = Traits(kind="reduction", flops=running_combinations)
     pair = staticmethod(lambda a, b: _extreme_pair(max, a, b))
 
 
 class CumulativeMinimum(Scanned, CumulativeMonoid):
+    traits = Traits(kind="reduction", flops=running_combinations)
     pair = staticmethod(lambda a, b: _extreme_pair(min, a, b))
 
 
 class CumulativeLogSumExp(Scanned):
     name = "cumlogsumexp"
+    traits = Traits(
+        kind="reduction",
+        flops=running_exponentials,
+        transcendentals=running_exponentials,
+        makes_nan=True,
+    )
     accepts = FLOATING | COMPLEX
     pair = staticmethod(_log_sum_pair)
 

@@ -12,6 +12,7 @@ from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.traits import ARITHMETIC, Traits
 from pellucid.primitives.broadcasting import (
     aligned_for_batch,
     broadcast_to,
@@ -81,24 +82,12 @@ def full_as(x: Any, value: Any) -> Any:
 TangentRule = Callable[..., Any]
 
 
-_LINEARITY = {
-    **dict.fromkeys(
-        (
-            "add",
-            "add_any",
-            "sub",
-            "neg",
-            "real",
-            "imag",
-            "convert_element_type",
-            "reduce_precision",
-        ),
-        Linearity.JOINT,
-    ),
-    "mul": Linearity.PRODUCT,
-    "div": Linearity.FIRST,
+_LINEARITY: dict[Any, Linearity] = {
+    None: Linearity.NONE,
+    "all": Linearity.JOINT,
+    "each": Linearity.PRODUCT,
+    (0,): Linearity.FIRST,
 }
-"""What an elementwise primitive may do with addends; it decides over types with unreduced mesh axes."""
 
 
 class Elementwise(Primitive[Any]):
@@ -106,6 +95,7 @@ class Elementwise(Primitive[Any]):
 
     A scalar fits any shape, and a dimension of size 1 any size.
 
+    `traits`: what it does, mostly ARITHMETIC or TRANSCENDENTAL, with what differs.
     `accepts`: kinds of elements, the same for all operands, or one set for each.
     `hlo`: the operation, `dialect.name` or a StableHLO name, or a function (ctx, operands, params) -> value.
     `tangents`: for each operand, `(t, y, *operands) -> tangent of the result`, or None where it is zero.
@@ -120,6 +110,7 @@ class Elementwise(Primitive[Any]):
         self,
         name: str,
         *,
+        traits: Traits,
         accepts: frozenset[str] | tuple[frozenset[str], ...],
         hlo: str | Callable[..., Any],
         tangents: Sequence[TangentRule | None] | None = None,
@@ -128,6 +119,7 @@ class Elementwise(Primitive[Any]):
         same_dtype: bool = True,
         rules_take_params: bool = False,
     ) -> None:
+        self.traits = traits
         super().__init__(name)
         self.accepts = accepts
         self.hlo = hlo if callable(hlo) or "." in hlo else f"stablehlo.{hlo}"
@@ -149,10 +141,8 @@ class Elementwise(Primitive[Any]):
     def explicit_specs(
         self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
     ) -> Sequence[PartitionSpec]:
-        spec = propagation.elementwise(
-            self.name, operands, mesh, _LINEARITY.get(self.name, Linearity.NONE)
-        )
-        return [spec]
+        linear = self.traits.linear_for(operands, params)
+        return [propagation.elementwise(self.name, operands, mesh, _LINEARITY[linear])]
 
     def _more(self, params: Any) -> dict[str, Any]:
         return {"params": params} if self.rules_take_params else {}
@@ -286,6 +276,7 @@ class AddAny(LinearElementwise):
 
 add_any_p: Elementwise = AddAny(
     "add_any",
+    traits=ARITHMETIC.replace(linear="all", makes_nan=True),
     accepts=ANY,
     hlo="add",
     tangents=(lambda t, y, a, b: t, lambda t, y, a, b: t),

@@ -14,10 +14,12 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj, real_dtype
 from pellucid.primitives.contraction import converted
+from pellucid.primitives.counts import fft_operations
 from pellucid.primitives.movement import Movement, move_axis
 from pellucid.primitives.padding import pad
 from pellucid.sharding import propagation
@@ -50,6 +52,7 @@ class FftParams(NamedTuple):
 
 class Fft(Movement):
     name = "fft"
+    traits = Traits(kind="contraction", flops=fft_operations, linear="all", makes_nan=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: FftParams) -> Sequence[ShapedArray]:
         [x] = avals

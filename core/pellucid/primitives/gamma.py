@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.errors import MissingRule
+from pellucid.ir.traits import TRANSCENDENTAL
 from pellucid.primitives.arithmetic import add, mul, neg
 from pellucid.primitives.families import FLOATING, Elementwise, constant_like
 from pellucid.tracing.trace import bind1
@@ -63,18 +64,22 @@ def zeta(x: Any, q: Any) -> Any:
 
 
 lgamma_p: Elementwise = Elementwise(
-    "lgamma", accepts=FLOATING, hlo="chlo.lgamma", tangents=(lambda t, y, x: mul(t, digamma(x)),)
+    "lgamma",
+    traits=TRANSCENDENTAL,
+    accepts=FLOATING,
+    hlo="chlo.lgamma",
+    tangents=(lambda t, y, x: mul(t, digamma(x)),),
 )
 digamma_p: Elementwise = Elementwise(
-    "digamma", accepts=FLOATING, hlo="chlo.digamma",
+    "digamma", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.digamma",
     tangents=(lambda t, y, x: mul(t, polygamma(constant_like(x, 1), x)),),
 )  # fmt: skip
 polygamma_p: Elementwise = Elementwise(
-    "polygamma", accepts=FLOATING, hlo="chlo.polygamma",
+    "polygamma", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.polygamma",
     tangents=(no_derivative("polygamma", "m"), lambda t, y, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x))),
 )  # fmt: skip
 zeta_p: Elementwise = Elementwise(
-    "zeta", accepts=FLOATING, hlo="chlo.zeta",
+    "zeta", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.zeta",
     tangents=(
         no_derivative("zeta", "x"),
         lambda t, y, x, q: mul(t, neg(mul(x, zeta(add(x, constant_like(x, 1)), q)))),

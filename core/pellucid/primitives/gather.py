@@ -16,9 +16,11 @@ from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import INDEXING
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.counts import update_elements
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.index_dims import (
@@ -107,6 +109,7 @@ class GatherParams(NamedTuple):
 
 class Gather(Primitive[GatherParams]):
     name = "gather"
+    traits = INDEXING.replace(linear=(0,), passive="others", touches="part")
 
     def abstract_eval(self, avals: tuple[Any, ...], params: GatherParams) -> Sequence[ShapedArray]:
         x, indices = avals
@@ -329,6 +332,8 @@ class Scatter(Primitive[ScatterParams]):
     `combine` is a function of two scalars, old and new; None where the new one replaces the old.
     """
 
+    traits = INDEXING.replace(flops=update_elements, passive=(1,), touches="in place")
+
     combine: ClassVar[Callable[[Any, Any], Any] | None] = None
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ScatterParams) -> Sequence[ShapedArray]:
@@ -471,6 +476,8 @@ def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) ->
 
 class LinearScatter(Scatter):
     """The operand plus, or minus, the updates placed in zeros: linear in both together."""
+
+    traits = Scatter.traits.replace(linear=(0, 2), makes_nan=True)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams

@@ -10,17 +10,10 @@ from pellucid.tracing.trace import bind
 
 
 class JointlyLinear(Primitive[Any]):
-    """A primitive that is linear in its first `n_linear` operands together (None: in all).
-
-    Its tangent is the primitive applied to their tangents; the other operands are not differentiable.
-    """
-
-    n_linear: int | None = None
+    """A primitive that is linear in all its operands together: its tangent is the primitive applied to theirs."""
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
     ) -> tuple[Any, Any]:
-        n = len(primals) if self.n_linear is None else self.n_linear
         results = bind(self, *primals, params=params)
-        given = [instantiate(t) for t in tangents[:n]]
-        return results, bind(self, *given, *primals[n:], params=params)
+        return results, bind(self, *map(instantiate, tangents), params=params)

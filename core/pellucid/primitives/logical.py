@@ -11,6 +11,7 @@ from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.families import (
     ANY,
@@ -111,7 +112,10 @@ def _comparison(
     name: str, direction: str, accepts: frozenset[str], *, total_order: bool = False
 ) -> Elementwise:
     lower = _lower_compare(direction, total_order=total_order)
-    return Elementwise(name, accepts=accepts, hlo=lower, result=boolean, tangents=(None, None))
+    traits = ARITHMETIC if total_order else CHEAP_ARITHMETIC
+    return Elementwise(
+        name, traits=traits, accepts=accepts, hlo=lower, result=boolean, tangents=(None, None)
+    )
 
 
 eq_p = _comparison("eq", "EQ", ANY_OR_KEY)
@@ -139,7 +143,12 @@ def is_finite(x: Any) -> Any:
 
 
 is_finite_p = Elementwise(
-    "is_finite", accepts=FLOATING, hlo="is_finite", result=boolean, tangents=(None,)
+    "is_finite",
+    traits=ARITHMETIC,
+    accepts=FLOATING,
+    hlo="is_finite",
+    result=boolean,
+    tangents=(None,),
 )
 
 
@@ -184,10 +193,10 @@ def bitwise_not(x: Any) -> Any:
 
 and_, or_, xor, not_ = bitwise_and, bitwise_or, bitwise_xor, bitwise_not
 
-and_p = Elementwise("and", accepts=BOOL | INTEGER, hlo="and")
-or_p = Elementwise("or", accepts=BOOL | INTEGER, hlo="or")
-xor_p = Elementwise("xor", accepts=BOOL | INTEGER, hlo="xor")
-not_p = Elementwise("not", accepts=BOOL | INTEGER, hlo="not")
+and_p = Elementwise("and", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="and")
+or_p = Elementwise("or", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="or")
+xor_p = Elementwise("xor", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="xor")
+not_p = Elementwise("not", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="not")
 
 
 def shift_left(x: Any, y: Any) -> Any:
@@ -246,15 +255,17 @@ def clz(x: Any) -> Any:
     return bind1(clz_p, x)
 
 
-shift_left_p = Elementwise("shift_left", accepts=INTEGER, hlo="shift_left")
+shift_left_p = Elementwise("shift_left", traits=ARITHMETIC, accepts=INTEGER, hlo="shift_left")
 shift_right_arithmetic_p = Elementwise(
-    "shift_right_arithmetic", accepts=INTEGER, hlo="shift_right_arithmetic"
+    "shift_right_arithmetic", traits=ARITHMETIC, accepts=INTEGER, hlo="shift_right_arithmetic"
 )
 shift_right_logical_p = Elementwise(
-    "shift_right_logical", accepts=INTEGER, hlo="shift_right_logical"
+    "shift_right_logical", traits=ARITHMETIC, accepts=INTEGER, hlo="shift_right_logical"
 )
-population_count_p = Elementwise("population_count", accepts=INTEGER, hlo="popcnt")
-clz_p = Elementwise("clz", accepts=INTEGER, hlo="count_leading_zeros")
+population_count_p = Elementwise(
+    "population_count", traits=ARITHMETIC, accepts=INTEGER, hlo="popcnt"
+)
+clz_p = Elementwise("clz", traits=ARITHMETIC, accepts=INTEGER, hlo="count_leading_zeros")
 
 
 # select_n -----------------------------------------------------------------------------------------
@@ -262,6 +273,7 @@ clz_p = Elementwise("clz", accepts=INTEGER, hlo="count_leading_zeros")
 
 class SelectN(Primitive[Any]):
     name = "select_n"
+    traits = ARITHMETIC.replace(linear="all", passive=(0,), cheap=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         which, *cases = avals
@@ -466,7 +478,7 @@ def _where(condition: Any, t: Any, x: Any) -> Any:
 
 # At the bounds themselves the derivative by the operand is zero, as in the reference.
 clamp_p = Clamp(
-    "clamp", accepts=ANY, hlo="clamp",
+    "clamp", traits=CHEAP_ARITHMETIC, accepts=ANY, hlo="clamp",
     tangents=(
         lambda t, y, low, x, high: _where(bitwise_and(gt(low, x), lt(low, high)), t, x),
         lambda t, y, low, x, high: _where(bitwise_and(gt(x, low), lt(x, high)), t, x),

@@ -11,6 +11,7 @@ from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expe
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import MOVEMENT
 from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
@@ -62,6 +63,8 @@ class Movement(Primitive[Any]):
 class Identity(Movement):
     """A primitive that gives its operand; what else it says is its own."""
 
+    traits = MOVEMENT
+
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return avals
 
@@ -95,6 +98,7 @@ class ReshapeParams(NamedTuple):
 
 class Reshape(Movement):
     name = "reshape"
+    traits = MOVEMENT.replace(cheap=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReshapeParams) -> Sequence[ShapedArray]:
         [x] = avals
@@ -175,6 +179,7 @@ class TransposeParams(NamedTuple):
 
 class Transpose(Movement):
     name = "transpose"
+    traits = MOVEMENT.replace(cheap=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: TransposeParams
@@ -255,6 +260,7 @@ class RevParams(NamedTuple):
 
 class Rev(Movement):
     name = "rev"
+    traits = MOVEMENT
 
     def abstract_eval(self, avals: tuple[Any, ...], params: RevParams) -> Sequence[ShapedArray]:
         [x] = avals

@@ -12,6 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
 from pellucid.primitives.linear import JointlyLinear
@@ -37,6 +38,7 @@ class SliceParams(NamedTuple):
 
 class Slice(Movement):
     name = "slice"
+    traits = MOVEMENT
 
     def abstract_eval(self, avals: tuple[Any, ...], params: SliceParams) -> Sequence[ShapedArray]:
         [x] = avals
@@ -160,6 +162,7 @@ class PadParams(NamedTuple):
 
 class Pad(JointlyLinear):
     name = "pad"
+    traits = MOVEMENT
 
     def abstract_eval(self, avals: tuple[Any, ...], params: PadParams) -> Sequence[ShapedArray]:
         x, value = avals

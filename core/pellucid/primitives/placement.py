@@ -10,6 +10,7 @@ from pellucid.base.errors import ArgumentValueError
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.padding import inserted
 from pellucid.runtime import transfer
 from pellucid.runtime.array import aval_at
@@ -56,6 +57,7 @@ class DevicePut(Primitive[DevicePutParams]):
     """The identity, to another place; outside a trace, a transfer without a compiled program."""
 
     name = "device_put"
+    traits = MOVEMENT
 
     def run(self, operands: tuple[Any, ...], params: DevicePutParams) -> list[Any]:
         return [

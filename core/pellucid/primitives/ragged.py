@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.contraction import (
@@ -29,6 +30,7 @@ from pellucid.primitives.contraction import (
     inverse_permutation,
     moved,
 )
+from pellucid.primitives.counts import ragged_dot_operations
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.cumulative import cumsum
 from pellucid.primitives.families import INTEGER, kind_of
@@ -125,6 +127,9 @@ class RaggedParams(NamedTuple):
 
 class RaggedDotGeneral(Bilinear):
     name = "ragged_dot_general"
+    traits = Traits(
+        kind="contraction", flops=ragged_dot_operations, linear="each", passive=(2,), makes_nan=True
+    )
 
     def abstract_eval(self, avals: tuple[Any, ...], params: RaggedParams) -> Sequence[ShapedArray]:
         lhs, rhs, group_sizes = avals

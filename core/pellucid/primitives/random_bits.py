@@ -14,8 +14,10 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeErr
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes
+from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.creation import checked_shape
 from pellucid.primitives.families import constant_like, kind_of
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
@@ -37,7 +39,7 @@ class Threefry2x32(Primitive[Any]):
     """Two words of key and two words of counter give two words of random bits, element by element."""
 
     name = "threefry2x32"
-    multiple_results = True
+    traits = Traits(kind="random", flops=threefry_rounds, returns_list=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         if len(avals) != 4 or any(a.dtype != _WORD for a in avals):
@@ -117,6 +119,7 @@ class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
     """Positions in row-major order as numbers of 64 bits, in two words, also where 64-bit types are off."""
 
     name = "iota_2x32_shape"
+    traits = Traits(kind="creation", flops=0.0)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: Iota2x32ShapeParams
@@ -176,7 +179,7 @@ class RngBitGeneratorParams(NamedTuple):
 
 class RngBitGenerator(Primitive[RngBitGeneratorParams]):
     name = "rng_bit_generator"
-    multiple_results = True
+    traits = Traits(kind="random", flops=threefry_rounds, returns_list=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: RngBitGeneratorParams
@@ -273,6 +276,7 @@ class RngUniformParams(NamedTuple):
 
 class RngUniform(Primitive[RngUniformParams]):
     name = "rng_uniform"
+    traits = Traits(kind="random", flops=threefry_rounds, makes_nan=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: RngUniformParams

@@ -14,9 +14,11 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeErr
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_shape, squeeze
 from pellucid.primitives.contraction import converted
+from pellucid.primitives.counts import combinations, operand_elements
 from pellucid.primitives.families import ANY, BOOL, INTEGER, NUMBER, add_any_p, kind_of
 from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import (
@@ -45,6 +47,8 @@ class ReduceParams(NamedTuple):
 
 class Reduction(Primitive[ReduceParams]):
     """A reduction by a monoid; `accepts` are the kinds of elements that it takes."""
+
+    traits = Traits(kind="reduction", flops=combinations)
 
     def __init__(self, monoid: str, accepts: frozenset[str]) -> None:
         super().__init__(f"reduce_{monoid}")
@@ -131,6 +135,8 @@ class ReduceBits(Reduction):
 
 class ReduceProd(Reduction):
     """Product. Its derivative is that of a tree of products, which has no division and so no trouble with zeros."""
+
+    traits = Traits(kind="reduction", flops=combinations, makes_nan=True)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
@@ -256,6 +262,8 @@ class ArgExtremeParams(NamedTuple):
 
 class ArgExtreme(Primitive[ArgExtremeParams]):
     """Index of the first extreme element, or of the first NaN."""
+
+    traits = Traits(kind="reduction", flops=operand_elements)
 
     def __init__(self, name: str, direction: str) -> None:
         super().__init__(name)

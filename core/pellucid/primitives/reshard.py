@@ -16,6 +16,7 @@ from pellucid.base.tree import (
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.sharding_constraint import batched_sharding
 from pellucid.runtime.transfer import put_leaf
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
@@ -47,6 +48,7 @@ class Reshard(Primitive[ReshardParams]):
     """The identity, with another sharding in its type. Devices exchange what they need for it."""
 
     name = "reshard"
+    traits = COLLECTIVE
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReshardParams) -> Sequence[Any]:
         [aval] = avals

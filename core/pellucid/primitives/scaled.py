@@ -10,6 +10,7 @@ from pellucid.base.errors import ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.contraction import (
@@ -24,6 +25,7 @@ from pellucid.primitives.contraction import (
     dot_shape,
     moved,
 )
+from pellucid.primitives.counts import dot_operations
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import ones
 from pellucid.primitives.movement import reshape
@@ -44,6 +46,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
     """A product of operands each of whose blocks along the contracted axes has a factor."""
 
     name = "scaled_dot"
+    traits = Traits(kind="contraction", flops=dot_operations, linear="each", makes_nan=True)
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: ScaledDotParams

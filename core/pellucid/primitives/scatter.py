@@ -36,6 +36,7 @@ _IDS = np.dtype(np.uint32)
 
 class ScatterReplace(Scatter):
     name = "scatter"
+    traits = Scatter.traits.replace(flops=0.0)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
@@ -179,6 +180,7 @@ class ScatterMul(Scatter):
     """Linear in the operand; also in the updates, if no place gets two of them."""
 
     name = "scatter-mul"
+    traits = Scatter.traits.replace(makes_nan=True)
     combine = staticmethod(mul)
 
     def jvp(

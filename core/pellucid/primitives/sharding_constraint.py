@@ -10,6 +10,7 @@ from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.layout_constraint import with_layout_constraint
 from pellucid.primitives.padding import inserted
 from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
@@ -33,6 +34,7 @@ class ShardingConstraint(Primitive[ShardingConstraintParams]):
     """The identity, laid out as stated."""
 
     name = "sharding_constraint"
+    traits = COLLECTIVE
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: ShardingConstraintParams

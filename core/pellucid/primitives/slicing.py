@@ -22,6 +22,7 @@ from pellucid.base.errors import (
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import INDEXING
 from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
@@ -250,6 +251,7 @@ class DynamicSliceParams(NamedTuple):
 
 class DynamicSlice(Primitive[DynamicSliceParams]):
     name = "dynamic_slice"
+    traits = INDEXING.replace(linear=(0,), passive="others", touches="part")
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: DynamicSliceParams
@@ -402,6 +404,7 @@ def _along(axis: int, ndim: int, index: Any, wrap: bool) -> tuple[list[Any], lis
 
 class DynamicUpdateSlice(Primitive[NoParams]):
     name = "dynamic_update_slice"
+    traits = INDEXING.replace(linear=(0, 1), passive="others", touches="in place")
 
     def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[ShapedArray]:
         x, update, *starts = avals

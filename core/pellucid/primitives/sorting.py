@@ -14,10 +14,12 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import Traits
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.broadcasting import expand_dims
 from pellucid.primitives.complex_parts import imag, real
 from pellucid.primitives.concatenation import aligned_at_one_dim
+from pellucid.primitives.counts import sort_comparisons, top_k_comparisons
 from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.families import kind_of
 from pellucid.primitives.gather import gather
@@ -72,7 +74,7 @@ class SortParams(NamedTuple):
 
 class Sort(Primitive[SortParams]):
     name = "sort"
-    multiple_results = True
+    traits = Traits(kind="reduction", flops=sort_comparisons, returns_list=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: SortParams) -> Sequence[ShapedArray]:
         got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
@@ -209,7 +211,7 @@ def sort_key_val(
 class Greatest(Primitive[Any]):
     """A primitive that gives some elements along an axis and their positions."""
 
-    multiple_results = True
+    traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True)
 
     def explicit_specs(
         self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.ir.traits import TRANSCENDENTAL
 from pellucid.primitives.arithmetic import (
     abs as absolute,
     add,
@@ -83,18 +84,20 @@ def _gaussian(t: Any, x: Any, factor: float) -> Any:
 
 erf_p: Elementwise = Elementwise(
     "erf",
+    traits=TRANSCENDENTAL,
     accepts=FLOATING,
     hlo="chlo.erf",
     tangents=(lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi)),),
 )
 erfc_p: Elementwise = Elementwise(
     "erfc",
+    traits=TRANSCENDENTAL,
     accepts=FLOATING,
     hlo="chlo.erfc",
     tangents=(lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi)),),
 )
 erf_inv_p: Elementwise = Elementwise(
-    "erf_inv", accepts=FLOATING, hlo="chlo.erf_inv",
+    "erf_inv", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.erf_inv",
     tangents=(lambda t, y, x: mul(constant_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(y)))),),
 )  # fmt: skip
 
@@ -148,16 +151,18 @@ def _density(a: Any, x: Any) -> Any:
 
 
 igamma_p: Elementwise = Elementwise(
-    "igamma", accepts=FLOATING, hlo=lower_igamma,
+    "igamma", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_igamma,
     tangents=(lambda t, y, a, x: mul(t, igamma_grad_a(a, x)), lambda t, y, a, x: mul(t, _density(a, x))),
 )  # fmt: skip
 igammac_p: Elementwise = Elementwise(
-    "igammac", accepts=FLOATING, hlo=lower_igammac,
+    "igammac", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_igammac,
     tangents=(lambda t, y, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, y, a, x: neg(mul(t, _density(a, x)))),
 )  # fmt: skip
-igamma_grad_a_p = Elementwise("igamma_grad_a", accepts=FLOATING, hlo=lower_igamma_grad_a)
+igamma_grad_a_p = Elementwise(
+    "igamma_grad_a", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_igamma_grad_a
+)
 random_gamma_grad_p = Elementwise(
-    "random_gamma_grad", accepts=FLOATING, hlo=lower_random_gamma_grad
+    "random_gamma_grad", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_random_gamma_grad
 )
 
 
@@ -183,7 +188,7 @@ def _beta_density(t: Any, y: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 regularized_incomplete_beta_p = Elementwise(
-    "regularized_incomplete_beta", accepts=FLOATING, hlo=lower_regularized_incomplete_beta,
+    "regularized_incomplete_beta", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_regularized_incomplete_beta,
     tangents=(no_derivative("betainc", "a"), no_derivative("betainc", "b"), _beta_density),
 )  # fmt: skip
 
@@ -270,11 +275,15 @@ def _i1e_slope(t: Any, y: Any, x: Any) -> Any:
 
 
 bessel_i0e_p: Elementwise = Elementwise(
-    "bessel_i0e", accepts=FLOATING, hlo=_lower_bessel_i0e,
+    "bessel_i0e", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=_lower_bessel_i0e,
     tangents=(lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),),
 )  # fmt: skip
 bessel_i1e_p: Elementwise = Elementwise(
-    "bessel_i1e", accepts=FLOATING, hlo="chlo.bessel_i1e", tangents=(_i1e_slope,)
+    "bessel_i1e",
+    traits=TRANSCENDENTAL,
+    accepts=FLOATING,
+    hlo="chlo.bessel_i1e",
+    tangents=(_i1e_slope,),
 )
 
 __all__ = [

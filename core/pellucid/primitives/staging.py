@@ -11,6 +11,7 @@ from pellucid.ir.avals import AbstractToken, abstract_token
 from pellucid.ir.effects import Effects, no_dce_effect
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import HOST
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.tokens import Token
@@ -99,6 +100,7 @@ class CreateToken(Primitive[Any]):
     """A token that waits for nothing."""
 
     name = "create_token"
+    traits = HOST.replace(flops=0.0, returns_list=False)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[AbstractToken]:
         return [abstract_token]
@@ -114,6 +116,7 @@ class AfterAll(Primitive[Any]):
     """A token that waits for others."""
 
     name = "after_all"
+    traits = HOST.replace(flops=0.0, returns_list=False)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[AbstractToken]:
         others = [aval.text() for aval in avals if aval is not abstract_token]

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pellucid.ir.avals import shaped_array
+from pellucid.ir.traits import TRANSCENDENTAL
 from pellucid.primitives.accuracy import (
     AccuracyParams,
     accuracy_attributes,
@@ -102,22 +103,26 @@ def _lower_logistic(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
 
 
 exp_p: Elementwise = Elementwise(
-    "exp", accepts=INEXACT, hlo=with_accuracy("exponential"), tangents=(lambda t, y, x: mul(t, y),)
+    "exp",
+    traits=TRANSCENDENTAL,
+    accepts=INEXACT,
+    hlo=with_accuracy("exponential"),
+    tangents=(lambda t, y, x: mul(t, y),),
 )
 exp2_p: Elementwise = Elementwise(
-    "exp2", accepts=INEXACT, hlo=_lower_exp2,
+    "exp2", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=_lower_exp2,
     tangents=(lambda t, y, x: mul(log(constant_like(x, 2)), mul(t, y)),),
 )  # fmt: skip
 expm1_p: Elementwise = Elementwise(
-    "expm1", accepts=INEXACT, hlo=with_accuracy("exponential_minus_one"),
+    "expm1", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("exponential_minus_one"),
     tangents=(lambda t, y, x: mul(t, add(y, constant_like(y, 1))),),
 )  # fmt: skip
 log1p_p: Elementwise = Elementwise(
-    "log1p", accepts=INEXACT, hlo=with_accuracy("log_plus_one"),
+    "log1p", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("log_plus_one"),
     tangents=(lambda t, y, x: div(t, add(x, constant_like(x, 1))),),
 )  # fmt: skip
 logistic_p: Elementwise = Elementwise(
-    "logistic", accepts=INEXACT, hlo=_lower_logistic,
+    "logistic", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=_lower_logistic,
     tangents=(lambda t, y, x: mul(t, mul(y, sub(constant_like(y, 1), y))),),
 )  # fmt: skip
 
@@ -240,34 +245,40 @@ def _sum_of_squares(x: Any, y: Any) -> Any:
 
 
 sin_p: Elementwise = Elementwise(
-    "sin", accepts=INEXACT, hlo=_complex_circular("sin"), tangents=(lambda t, y, x: mul(t, cos(x)),)
+    "sin",
+    traits=TRANSCENDENTAL,
+    accepts=INEXACT,
+    hlo=_complex_circular("sin"),
+    tangents=(lambda t, y, x: mul(t, cos(x)),),
 )
 cos_p: Elementwise = Elementwise(
     "cos",
+    traits=TRANSCENDENTAL,
     accepts=INEXACT,
     hlo=_complex_circular("cos"),
     tangents=(lambda t, y, x: neg(mul(t, sin(x))),),
 )
 tan_p: Elementwise = Elementwise(
-    "tan", accepts=INEXACT, hlo=with_accuracy("tan"),
+    "tan", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("tan"),
     tangents=(lambda t, y, x: mul(t, add(constant_like(x, 1), square(y))),),
 )  # fmt: skip
 asin_p: Elementwise = Elementwise(
     "asin",
+    traits=TRANSCENDENTAL,
     accepts=INEXACT,
     hlo="chlo.asin",
     tangents=(lambda t, y, x: mul(t, rsqrt(_one_minus_square(x))),),
 )
 acos_p: Elementwise = Elementwise(
-    "acos", accepts=INEXACT, hlo="chlo.acos",
+    "acos", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.acos",
     tangents=(lambda t, y, x: mul(t, neg(rsqrt(_one_minus_square(x)))),),
 )  # fmt: skip
 atan_p: Elementwise = Elementwise(
-    "atan", accepts=INEXACT, hlo="chlo.atan",
+    "atan", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.atan",
     tangents=(lambda t, y, x: div(t, add(constant_like(x, 1), square(x))),),
 )  # fmt: skip
 atan2_p: Elementwise = Elementwise(
-    "atan2", accepts=INEXACT, hlo="atan2",
+    "atan2", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="atan2",
     tangents=(
         lambda t, z, x, y: mul(t, div(y, _sum_of_squares(x, y))),
         lambda t, z, x, y: mul(t, div(neg(x), _sum_of_squares(x, y))),
@@ -340,26 +351,34 @@ def _atanh_tangent(t: Any, y: Any, x: Any) -> Any:
 
 
 sinh_p: Elementwise = Elementwise(
-    "sinh", accepts=INEXACT, hlo="chlo.sinh", tangents=(lambda t, y, x: mul(t, cosh(x)),)
+    "sinh",
+    traits=TRANSCENDENTAL,
+    accepts=INEXACT,
+    hlo="chlo.sinh",
+    tangents=(lambda t, y, x: mul(t, cosh(x)),),
 )
 cosh_p: Elementwise = Elementwise(
-    "cosh", accepts=INEXACT, hlo="chlo.cosh", tangents=(lambda t, y, x: mul(t, sinh(x)),)
+    "cosh",
+    traits=TRANSCENDENTAL,
+    accepts=INEXACT,
+    hlo="chlo.cosh",
+    tangents=(lambda t, y, x: mul(t, sinh(x)),),
 )
 # 1 - y² as (1 + y)(1 - y), which is accurate where |y| is almost 1.
 tanh_p: Elementwise = Elementwise(
-    "tanh", accepts=INEXACT, hlo=with_accuracy("tanh"),
+    "tanh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("tanh"),
     tangents=(lambda t, y, x: mul(add(t, mul(t, y)), sub(constant_like(y, 1), y)),),
 )  # fmt: skip
 asinh_p: Elementwise = Elementwise(
-    "asinh", accepts=INEXACT, hlo="chlo.asinh",
+    "asinh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.asinh",
     tangents=(lambda t, y, x: mul(t, rsqrt(add(square(x), constant_like(x, 1)))),),
 )  # fmt: skip
 acosh_p: Elementwise = Elementwise(
-    "acosh", accepts=INEXACT, hlo="chlo.acosh",
+    "acosh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.acosh",
     tangents=(lambda t, y, x: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),),
 )  # fmt: skip
 atanh_p: Elementwise = Elementwise(
-    "atanh", accepts=INEXACT, hlo="chlo.atanh", tangents=(_atanh_tangent,)
+    "atanh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.atanh", tangents=(_atanh_tangent,)
 )
 
 __all__ = [

@@ -14,6 +14,7 @@ from pellucid.base.errors import CollectiveError
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups
 from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p
 from pellucid.primitives.movement import Movement
@@ -43,6 +44,7 @@ class PVary(Movement):
     """The same value, whose type says that it may differ along mesh axes."""
 
     name = "pvary"
+    traits = COLLECTIVE
 
     def abstract_eval(self, avals: tuple[Any, ...], params: PVaryParams) -> Sequence[ShapedArray]:
         [x] = avals

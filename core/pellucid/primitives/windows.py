@@ -12,8 +12,10 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.counts import window_combinations, window_comparisons
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import ANY, NUMBER, kind_of
 from pellucid.primitives.filled import zeros
@@ -149,6 +151,8 @@ class ReduceWindow(Primitive[WindowParams]):
 class ReduceWindowSum(ReduceWindow, Movement):
     """Sums over windows; linear."""
 
+    traits = Traits(kind="reduction", flops=window_combinations, linear="all", makes_nan=True)
+
     def undo(self, cotangent: Any, aval: ShapedArray, params: WindowParams) -> Any:
         # Each element's cotangent is the sum over the windows that hold it: a sum over windows of the spread cotangent.
         config = []
@@ -167,6 +171,8 @@ class ReduceWindowSum(ReduceWindow, Movement):
 
 class ReduceWindowExtreme(ReduceWindow):
     """Maximum or minimum over windows; the derivative is that of the element which `select` prefers."""
+
+    traits = Traits(kind="reduction", flops=window_combinations)
 
     def __init__(self, monoid: str, select: Primitive[Any]) -> None:
         super().__init__(monoid, ANY)
@@ -231,6 +237,7 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
     """From each window of `tangents`, the element where that of `operand` is preferred; linear in `tangents`."""
 
     name = "select_and_gather_add"
+    traits = Traits(kind="reduction", flops=window_combinations, linear=(0,))
 
     def abstract_eval(self, avals: tuple[Any, ...], params: GatherParams) -> Sequence[ShapedArray]:
         tangents, operand = avals
@@ -338,6 +345,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
     """Each element of `source` added where the window of `operand` that it belongs to has its preferred element."""
 
     name = "select_and_scatter_add"
+    traits = Traits(kind="reduction", flops=window_comparisons, linear=(0,), makes_nan=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ScatterParams) -> Sequence[ShapedArray]:
         source, operand = avals

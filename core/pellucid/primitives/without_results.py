@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.traits import HOST
 from pellucid.tracing.trace import bind
 
 P = TypeVar("P")
@@ -14,7 +15,7 @@ P = TypeVar("P")
 class WithoutResults(Primitive[P]):
     """A primitive without results: tangents and layouts of its operands mean nothing to it."""
 
-    multiple_results = True
+    traits = HOST.replace(flops=0.0)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: P) -> Sequence[Any]:
         return ()

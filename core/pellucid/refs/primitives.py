@@ -18,6 +18,7 @@ from pellucid.ir.effects import (
 )
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.traits import INDEXING, Traits
 from pellucid.primitives.broadcasting import broadcast, broadcast_to
 from pellucid.primitives.creation import empty, iota
 from pellucid.primitives.filled import instantiate
@@ -37,6 +38,8 @@ _ADDS: Effects = frozenset({accum_effect})
 
 class OfReference(Primitive[Any]):
     """What primitives share whose first operand is a reference."""
+
+    traits = INDEXING
 
     takes_references = True
 
@@ -60,6 +63,7 @@ class NewRef(Primitive[NewRefParams]):
     """A new reference that holds the operand."""
 
     name = "new_ref"
+    traits = Traits(kind="creation", flops=0.0)
     always_transformed = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: NewRefParams) -> Sequence[Any]:
@@ -122,6 +126,7 @@ class EmptyRef(Primitive[EmptyRefParams]):
     """A new reference that holds nothing in particular."""
 
     name = "empty_ref"
+    traits = Traits(kind="creation", flops=0.0)
     always_transformed = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: EmptyRefParams) -> Sequence[Any]:
@@ -209,7 +214,7 @@ class FreeRef(OfReference):
     """A reference is given up, and what it holds with it."""
 
     name = "free_ref"
-    multiple_results = True
+    traits = INDEXING.replace(returns_list=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
         return []
@@ -440,7 +445,7 @@ class AddUpdate(Write):
     """Something is added to a part of what a reference holds."""
 
     name = "addupdate"
-    multiple_results = True
+    traits = INDEXING.replace(flops=1.0, returns_list=True)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
         self.check(avals, params)

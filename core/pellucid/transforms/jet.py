@@ -6,6 +6,7 @@ Evaluating Derivatives (2nd ed.), table 13.2. What has no recurrence is differen
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,10 +14,32 @@ from typing import Any
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Zero
-from pellucid.primitives.arithmetic import add, div, mul, neg, sub
+from pellucid.primitives.arithmetic import (
+    add,
+    div,
+    div_p,
+    integer_pow_p,
+    log_p,
+    mul,
+    neg,
+    sqrt_p,
+    square_p,
+    sub,
+)
 from pellucid.primitives.families import constant_like
-from pellucid.primitives.movement import Movement
-from pellucid.primitives.transcendental import cos, cosh, sin, sinh
+from pellucid.primitives.transcendental import (
+    cos,
+    cos_p,
+    cosh,
+    cosh_p,
+    exp_p,
+    logistic_p,
+    sin,
+    sin_p,
+    sinh,
+    sinh_p,
+    tanh_p,
+)
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace, bind1
@@ -151,10 +174,13 @@ class JetTrace(Trace):
         if body is not None:
             return replay(body, (), *operands)
         with use_trace(self.parent):
-            rule = _RULES.get(primitive.name)
+            rule = _RULES.get(primitive)
+            linear = primitive.traits.linear_for([type_of(c[0]) for c in curves], params)
             if rule is not None:
                 results = [rule(primitive, curves, params)]
-            elif isinstance(primitive, Movement) or primitive.name in _LINEAR:
+            elif linear == "each":
+                results = [_multilinear(primitive, curves, params)]
+            elif linear == "all" or (linear and _moving(curves).issubset(linear)):
                 results = _linear(primitive, curves, params)
             else:
                 results = _nested(
@@ -204,11 +230,9 @@ def _sum(terms: Any) -> Any:
     return total
 
 
-def _product(
-    x: Coefficients, y: Coefficients, k: int, times: Callable[[Any, Any], Any] = _times
-) -> Any:
+def _product(x: Coefficients, y: Coefficients, k: int) -> Any:
     """The coefficient of t^k of a product."""
-    return _sum(times(x[i], y[k - i]) for i in range(k + 1))
+    return _sum(_times(x[i], y[k - i]) for i in range(k + 1))
 
 
 def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
@@ -219,10 +243,24 @@ def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
 # Rules ----------------------------------------------------------------------------------------------------
 
 
-def _bilinear(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
-    x, y = curves
-    apply = lambda a, b: None if a is None or b is None else bind1(primitive, a, b, params=params)
-    return [_product(x, y, k, apply) for k in range(len(x))]
+def _multilinear(
+    primitive: Primitive[Any], curves: list[Coefficients], params: Any
+) -> Coefficients:
+    """The k-th coefficient is the sum of all products of coefficients whose orders add up to k."""
+    total = len(curves[0])
+    passive = primitive.traits.passive_operands(len(curves))
+    orders = [range(1 if i in passive else total) for i in range(len(curves))]
+
+    def term(chosen: tuple[int, ...]) -> Any:
+        factors = [curve[i] for curve, i in zip(curves, chosen, strict=True)]
+        if any(factor is None for factor in factors):
+            return None
+        return bind1(primitive, *factors, params=params)
+
+    return [
+        _sum(term(chosen) for chosen in itertools.product(*orders) if sum(chosen) == k)
+        for k in range(total)
+    ]
 
 
 def _square(primitive: Primitive[Any], curves: list[Coefficients], params: Any) -> Coefficients:
@@ -289,7 +327,7 @@ def _sigmoid(primitive: Primitive[Any], curves: list[Coefficients], params: Any)
     [x] = curves
     z: Coefficients = [bind1(primitive, x[0], params=params)]
     slope: Coefficients = []
-    is_tanh = primitive.name == "tanh"
+    is_tanh = primitive is tanh_p
     for k in range(1, len(x)):
         first = (constant_like(x[0], 1) if k == 1 else None) if is_tanh else z[k - 1]
         slope.append(_minus(first, _product(z, z, k - 1)))
@@ -322,27 +360,21 @@ def _cosine(primitive: Primitive[Any], curves: list[Coefficients], params: Any) 
     return y
 
 
-_RULES: dict[str, Callable[[Primitive[Any], list[Coefficients], Any], Coefficients]] = {
-    "mul": _bilinear,
-    "dot_general": _bilinear,
-    "conv_general_dilated": _bilinear,
-    "div": lambda primitive, curves, params: _quotient(*curves),
-    "square": _square,
-    "integer_pow": _integer_power,
-    "exp": _exponential,
-    "log": _logarithm,
-    "sqrt": _square_root,
-    "tanh": _sigmoid,
-    "logistic": _sigmoid,
-    "sin": _wave(sin, cos, -1),
-    "cos": _cosine,
-    "sinh": _wave(sinh, cosh, 1),
-    "cosh": _wave(cosh, sinh, 1),
+_RULES: dict[Primitive[Any], Callable[[Primitive[Any], list[Coefficients], Any], Coefficients]] = {
+    div_p: lambda primitive, curves, params: _quotient(*curves),
+    square_p: _square,
+    integer_pow_p: _integer_power,
+    exp_p: _exponential,
+    log_p: _logarithm,
+    sqrt_p: _square_root,
+    tanh_p: _sigmoid,
+    logistic_p: _sigmoid,
+    sin_p: _wave(sin, cos, -1),
+    cos_p: _cosine,
+    sinh_p: _wave(sinh, cosh, 1),
+    cosh_p: _wave(cosh, sinh, 1),
 }
-_LINEAR = frozenset({
-    "add", "sub", "neg", "add_any", "concatenate", "pad", "select_n", "dynamic_slice", "dynamic_update_slice", "gather",
-    "scatter-add", "convert_element_type", "real", "imag", "conj", "complex", "split", "reduce_precision", "copy_p",
-})  # fmt: skip
+"""Of primitives that aren't linear; `Traits.linear` decides for those that are."""
 
 
 def _linear(
@@ -362,13 +394,18 @@ def _linear(
     return results
 
 
+def _moving(curves: list[Coefficients]) -> set[int]:
+    """Positions of the operands that vary along the curve."""
+    return {i for i, curve in enumerate(curves) if any(c is not None for c in curve[1:])}
+
+
 def _nested(function: Callable[..., Any], curves: list[Coefficients]) -> list[Coefficients]:
     """The coefficients of any function of flat values, by forward mode of forward mode.
 
     A function of a point and its first k derivatives, differentiated along the curve, gives one derivative more.
     """
     order = len(curves[0]) - 1
-    moving = [i for i, curve in enumerate(curves) if any(c is not None for c in curve[1:])]
+    moving = sorted(_moving(curves))
     levels = [
         [
             _scaled(

@@ -12,19 +12,6 @@ from typing import NamedTuple
 
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var
 
-CHEAP = frozenset({
-    "abs", "and", "broadcast_in_dim", "clamp", "convert_element_type", "div", "eq", "expand_dims", "ge", "gt", "imag",
-    "integer_pow", "iota", "le", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "real", "reshape", "select_n",
-    "sign", "square", "squeeze", "transpose", "xor",
-})  # fmt: skip
-"""Primitives that take no longer than reading a result from memory would."""
-
-_SUMS = frozenset({"add", "sub"})
-"""Cheap where one operand is small, as in `1 - y` and `x - mean`.
-
-With sums of two large operands, whole polynomials move into the backward kernels and cost a tenth of a step.
-"""
-
 WORTH_AN_EQUATION = 1024
 """Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
 
@@ -155,11 +142,11 @@ def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
 def _is_cheap(equation: Equation) -> bool:
     if equation.effects:
         return False
-    name = equation.primitive.name
-    if name in _SUMS:
+    cheap = equation.primitive.traits.cheap
+    if cheap == "if one operand is small":
         most = equation.results[0].aval.size // _SMALL  # type: ignore[attr-defined]
         return any(type(x) is Literal or x.aval.size <= most for x in equation.operands)  # type: ignore[attr-defined]
-    return name in CHEAP
+    return cheap
 
 
 def _is_kept(plan: Plan | None) -> bool:
