@@ -50,6 +50,8 @@ class LoweringContext:
         """What the compiled program must pass before it runs."""
         self.largest_contraction = 0
         """Most products that one matrix multiplication takes; it guides which library does them."""
+        self.is_slow_in_calls = False
+        """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
         self.sharding_attributes: Any = None
         self.frontend_attributes: dict[str, ir.Attribute] = {}
         """What the user says to XLA of the equation at hand."""

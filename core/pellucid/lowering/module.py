@@ -58,7 +58,7 @@ class LoweredModule(NamedTuple):
     """What the compiled program must pass before it runs."""
     ordered_effects: tuple[Effect, ...]
     calls: int
-    """Most times that one shared function is called; it guides how XLA treats calls."""
+    """Most times that one shared function is called; it guides how XLA treats calls. 0 where all should be inlined."""
     largest_contraction: int
     """Most products that one matrix multiplication takes; it guides which library does them."""
 
@@ -97,7 +97,8 @@ def lower_module(
         module = lowering.lower_main(jaxpr, options)
     return LoweredModule(
         module, context, lowering.ctx.host_callbacks, lowering.ctx.host_failures, lowering.ctx.keep_alive,
-        lowering.ctx.checks, lowering.ordered_effects, max(lowering.call_counts.values(), default=0),
+        lowering.ctx.checks, lowering.ordered_effects,
+        0 if lowering.ctx.is_slow_in_calls else max(lowering.call_counts.values(), default=0),
         lowering.ctx.largest_contraction,
     )  # fmt: skip
 

@@ -214,6 +214,10 @@ class ConvGeneralDilated(Bilinear):
             n < 0 for ends in params.padding for n in ends
         ):
             return ctx.from_python(_padded_before, operands, params)
+        if ctx.platform == "cpu" and params.dimension_numbers != _fast_order(ctx.avals_in[0].ndim):
+            if not ctx.is_partitioned:
+                return ctx.from_python(_in_fast_order, operands, params)
+            ctx.is_slow_in_calls = True
         lhs, rhs = operands
         lhs_spec, rhs_spec, _ = params.dimension_numbers
         if ctx.is_partitioned and _is_cut_right(ctx, rhs, params):
@@ -239,6 +243,33 @@ class ConvGeneralDilated(Bilinear):
             "precision_config": precision_attribute(ctx, params.precision),
         }
         return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], [lhs, rhs], attributes)]
+
+
+def _fast_order(ndim: int) -> ConvDimensionNumbers:
+    """The order of axes that XLA's kernels on the CPU take: `b01f_01io->b01f`."""
+    last = ndim - 1
+    spatial = range(1, last)
+    return ConvDimensionNumbers(
+        (0, last, *spatial), (last, last - 1, *range(last - 1)), (0, last, *spatial)
+    )
+
+
+def _in_fast_order(lhs: Any, rhs: Any, *fields: Any) -> Any:
+    """A convolution of transposed operands, which XLA's kernels on the CPU take.
+
+    XLA's pass for it looks at a program's outermost computation only: not into loops, nor calls that stay calls.
+    """
+    params = ConvParams(*fields)
+    order = _fast_order(type_of(lhs).ndim)
+    lhs_spec, rhs_spec, out_spec = (
+        tuple(spec[i] for i in inverse_permutation(fast))
+        for spec, fast in zip(params.dimension_numbers, order, strict=True)
+    )
+    found = bind1(
+        conv_general_dilated_p, transpose(lhs, lhs_spec), transpose(rhs, rhs_spec),
+        params=params._replace(dimension_numbers=order),
+    )  # fmt: skip
+    return transpose(found, inverse_permutation(out_spec))
 
 
 def _is_cut_right(ctx: Any, kernel: Any, params: ConvParams) -> bool:

@@ -1,10 +1,14 @@
 """Convolutions, windows and reductions: shapes, edges, errors."""
 
+import functools
+import re
+
 import numpy as np
 import pytest
 
-import pellucid
-from pellucid import lax
+import pellucid as pl
+from pellucid import lax, numpy as jnp
+from pellucid.sharding import AxisType
 
 IMAGE = np.ones((2, 4, 9, 9), np.float32)
 KERNEL = np.ones((6, 4, 3, 3), np.float32)
@@ -78,7 +82,7 @@ def test_conv_transpose_needs_dimension_numbers_beyond_three_axes() -> None:
 def test_a_batch_of_no_convolutions(in_axes) -> None:
     lhs = IMAGE if in_axes[0] is None else np.zeros((0, *IMAGE.shape), np.float32)
     rhs = KERNEL if in_axes[1] is None else np.zeros((0, *KERNEL.shape), np.float32)
-    result = pellucid.vmap(lambda x, y: lax.conv(x, y, (1, 1), "SAME"), in_axes)(lhs, rhs)
+    result = pl.vmap(lambda x, y: lax.conv(x, y, (1, 1), "SAME"), in_axes)(lhs, rhs)
     assert result.shape == (0, 2, 6, 9, 9)
 
 
@@ -118,7 +122,7 @@ def test_extremes_of_complex_numbers_compare_real_parts_first() -> None:
 def test_an_infinite_sum_of_exponentials_has_finite_derivatives() -> None:
     """Where the reference's are NaN."""
     x = np.array([-np.inf, -np.inf, 1.0], np.float32)
-    _, tangent = pellucid.jvp(lax.cumlogsumexp, (x,), (np.ones(3, np.float32),))
+    _, tangent = pl.jvp(lax.cumlogsumexp, (x,), (np.ones(3, np.float32),))
     np.testing.assert_allclose(tangent, [1.0, 0.0, 1.0])
 
 
@@ -129,7 +133,7 @@ def test_windows_with_holes_have_cotangents() -> None:
     def total(x):
         return lax.reduce_window(x, -np.inf, lax.max, (2,), (1,), "VALID", None, (2,)).sum()
 
-    np.testing.assert_allclose(pellucid.grad(total)(x), [0.0, 1.0, 1.0, 0.0, 1.0])
+    np.testing.assert_allclose(pl.grad(total)(x), [0.0, 1.0, 1.0, 0.0, 1.0])
 
 
 # Fourier transforms -------------------------------------------------------------------------------
@@ -152,3 +156,32 @@ def test_windows_with_holes_have_cotangents() -> None:
 def test_transforms_that_do_not_fit_say_why(x, kind, lengths, message) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         lax.fft(x, kind, lengths)
+
+
+def residual(w, x):
+    return jnp.tanh(lax.conv_general_dilated(x, w, (1, 1), "SAME")) + x
+
+
+def gradient_of_layers(layer):
+    return pl.grad(lambda ws, x: functools.reduce(lambda x, w: layer(w, x), ws, x).sum())
+
+
+def looped(ws, x):
+    return pl.grad(lambda ws: lax.scan(lambda x, w: (residual(w, x), None), x, ws)[0].sum())(ws)
+
+
+@pytest.mark.parametrize("f", [gradient_of_layers(pl.jit(residual)), looped])
+def test_convolutions_have_the_order_of_fast_kernels_in_calls_and_loops(f):
+    ws, x = np.ones((4, 3, 3, 3, 3), np.float32), np.ones((2, 3, 8, 8), np.float32)
+    text = pl.jit(f).lower(ws, x).as_text()
+    orders = set(re.findall(r"dim_numbers = (.*), window", text))
+    assert orders == {"[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"}
+
+
+def test_partitioned_convolutions_are_not_left_in_calls():
+    mesh = pl.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,), devices=pl.devices()[:2])
+    ws = np.ones((4, 3, 3, 3, 3), np.float32)
+    x = pl.device_put(np.ones((2, 3, 8, 8), np.float32), pl.NamedSharding(mesh, pl.P("x")))
+    compiled = pl.jit(gradient_of_layers(pl.jit(residual))).lower(ws, x).compile()
+    assert "dim_labels=b01f_01io->b01f" in compiled.as_text()
+    assert "01bf" not in compiled.as_text()
