@@ -21,4 +21,4 @@ def names_of_examples(doctest_namespace: dict[str, Any]) -> None:
         if importlib.util.find_spec(module) is not None:
             doctest_namespace[name] = importlib.import_module(module)
     tree_util = importlib.import_module("pellucid.tree_util")
-    doctest_namespace |= {name: getattr(tree_util, name) for name in tree_util.__all__}
+    doctest_namespace |= {name: x for name, x in vars(tree_util).items() if name[0] != "_"}

@@ -1,7 +1,7 @@
 """Writes down every public name, so that a review shows when one comes, goes or changes its signature.
 
-Public is what `__all__` of a package lists, or of a module directly in a package's folder. `--check`
-compares with tests/snapshots/public_api.txt and writes nothing.
+Public is what `__all__` of a package lists, or of a module directly in a package's folder. Facades of `pellucid`, such
+modules without `__all__`, show all that they import. `--check` compares with tests/snapshots/public_api.txt and writes nothing.
 """
 
 import argparse
@@ -28,8 +28,18 @@ def public_modules(package: types.ModuleType) -> Iterator[types.ModuleType]:
         parent, _, name = entry.name.rpartition(".")
         if name not in SKIPPED and (entry.ispkg or parent == package.__name__):
             module = importlib.import_module(entry.name)
-            if hasattr(module, "__all__"):
+            if names_of(module) is not None:
                 yield module
+
+
+def names_of(module: types.ModuleType) -> list[str] | None:
+    """The names that `module` shows; None if it is no public one."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    if module.__name__.rpartition(".")[0] != "pellucid" or hasattr(module, "__path__"):
+        return None
+    values = vars(module).items()
+    return [n for n, x in values if n[0] != "_" and not isinstance(x, types.ModuleType)]
 
 
 def default_text(default: object) -> str:
@@ -85,8 +95,8 @@ def public_api(packages: tuple[str, ...] = PACKAGES) -> str:
     """All public names of `packages`, one on a line, in the order of the alphabet."""
     lines: set[str] = set()
     for package in map(importlib.import_module, packages):
-        for module in public_modules(package):
-            for name in getattr(module, "__all__", ()):
+        for module in list(public_modules(package)):  # all are loaded: one may add to another
+            for name in names_of(module) or ():
                 lines |= set(lines_of(f"{module.__name__}.{name}", getattr(module, name)))
     return "".join(f"{line}\n" for line in sorted(lines))
 

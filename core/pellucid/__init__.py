@@ -8,8 +8,9 @@ core knows none of them. `__init__.pyi` shows the same names to type checkers; a
 import importlib
 from typing import Any
 
+from pellucid import wiring as _wiring
 from pellucid.version import __version__ as __version__
-from pellucid.xla import bootstrap as _bootstrap  # noqa: F401  (says at once if `jax` is loaded, too)
+from pellucid.xla import bootstrap as _bootstrap
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.base.caching": ("clear_caches",),
@@ -90,11 +91,9 @@ def __getattr__(name: str) -> Any:
     """Load what the public name `name` stands for: a name of the core, a submodule, an installed tool."""
     origin = _ORIGINS.get(name)
     if origin is not None:
-        importlib.import_module("pellucid.wiring")
         module, original = origin
         value = getattr(importlib.import_module(module), original)
     elif name in _SUBMODULES:
-        importlib.import_module("pellucid.wiring")
         value = importlib.import_module(f"pellucid.{name}")
     else:
         value = None if name.startswith("_") else _tool(name)

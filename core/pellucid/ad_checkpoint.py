@@ -1,19 +1,10 @@
 """What the backward pass keeps, under the names of `jax.ad_checkpoint`."""
 
 from pellucid.higher_order.remat_policies import (
-    Offloadable,
-    Recompute,
-    Saveable,
-    checkpoint_name,
-    checkpoint_policies,
+    Offloadable as Offloadable,
+    Recompute as Recompute,
+    Saveable as Saveable,
+    checkpoint_name as checkpoint_name,
+    checkpoint_policies as checkpoint_policies,
 )
-from pellucid.transforms.residuals import print_saved_residuals
-
-__all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "print_saved_residuals",
-]
+from pellucid.transforms.residuals import print_saved_residuals as print_saved_residuals

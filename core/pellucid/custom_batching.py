@@ -1,5 +1,6 @@
 """Functions with their own batching, under the names of `jax.custom_batching`."""
 
-from pellucid.higher_order.custom_vmap import custom_vmap, sequential_vmap
-
-__all__ = ["custom_vmap", "sequential_vmap"]
+from pellucid.higher_order.custom_vmap import (
+    custom_vmap as custom_vmap,
+    sequential_vmap as sequential_vmap,
+)

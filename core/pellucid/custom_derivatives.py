@@ -1,33 +1,18 @@
 """Functions with their own derivatives, under the names of `jax.custom_derivatives`."""
 
 from pellucid.higher_order.custom_jvp import (
-    SymbolicZero,
-    custom_jvp,
-    custom_jvp_call_p,
-    zero_from_primal,
+    SymbolicZero as SymbolicZero,
+    custom_jvp as custom_jvp,
+    custom_jvp_call_p as custom_jvp_call_p,
+    zero_from_primal as zero_from_primal,
 )
 from pellucid.higher_order.custom_vjp import (
-    CustomVJPPrimal,
-    closure_convert,
-    custom_gradient,
-    custom_vjp,
-    custom_vjp_call_p,
-    custom_vjp_primal_tree_values,
+    CustomVJPPrimal as CustomVJPPrimal,
+    closure_convert as closure_convert,
+    custom_gradient as custom_gradient,
+    custom_vjp as custom_vjp,
+    custom_vjp_call_p as custom_vjp_call_p,
+    custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
 )
-from pellucid.higher_order.linear_call import linear_call
-from pellucid.higher_order.remat_opt import remat_opt_p
-
-__all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "closure_convert",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_jvp_call_p",
-    "custom_vjp",
-    "custom_vjp_call_p",
-    "custom_vjp_primal_tree_values",
-    "linear_call",
-    "remat_opt_p",
-    "zero_from_primal",
-]
+from pellucid.higher_order.linear_call import linear_call as linear_call
+from pellucid.higher_order.remat_opt import remat_opt_p as remat_opt_p

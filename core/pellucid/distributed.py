@@ -1,21 +1,11 @@
 """Joining processes into one job, under the names of `jax.distributed`; barriers and a key-value store."""
 
-from pellucid.runtime.distributed.coordination import KeyValueStore
+from pellucid.runtime.distributed.coordination import KeyValueStore as KeyValueStore
 from pellucid.runtime.distributed.initialize import (
-    barrier,
-    initialize,
-    is_initialized,
-    key_value_store,
-    report_error,
-    shutdown,
+    barrier as barrier,
+    initialize as initialize,
+    is_initialized as is_initialized,
+    key_value_store as key_value_store,
+    report_error as report_error,
+    shutdown as shutdown,
 )
-
-__all__ = [
-    "KeyValueStore",
-    "barrier",
-    "initialize",
-    "is_initialized",
-    "key_value_store",
-    "report_error",
-    "shutdown",
-]

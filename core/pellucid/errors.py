@@ -5,29 +5,15 @@
 
 from pellucid.base.errors import (
     ConcretizationError as ConcretizationTypeError,
-    JaxprTypeError,
-    NonConcreteBooleanIndexError,
-    PellucidError,
+    JaxprTypeError as JaxprTypeError,
+    NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
+    PellucidError as PellucidError,
     TracedValueError as JAXTypeError,
     TracerArrayError as TracerArrayConversionError,
     TracerBoolError as TracerBoolConversionError,
     TracerIntegerError as TracerIntegerConversionError,
-    UnexpectedTracerError,
+    UnexpectedTracerError as UnexpectedTracerError,
     XlaError as JaxRuntimeError,
 )
 
 JAXIndexError = NonConcreteBooleanIndexError
-
-__all__ = [
-    "ConcretizationTypeError",
-    "JAXIndexError",
-    "JAXTypeError",
-    "JaxRuntimeError",
-    "JaxprTypeError",
-    "NonConcreteBooleanIndexError",
-    "PellucidError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "UnexpectedTracerError",
-]

@@ -1,5 +1,3 @@
 """Trees of arrays as vectors, under the names of `jax.flatten_util`."""
 
-from pellucid.transforms.ravel import ravel_pytree
-
-__all__ = ["ravel_pytree"]
+from pellucid.transforms.ravel import ravel_pytree as ravel_pytree

@@ -1,18 +1,14 @@
 """Mutable references, under the names of `jax.ref`."""
 
-from pellucid.ir.avals import AbstractRef
-from pellucid.refs.access import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap
-from pellucid.refs.reference import Ref
-
-__all__ = [
-    "AbstractRef",
-    "Ref",
-    "addupdate",
-    "empty_ref",
-    "free_ref",
-    "freeze",
-    "get",
-    "new_ref",
-    "set",
-    "swap",
-]
+from pellucid.ir.avals import AbstractRef as AbstractRef
+from pellucid.refs.access import (
+    addupdate as addupdate,
+    empty_ref as empty_ref,
+    free_ref as free_ref,
+    freeze as freeze,
+    get as get,
+    new_ref as new_ref,
+    set as set,
+    swap as swap,
+)
+from pellucid.refs.reference import Ref as Ref

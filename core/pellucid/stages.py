@@ -1,12 +1,10 @@
 """The stages of a jitted function under the names of `jax.stages`."""
 
 from pellucid.higher_order.stages import (
-    ArgInfo,
-    Compiled,
-    CompilerOptions,
-    Lowered,
-    Traced,
-    Wrapped,
+    ArgInfo as ArgInfo,
+    Compiled as Compiled,
+    CompilerOptions as CompilerOptions,
+    Lowered as Lowered,
+    Traced as Traced,
+    Wrapped as Wrapped,
 )
-
-__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

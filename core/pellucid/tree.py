@@ -1,7 +1,7 @@
 """Functions of trees under the short names of `jax.tree`."""
 
 from pellucid.base.tree import (
-    static,
+    static as static,
     tree_all as all,
     tree_broadcast as broadcast,
     tree_flatten as flatten,
@@ -16,20 +16,3 @@ from pellucid.base.tree import (
     tree_transpose as transpose,
     tree_unflatten as unflatten,
 )
-
-__all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "static",
-    "structure",
-    "transpose",
-    "unflatten",
-]

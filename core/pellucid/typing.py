@@ -1,5 +1,3 @@
 """Types for annotations under the names of `jax.typing`."""
 
-from pellucid.base.typing import ArrayLike, DTypeLike
-
-__all__ = ["ArrayLike", "DTypeLike"]
+from pellucid.base.typing import ArrayLike as ArrayLike, DTypeLike as DTypeLike

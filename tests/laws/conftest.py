@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import pellucid
-import pellucid.wiring
 from tests.laws.evaluation import Task, evaluate
 from tests.laws.sample import Sample
 

@@ -21,7 +21,6 @@ import numpy as np
 
 import pellucid.higher_order
 import pellucid.primitives
-import pellucid.wiring  # the laws come in below the public names, which would load it
 from pellucid.ir.jaxpr import subjaxprs
 from pellucid.primitives.families import kind_of
 from pellucid.tracing.staging import stage

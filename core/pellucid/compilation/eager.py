@@ -13,8 +13,11 @@ from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.avals import AbstractRef
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.runtime.array import default_sharding
+from pellucid.runtime.assembly import make_array_from_callback
 from pellucid.runtime.executable import Executable
-from pellucid.runtime.transfer import shard_argument
+from pellucid.runtime.tokens import Token
+from pellucid.runtime.transfer import device_put, from_host, put_host, put_leaf, shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import ValueProgram
 from pellucid.tracing.staging import check_alive, stage
@@ -42,6 +45,27 @@ class EvalTrace(Trace):
         return call.function(*operands)
 
     custom_vjp_call = custom_jvp_call
+
+    # Values on devices, for what runs without a program.
+
+    put = staticmethod(put_leaf)
+    put_tree = staticmethod(device_put)
+    from_host = staticmethod(from_host)
+    from_callback = staticmethod(make_array_from_callback)
+    token = Token
+
+    def scalar(self, value: Any, aval: Any) -> Any:
+        """The scalar `value` of type `aval` on the default device; equal ones are one array."""
+        return _scalar(value, aval, default_sharding())
+
+
+@functools.lru_cache(maxsize=256)
+def _scalar(value: Any, aval: Any, sharding: Any) -> Any:
+    return put_host(value, aval, sharding, committed=False)
+
+
+bottom = EvalTrace()
+"""The bottom trace of every thread."""
 
 
 @functools.lru_cache(maxsize=8192)

@@ -29,11 +29,11 @@ from pellucid.base.source import warn_user
 from pellucid.compilation import disk_cache, options as xla_options
 from pellucid.compilation.placement import Placement, canonical, replicated_over
 from pellucid.compilation.shardy import ShardyAttributes, chosen_shardings
+from pellucid.ir.avals import aval_at
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
-from pellucid.runtime.array import aval_at
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.failures import callback_failure
 from pellucid.sharding.errors import AbstractPlacementError

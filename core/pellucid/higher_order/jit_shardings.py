@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.tree import broadcast_prefix_to, is_none
+from pellucid.ir.avals import aval_at
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid.primitives.reshard import reshard
 from pellucid.primitives.sharding_constraint import constrained
-from pellucid.runtime.array import aval_at
 from pellucid.sharding.errors import PartitionSpecError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.partition_spec import UNCONSTRAINED

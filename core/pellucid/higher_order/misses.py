@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from pellucid.base.events import logger as logger  # noqa: PLC0414
+from pellucid.base.events import logger as logger
 from pellucid.base.source import describe
 from pellucid.base.tree import structure_differences
 from pellucid.compilation.placement import Where, devices_text

@@ -10,8 +10,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.ir.avals import Described, abstract_ref, shaped_array
-from pellucid.runtime.array import aval_at
+from pellucid.ir.avals import Described, abstract_ref, aval_at, shaped_array
 from pellucid.sharding.explicit_types import check_divisible
 from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.manual_axis_type import ManualAxisType

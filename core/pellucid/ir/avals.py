@@ -18,9 +18,11 @@ from pellucid.sharding.explicit_types import (
     check_divisible,
     explicit_part,
     shown_sharding,
+    type_sharding,
     type_text,
 )
 from pellucid.sharding.manual_axis_type import ManualAxisType
+from pellucid.sharding.memory import space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 
@@ -397,3 +399,12 @@ class AbstractToken(AbstractValue):
 
 
 abstract_token = AbstractToken()
+
+
+def aval_at(aval: Any, sharding: Any) -> Any:
+    """The type of an array like `aval` that is placed by `sharding`: it shows Explicit mesh axes and host memory."""
+    shown = type_sharding(sharding, aval.ndim)
+    space = space_of_kind(sharding.memory_kind)
+    if aval.shown_sharding is shown and aval.memory_space is space:
+        return aval
+    return aval.update(shown_sharding=shown, memory_space=space)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.late import late
 from pellucid.ir.avals import AbstractRef, AbstractValue
 from pellucid.ir.effects import Effects, StateEffect, no_effects
 from pellucid.ir.primitive import Primitive
@@ -360,10 +361,5 @@ def subjaxprs(params: Any) -> list[Jaxpr]:
 
 
 def text_of(jaxpr: Jaxpr, **settings: Any) -> str:
-    """The text of a program; `printing` sets it, because the printer needs this module."""
-    return printer(jaxpr, **settings)
-
-
-def printer(jaxpr: Jaxpr, **settings: Any) -> str:
-    """Replaced by `printing.text` when that module loads."""
-    raise RuntimeError("pellucid.ir.printing is not loaded")
+    """The text of a program; the printer needs this module, so it is bound late."""
+    return late("text")(jaxpr, **settings)

@@ -1,437 +1,128 @@
 """Operations under the names of `jax.lax`: primitives, their functions, control flow."""
 
-from pellucid.higher_order.associative_scan import associative_scan
-from pellucid.higher_order.branching import cond, platform_dependent, switch
-from pellucid.higher_order.composite import composite
-from pellucid.higher_order.cond import cond_p
-from pellucid.higher_order.linear_solve import custom_linear_solve, custom_root, linear_solve_p
-from pellucid.higher_order.loops import fori_loop, map, scan, while_loop
-from pellucid.higher_order.reduce import reduce, reduce_p, reduce_window, reduce_window_p
-from pellucid.higher_order.scan import scan_p
-from pellucid.higher_order.scatter_apply import scatter_apply
-from pellucid.higher_order.while_loop import while_p
-from pellucid.parallel.axes import axis_index, axis_index_p, axis_size, pcast
-from pellucid.parallel.exchange import (
-    all_to_all,
-    all_to_all_p,
-    pbroadcast,
-    ppermute,
-    ppermute_p,
-    pshuffle,
-    pswapaxes,
-)
-from pellucid.parallel.gathering import all_gather, all_gather_p, psum_scatter
-from pellucid.parallel.point_to_point import precv, psend
-from pellucid.parallel.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
-from pellucid.parallel.reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum, psum_p
-from pellucid.primitives.accuracy import AccuracyMode, Tolerance
-from pellucid.primitives.arithmetic import (
-    RoundingMethod,
-    abs,
-    abs_p,
-    add,
-    add_p,
-    cbrt,
-    cbrt_p,
-    ceil,
-    ceil_p,
-    div,
-    div_p,
-    floor,
-    floor_p,
-    integer_pow,
-    integer_pow_p,
-    log,
-    log_p,
-    max,
-    max_p,
-    min,
-    min_p,
-    mul,
-    mul_p,
-    mulhi,
-    mulhi_p,
-    neg,
-    neg_p,
-    nextafter,
-    nextafter_p,
-    pow,
-    pow_p,
-    reciprocal,
-    rem,
-    rem_p,
-    round,
-    round_p,
-    rsqrt,
-    rsqrt_p,
-    sign,
-    sign_p,
-    sqrt,
-    sqrt_p,
-    square,
-    square_p,
-    sub,
-    sub_p,
-)
-from pellucid.primitives.barrier import optimization_barrier, optimization_barrier_p
-from pellucid.primitives.broadcasting import (
-    broadcast,
-    broadcast_in_dim,
-    broadcast_in_dim_p,
-    broadcast_shapes,
-    expand_dims,
-    reduce_sum,
-    reduce_sum_p,
-    squeeze,
-    squeeze_p,
-)
-from pellucid.primitives.complex_parts import (
-    complex,
-    complex_p,
-    conj,
-    conj_p,
-    imag,
-    imag_p,
-    real,
-    real_p,
-)
-from pellucid.primitives.concatenation import (
-    collapse,
-    concatenate,
-    concatenate_p,
-    split,
-    split_p,
-    stack,
-    stack_p,
-    tile,
-    tile_p,
-    unstack,
-    unstack_p,
-)
-from pellucid.primitives.contraction import (
-    DotDimensionNumbers,
-    batch_matmul,
-    dot,
-    dot_general,
-    dot_general_p,
-)
-from pellucid.primitives.conversion import (
-    bitcast_convert_type,
-    bitcast_convert_type_p,
-    convert_element_type,
-    convert_element_type_p,
-    copy_p,
-    dtype,
-    reduce_precision,
-    reduce_precision_p,
-    stop_gradient,
-    stop_gradient_p,
-)
-from pellucid.primitives.convolution import (
-    conv,
-    conv_general_dilated,
-    conv_general_dilated_local,
-    conv_general_dilated_p,
-    conv_general_dilated_patches,
-    conv_transpose,
-    conv_with_general_padding,
-)
-from pellucid.primitives.convolution_shapes import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
-    conv_dimension_numbers,
-    conv_general_permutations,
-    conv_general_shape_tuple,
-    conv_shape_tuple,
-    conv_transpose_shape_tuple,
-)
-from pellucid.primitives.creation import (
-    broadcast_like,
-    broadcast_to_rank,
-    broadcasted_iota,
-    empty,
-    full,
-    full_like,
-    iota,
-    iota_p,
-    shape_as_value,
-)
-from pellucid.primitives.cumulative import (
-    cumlogsumexp,
-    cumlogsumexp_p,
-    cummax,
-    cummax_p,
-    cummin,
-    cummin_p,
-    cumprod,
-    cumprod_p,
-    cumsum,
-    cumsum_p,
-)
-from pellucid.primitives.fourier import FftType, fft, fft_p
-from pellucid.primitives.gamma import (
-    digamma,
-    digamma_p,
-    lgamma,
-    lgamma_p,
-    polygamma,
-    polygamma_p,
-    zeta,
-    zeta_p,
-)
-from pellucid.primitives.gather import gather, gather_p, scatter_add, scatter_add_p
-from pellucid.primitives.index_dims import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-)
-from pellucid.primitives.logical import (
-    and_p,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    clamp,
-    clamp_p,
-    clz,
-    clz_p,
-    eq,
-    eq_p,
-    eq_to_p,
-    ge,
-    ge_p,
-    gt,
-    gt_p,
-    is_finite,
-    is_finite_p,
-    le,
-    le_p,
-    le_to_p,
-    lt,
-    lt_p,
-    lt_to_p,
-    ne,
-    ne_p,
-    not_p,
-    or_p,
-    population_count,
-    population_count_p,
-    select,
-    select_n,
-    select_n_p,
-    shift_left,
-    shift_left_p,
-    shift_right_arithmetic,
-    shift_right_arithmetic_p,
-    shift_right_logical,
-    shift_right_logical_p,
-    xor_p,
-)
-from pellucid.primitives.movement import reshape, reshape_p, rev, rev_p, transpose, transpose_p
-from pellucid.primitives.padding import pad, pad_p, slice, slice_p
-from pellucid.primitives.placement import device_put_p
-from pellucid.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision, PrecisionLike
-from pellucid.primitives.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
-from pellucid.primitives.random_bits import (
-    RandomAlgorithm,
-    rng_bit_generator,
-    rng_bit_generator_p,
-    rng_uniform,
-    rng_uniform_p,
-)
-from pellucid.primitives.reduction import (
-    argmax,
-    argmax_p,
-    argmin,
-    argmin_p,
-    reduce_and,
-    reduce_and_p,
-    reduce_max,
-    reduce_max_p,
-    reduce_min,
-    reduce_min_p,
-    reduce_or,
-    reduce_or_p,
-    reduce_prod,
-    reduce_prod_p,
-    reduce_xor,
-    reduce_xor_p,
-)
-from pellucid.primitives.scaled import scaled_dot
-from pellucid.primitives.scatter import (
-    scatter,
-    scatter_max,
-    scatter_max_p,
-    scatter_min,
-    scatter_min_p,
-    scatter_mul,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub,
-    scatter_sub_p,
-)
-from pellucid.primitives.sharding_constraint import sharding_constraint_p, with_sharding_constraint
-from pellucid.primitives.slicing import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_slice_p,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-    dynamic_update_slice_p,
-    index_in_dim,
-    index_take,
-    slice_in_dim,
-)
-from pellucid.primitives.sorting import (
-    approx_max_k,
-    approx_min_k,
-    approx_top_k_p,
-    sort,
-    sort_key_val,
-    sort_p,
-    top_k,
-    top_k_p,
-)
-from pellucid.primitives.special import (
-    bessel_i0e,
-    bessel_i0e_p,
-    bessel_i1e,
-    bessel_i1e_p,
-    betainc,
-    erf,
-    erf_inv,
-    erf_inv_p,
-    erf_p,
-    erfc,
-    erfc_p,
-    igamma,
-    igamma_grad_a,
-    igamma_grad_a_p,
-    igamma_p,
-    igammac,
-    igammac_p,
-    random_gamma_grad,
-    regularized_incomplete_beta_p,
-)
-from pellucid.primitives.staging import (
-    after_all,
-    after_all_p,
-    create_token,
-    create_token_p,
-    dce_sink,
-    dce_sink_p,
-    stage,
-    stage_p,
-)
-from pellucid.primitives.transcendental import (
-    acos,
-    acos_p,
-    acosh,
-    acosh_p,
-    asin,
-    asin_p,
-    asinh,
-    asinh_p,
-    atan,
-    atan2,
-    atan2_p,
-    atan_p,
-    atanh,
-    atanh_p,
-    cos,
-    cos_p,
-    cosh,
-    cosh_p,
-    exp,
-    exp2,
-    exp2_p,
-    exp_p,
-    expm1,
-    expm1_p,
-    log1p,
-    log1p_p,
-    logistic,
-    logistic_p,
-    sin,
-    sin_p,
-    sinh,
-    sinh_p,
-    tan,
-    tan_p,
-    tanh,
-    tanh_p,
-)
-from pellucid.primitives.window_shapes import padtype_to_pads, reduce_window_shape_tuple
-from pellucid.primitives.windows import (
-    reduce_window_max_p,
-    reduce_window_min_p,
-    reduce_window_sum_p,
-    select_and_gather_add_p,
-    select_and_scatter_add_p,
-)
+from types import ModuleType as _Module
 
-__all__ = [
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p", "axis_size",
-    "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "precv", "psend", "ppermute", "ppermute_p", "pshuffle",
-    "psum", "psum_p", "psum_scatter", "pswapaxes", "ragged_all_to_all", "ragged_all_to_all_p",
-    "with_sharding_constraint",
-    "sharding_constraint_p",
-    "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",
-    "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "FftType",
-    "GatherDimensionNumbers", "GatherScatterMode", "Precision", "PrecisionLike",
-    "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod", "ScatterDimensionNumbers",
-    "Tolerance", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "add", "add_p", "and_p",
-    "approx_max_k", "approx_min_k", "approx_top_k_p", "argmax", "argmax_p", "argmin",
-    "after_all", "after_all_p", "composite", "create_token", "create_token_p", "dce_sink", "dce_sink_p",
-    "stage", "stage_p", "argmin_p", "asin", "asin_p", "asinh", "asinh_p", "associative_scan", "atan", "atan2",
-    "atan2_p", "atan_p", "atanh", "atanh_p", "batch_matmul", "bessel_i0e", "bessel_i0e_p",
-    "bessel_i1e", "bessel_i1e_p", "betainc", "bitcast_convert_type", "bitcast_convert_type_p",
-    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
-    "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes", "broadcast_to_rank",
-    "broadcasted_iota", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz", "clz_p",
-    "collapse", "complex", "complex_p", "concatenate", "concatenate_p", "cond", "cond_p",
-    "conj", "conj_p", "conv", "conv_dimension_numbers", "conv_general_dilated",
-    "conv_general_dilated_local", "conv_general_dilated_p", "conv_general_dilated_patches",
-    "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
-    "conv_transpose", "conv_transpose_shape_tuple", "conv_with_general_padding",
-    "convert_element_type", "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh",
-    "cosh_p", "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p",
-    "cumprod", "cumprod_p", "cumsum", "cumsum_p", "custom_linear_solve", "custom_root",
-    "device_put_p", "digamma", "digamma_p", "div", "div_p", "dot", "dot_general",
-    "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
-    "dynamic_slice_p", "dynamic_update_index_in_dim", "dynamic_update_slice",
-    "dynamic_update_slice_in_dim", "dynamic_update_slice_p", "empty", "eq", "eq_p", "eq_to_p",
-    "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p",
-    "expand_dims", "expm1", "expm1_p", "fft", "fft_p", "floor", "floor_p", "fori_loop", "full",
-    "full_like", "gather", "gather_p", "ge", "ge_p", "gt", "gt_p", "igamma", "igamma_grad_a",
-    "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p", "index_in_dim",
-    "index_take", "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite", "is_finite_p",
-    "le", "le_p", "le_to_p", "lgamma", "lgamma_p", "linear_solve_p", "log", "log1p", "log1p_p",
-    "log_p", "logistic", "logistic_p", "lt", "lt_p", "lt_to_p", "map", "max", "max_p", "min",
-    "min_p", "mul", "mul_p", "mulhi", "mulhi_p", "ne", "ne_p", "neg", "neg_p", "nextafter",
-    "nextafter_p", "not_p", "optimization_barrier", "optimization_barrier_p", "or_p", "pad",
-    "pad_p", "padtype_to_pads", "platform_dependent", "polygamma", "polygamma_p",
-    "population_count", "population_count_p", "pow", "pow_p", "ragged_dot",
-    "ragged_dot_general", "random_gamma_grad", "real", "real_p", "reciprocal", "reduce",
-    "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p",
-    "reduce_or", "reduce_or_p", "reduce_p", "reduce_precision", "reduce_precision_p",
-    "reduce_prod", "reduce_prod_p", "reduce_sum", "reduce_sum_p", "reduce_window",
-    "reduce_window_max_p", "reduce_window_min_p", "reduce_window_p",
-    "reduce_window_shape_tuple", "reduce_window_sum_p", "reduce_xor", "reduce_xor_p",
-    "regularized_incomplete_beta_p", "rem", "rem_p", "reshape", "reshape_p", "rev", "rev_p",
-    "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p", "round",
-    "round_p", "rsqrt", "rsqrt_p", "scaled_dot", "scan", "scan_p", "scatter", "scatter_add",
-    "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min",
-    "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub",
-    "scatter_sub_p", "select", "select_and_gather_add_p", "select_and_scatter_add_p",
-    "select_n", "select_n_p", "shape_as_value", "shift_left", "shift_left_p",
-    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
-    "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice",
-    "slice_in_dim", "slice_p", "sort", "sort_key_val", "sort_p", "split", "split_p", "sqrt",
-    "sqrt_p", "square", "square_p", "squeeze", "squeeze_p", "stack", "stack_p", "stop_gradient",
-    "stop_gradient_p", "sub", "sub_p", "switch", "tan", "tan_p", "tanh", "tanh_p", "tile",
-    "tile_p", "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "unstack_p",
-    "while_loop", "while_p", "xor_p", "zeta", "zeta_p",
-]  # fmt: skip
+from pellucid.higher_order.associative_scan import associative_scan as associative_scan
+from pellucid.higher_order.branching import (
+    cond as cond,
+    platform_dependent as platform_dependent,
+    switch as switch,
+)
+from pellucid.higher_order.composite import *
+from pellucid.higher_order.cond import cond_p as cond_p
+from pellucid.higher_order.linear_solve import (
+    custom_linear_solve as custom_linear_solve,
+    custom_root as custom_root,
+    linear_solve_p as linear_solve_p,
+)
+from pellucid.higher_order.loops import (
+    fori_loop as fori_loop,
+    map as map,
+    scan as scan,
+    while_loop as while_loop,
+)
+from pellucid.higher_order.reduce import (
+    reduce as reduce,
+    reduce_p as reduce_p,
+    reduce_window as reduce_window,
+    reduce_window_p as reduce_window_p,
+)
+from pellucid.higher_order.scan import scan_p as scan_p
+from pellucid.higher_order.scatter_apply import *
+from pellucid.higher_order.while_loop import while_p as while_p
+from pellucid.parallel.axes import (
+    axis_index as axis_index,
+    axis_index_p as axis_index_p,
+    axis_size as axis_size,
+    pcast as pcast,
+)
+from pellucid.parallel.exchange import (
+    all_to_all as all_to_all,
+    all_to_all_p as all_to_all_p,
+    pbroadcast as pbroadcast,
+    ppermute as ppermute,
+    ppermute_p as ppermute_p,
+    pshuffle as pshuffle,
+    pswapaxes as pswapaxes,
+)
+from pellucid.parallel.gathering import (
+    all_gather as all_gather,
+    all_gather_p as all_gather_p,
+    psum_scatter as psum_scatter,
+)
+from pellucid.parallel.point_to_point import *
+from pellucid.parallel.ragged_exchange import (
+    ragged_all_to_all as ragged_all_to_all,
+    ragged_all_to_all_p as ragged_all_to_all_p,
+)
+from pellucid.parallel.reductions import (
+    pmax as pmax,
+    pmax_p as pmax_p,
+    pmean as pmean,
+    pmin as pmin,
+    pmin_p as pmin_p,
+    psum as psum,
+    psum_p as psum_p,
+)
+from pellucid.primitives.accuracy import *
+from pellucid.primitives.arithmetic import *
+from pellucid.primitives.barrier import *
+from pellucid.primitives.broadcasting import *
+from pellucid.primitives.complex_parts import *
+from pellucid.primitives.concatenation import *
+from pellucid.primitives.contraction import *
+from pellucid.primitives.conversion import *
+from pellucid.primitives.convolution import *
+from pellucid.primitives.convolution_shapes import *
+from pellucid.primitives.creation import *
+from pellucid.primitives.cumulative import *
+from pellucid.primitives.fourier import *
+from pellucid.primitives.gamma import *
+from pellucid.primitives.gather import *
+from pellucid.primitives.index_dims import (
+    GatherDimensionNumbers as GatherDimensionNumbers,
+    GatherScatterMode as GatherScatterMode,
+    ScatterDimensionNumbers as ScatterDimensionNumbers,
+)
+from pellucid.primitives.logical import *
+from pellucid.primitives.movement import (
+    reshape as reshape,
+    reshape_p as reshape_p,
+    rev as rev,
+    rev_p as rev_p,
+    transpose as transpose,
+    transpose_p as transpose_p,
+)
+from pellucid.primitives.padding import *
+from pellucid.primitives.placement import *
+from pellucid.primitives.precision import *
+from pellucid.primitives.ragged import *
+from pellucid.primitives.random_bits import *
+from pellucid.primitives.reduction import *
+from pellucid.primitives.scaled import *
+from pellucid.primitives.scatter import *
+from pellucid.primitives.sharding_constraint import *
+from pellucid.primitives.slicing import *
+from pellucid.primitives.sorting import *
+from pellucid.primitives.special import *
+from pellucid.primitives.staging import *
+from pellucid.primitives.transcendental import *
+from pellucid.primitives.window_shapes import *
+from pellucid.primitives.windows import *
+
+_DENIED = """
+AccuracyParams ArrayCopySemantics accuracy_attributes accuracy_params aligned_for_batch and_
+batched_axes broadcast_to brought_to canonical_precision checked_shape complex_dtype component_bits
+composite_p converted copy device_put empty_p iota_2x32_shape iota_2x32_shape_p is_float8
+no_derivative nonzero not_ or_ plan_algorithm precision_attribute precv_p preferred_dtype
+product_dtype psend_p ragged_dot_general_p random_gamma_grad_p real_dtype reduce_window_by
+reduced_shape scaled_dot_p threefry2x32 threefry2x32_p unbroadcast with_accuracy xor
+"""
+"""Names that other modules of the core share, and others under which the reference has something else."""
+
+for _name in _DENIED.split():
+    del globals()[_name]
+
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _Module)
+]

@@ -14,19 +14,19 @@ from pellucid.base.dtypes import (
     result_type as result_type,
 )
 from pellucid.numpy import fft as fft, operators as _operators
-from pellucid.numpy.creation import *  # noqa: F403
-from pellucid.numpy.cumulative import *  # noqa: F403
-from pellucid.numpy.einsum import *  # noqa: F403
-from pellucid.numpy.elementwise import *  # noqa: F403
-from pellucid.numpy.manipulation import *  # noqa: F403
-from pellucid.numpy.nan_reductions import *  # noqa: F403
-from pellucid.numpy.products import *  # noqa: F403
-from pellucid.numpy.reductions import *  # noqa: F403
-from pellucid.numpy.sorting import *  # noqa: F403
-from pellucid.numpy.statistics import *  # noqa: F403
+from pellucid.numpy.creation import *
+from pellucid.numpy.cumulative import *
+from pellucid.numpy.einsum import *
+from pellucid.numpy.elementwise import *
+from pellucid.numpy.manipulation import *
+from pellucid.numpy.nan_reductions import *
+from pellucid.numpy.products import *
+from pellucid.numpy.reductions import *
+from pellucid.numpy.sorting import *
+from pellucid.numpy.statistics import *
 from pellucid.numpy.vectorized import vectorize as vectorize
 from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
-from pellucid.xla.arrays import Array as ndarray  # noqa: F401, N813
+from pellucid.xla.arrays import Array as ndarray  # noqa: N813
 
 globals().update(_SCALAR_TYPES)
 bool_ = _SCALAR_TYPES["bool"]

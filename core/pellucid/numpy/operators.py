@@ -227,3 +227,5 @@ def install() -> None:
         cls.__pow__ = _power  # pyright: ignore[reportAttributeAccessIssue]
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)
+    if "__getattr__" in vars(ArrayImpl):  # which loaded this module
+        delattr(ArrayImpl, "__getattr__")

@@ -17,11 +17,9 @@ from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes,
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like, kind_of
 from pellucid.primitives.sharding_constraint import constrained
-from pellucid.runtime.assembly import make_array_from_callback
-from pellucid.runtime.transfer import from_host, put_leaf
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import stated_result
-from pellucid.tracing.context import context
+from pellucid.tracing.context import bottom, context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
@@ -216,13 +214,13 @@ def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:
     if sharding is not None and sharding.num_devices > 1:
         element = np.asarray(scalar, type_of(scalar).dtype)
         part = np.broadcast_to(element, sharding.shard_shape(sizes))
-        return make_array_from_callback(sizes, sharding, lambda index: part)
+        return bottom().from_callback(sizes, sharding, lambda index: part)
     if sharding is not None:
-        scalar = put_leaf(scalar, sharding)
+        scalar = bottom().put(scalar, sharding)
     elif not hasattr(scalar, "aval"):
-        scalar = from_host(scalar, weak_type=type_of(scalar).weak_type)
+        scalar = bottom().from_host(scalar, weak_type=type_of(scalar).weak_type)
     filled = broadcast_in_dim(scalar, sizes, ())
-    return filled if sharding is None else put_leaf(filled, sharding)
+    return filled if sharding is None else bottom().put(filled, sharding)
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.varying import vary
-from pellucid.runtime.array import default_sharding
-from pellucid.runtime.transfer import put_host
-from pellucid.tracing.context import context
+from pellucid.tracing.context import bottom, context
 from pellucid.tracing.values import type_of
 
 
@@ -38,11 +35,9 @@ def ones(aval: Any) -> Any:
 def filled(aval: Any, value: int) -> Any:
     """An array of type `aval` whose elements are all `value`."""
     scalar = shaped_array((), aval.dtype, aval.weak_type)
-    x = (
-        _array_scalar(scalar, value, default_sharding())
-        if context.trace.is_eager
-        else _host_scalar(scalar, value)
-    )
+    x = _host_scalar(scalar, value)
+    if context.trace.is_eager:
+        x = bottom().scalar(x, scalar)
     full = broadcast_in_dim(x, aval.shape, (), out_sharding=aval.shown_sharding)
     return vary(full, aval.varying)
 
@@ -54,9 +49,3 @@ def _host_scalar(aval: Any, value: int) -> Any:
             if type_of(kind(value)) is aval:
                 return kind(value)
     return aval.dtype.type(value)
-
-
-@functools.lru_cache(maxsize=256)
-def _array_scalar(aval: Any, value: int, sharding: Any) -> Any:
-    """A scalar of type `aval` on a device, as eager results are."""
-    return put_host(_host_scalar(aval, value), aval, sharding, committed=False)

@@ -13,8 +13,8 @@ from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.placement import device_put
-from pellucid.runtime.transfer import from_host
 from pellucid.sharding.layout import Format, Layout
+from pellucid.tracing.context import bottom
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
@@ -39,7 +39,7 @@ class LayoutConstraint(Identity):
     def run(self, operands: tuple[Any, ...], params: LayoutConstraintParams) -> list[Any]:
         self.abstract_eval(tuple(map(type_of, operands)), params)
         [x] = operands
-        array = x if isinstance(x, ArrayImpl) else from_host(x)
+        array = x if isinstance(x, ArrayImpl) else bottom().from_host(x)
         return [device_put(array, Format(params.layout, array.sharding))]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: LayoutConstraintParams) -> Any:

@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError
-from pellucid.ir.avals import ShapedArray
+from pellucid.ir.avals import ShapedArray, aval_at
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.padding import inserted
-from pellucid.runtime import transfer
-from pellucid.runtime.array import aval_at
-from pellucid.runtime.transfer import leaves_to_put, put_leaf, sharding_for
 from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
-from pellucid.sharding.stated import check_no_manual_axis
-from pellucid.tracing.context import context
+from pellucid.sharding.stated import check_no_manual_axis, leaves_to_put, sharding_for
+from pellucid.tracing.context import bottom, context
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.xla.shardings import Device
@@ -61,7 +58,7 @@ class DevicePut(Primitive[DevicePutParams]):
 
     def run(self, operands: tuple[Any, ...], params: DevicePutParams) -> list[Any]:
         return [
-            put_leaf(
+            bottom().put(
                 x, destination, donate=semantics is ArrayCopySemantics.DONATE_INPUT,
                 may_alias=False if semantics is ArrayCopySemantics.ALWAYS_COPY else None,
             )
@@ -203,7 +200,7 @@ def device_put(
     {'a': Array(1.5, dtype=float32, weak_type=True)}
     """
     if context.trace.is_eager:
-        return transfer.device_put(x, device, src=src, donate=donate, may_alias=may_alias)
+        return bottom().put_tree(x, device, src=src, donate=donate, may_alias=may_alias)
     leaves, structure, places = leaves_to_put(x, device, src, donate, may_alias)
     if not leaves:
         return x

@@ -18,7 +18,6 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.sharding_constraint import batched_sharding
-from pellucid.runtime.transfer import put_leaf
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
@@ -31,7 +30,7 @@ from pellucid.sharding.stated import (
     stated_result,
     stated_sharding,
 )
-from pellucid.tracing.context import context
+from pellucid.tracing.context import bottom, context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -284,7 +283,7 @@ def _over_axes_of(x: Any, mesh: AbstractMesh) -> Any:
     """The array `x` as it is, over its own mesh with the axis types of `mesh`."""
     sharding = x.sharding
     retyped = sharding.mesh.update(axis_types=mesh.axis_types)
-    return put_leaf(x, sharding.update(mesh=retyped))
+    return bottom().put(x, sharding.update(mesh=retyped))
 
 
 __all__ = ["auto_axes", "explicit_axes", "reshard", "reshard_p", "with_out_sharding"]

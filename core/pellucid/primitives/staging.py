@@ -14,7 +14,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import HOST
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.without_results import WithoutResults
-from pellucid.runtime.tokens import Token
+from pellucid.tracing.context import bottom
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -105,8 +105,8 @@ class CreateToken(Primitive[Any]):
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[AbstractToken]:
         return [abstract_token]
 
-    def run(self, operands: tuple[Any, ...], params: Any) -> list[Token]:
-        return [Token()]
+    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+        return [bottom().token()]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
         return [ctx.op1("stablehlo.create_token", abstract_token, operands)]
@@ -128,9 +128,9 @@ class AfterAll(Primitive[Any]):
             )
         return [abstract_token]
 
-    def run(self, operands: tuple[Any, ...], params: Any) -> list[Token]:
+    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
         self.abstract_eval(tuple(map(type_of, operands)), params)
-        return [Token()]
+        return [bottom().token()]
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
         return [ctx.op1("stablehlo.after_all", abstract_token, operands)]

@@ -1,1 +1,3 @@
 """Clients, buffers, running."""
+
+from pellucid.runtime import interchange as _interchange

@@ -1,6 +1,6 @@
 """`Array`: values on devices. jaxlib's class, given its Python attributes here and in `host` and `interchange`.
 
-Operators and NumPy's methods are installed by `wiring`; they are the NumPy API.
+Operators and NumPy's methods are the NumPy API, bound late.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from pellucid.base.source import describe
 from pellucid.runtime import peers, platforms
 from pellucid.runtime.donation import donors_of
 from pellucid.runtime.failures import runtime_error
-from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.layout import Format, Layout
-from pellucid.sharding.memory import space_of_kind
 from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.tracing.array_methods import add_late_methods, late_attribute
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError
@@ -51,13 +50,8 @@ def default_sharding() -> Any:
     return make_single_device_sharding(platforms.default_device())
 
 
-def aval_at(aval: Any, sharding: Any) -> Any:
-    """The type of an array like `aval` that is placed by `sharding`: it shows Explicit mesh axes and host memory."""
-    shown = type_sharding(sharding, aval.ndim)
-    space = space_of_kind(sharding.memory_kind)
-    if aval.shown_sharding is shown and aval.memory_space is space:
-        return aval
-    return aval.update(shown_sharding=shown, memory_space=space)
+add_late_methods(ArrayImpl)
+setattr(ArrayImpl, "__getattr__", late_attribute)  # until the NumPy API is there
 
 
 # Type ---------------------------------------------------------------------------------------------

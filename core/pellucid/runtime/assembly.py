@@ -11,11 +11,11 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
-from pellucid.ir.avals import shaped_array
-from pellucid.runtime.array import aval_at, check_not_deleted
-from pellucid.runtime.transfer import put_shards, sharding_for
+from pellucid.ir.avals import aval_at, shaped_array
+from pellucid.runtime.array import check_not_deleted
+from pellucid.runtime.transfer import put_shards
 from pellucid.sharding.placement import tiles
-from pellucid.sharding.stated import check_fits
+from pellucid.sharding.stated import check_fits, sharding_for
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl, assemble
 

@@ -19,19 +19,17 @@ from pellucid.base.errors import (
     UnsupportedError,
 )
 from pellucid.base.events import TransferFinished, on, publish
+from pellucid.base.late import late
 from pellucid.base.source import capture
 from pellucid.base.tree import (
-    broadcast_prefix,
-    is_none,
     tree_flatten,
     tree_flatten_with_path,
     tree_map,
 )
 from pellucid.base.tree.paths import shown_path
-from pellucid.ir.avals import ShapedArray, physical, shaped_array
+from pellucid.ir.avals import ShapedArray, aval_at, physical, shaped_array
 from pellucid.runtime import donation, guards, host, peers
 from pellucid.runtime.array import (
-    aval_at,
     check_not_deleted,
     default_sharding,
     is_exported,
@@ -42,17 +40,16 @@ from pellucid.runtime.array import (
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
-from pellucid.sharding.errors import LayoutError, ShardingArgumentError, ShardingError
-from pellucid.sharding.layout import AutoLayout, Format, Layout
+from pellucid.sharding.errors import LayoutError, ShardingError
+from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.memory import MemorySpace
-from pellucid.sharding.placement import Sharding, addressable_parts
+from pellucid.sharding.placement import addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
-from pellucid.sharding.stated import check_fits, stated_layout, stated_sharding
+from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing.values import type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError
-from pellucid.xla.shardings import Device
 
 _host_to_device = config.transfer_guard_host_to_device.state
 _device_to_device = config.transfer_guard_device_to_device.state
@@ -158,10 +155,10 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
 def ordered_as(x: Any, pjrt_layout: Any) -> Any:
     """Array `x` with its elements in memory in the order that an executable takes; None for the device's own."""
     if pjrt_layout is None:
-        return x if _is_row_major(x._pjrt_layout) else late.relaid(x, x._sharding)
+        return x if _is_row_major(x._pjrt_layout) else late("relaid")(x, x._sharding)
     if same_order(x._pjrt_layout, pjrt_layout):
         return x
-    return late.relaid(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
+    return late("relaid")(x, x._sharding, Layout.from_pjrt_layout(pjrt_layout))
 
 
 def layout_of(pjrt_layout: Any) -> Layout | None:
@@ -207,15 +204,6 @@ _WORTH_A_PROGRAM = 1 << 20
 """Bytes from which on devices exchange parts themselves, by a program to be compiled, instead of through the host."""
 
 
-class _Late:
-    """What compiles; a higher layer, which `wiring` supplies."""
-
-    relaid: Any = None
-
-
-late = _Late()
-
-
 @functools.lru_cache(maxsize=1024)
 def _is_row_major(pjrt_layout: Any) -> bool:
     order = Layout.from_pjrt_layout(pjrt_layout).major_to_minor
@@ -224,7 +212,7 @@ def _is_row_major(pjrt_layout: Any) -> bool:
 
 def _moved(x: Any, sharding: Any, committed: bool) -> Any:
     if not _is_row_major(x._pjrt_layout):
-        x = late.relaid(x, x._sharding)  # jaxlib copies bytes, and forgets their order
+        x = late("relaid")(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
     if _has_same_parts(old, sharding, x.shape):
         return arrays.assemble(aval, sharding, _copies(x, sharding), committed)
@@ -239,7 +227,7 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
         return arrays.assemble(aval, sharding, [by_device[d] for d in local], committed)
     same_devices = old._internal_device_list == sharding._internal_device_list
     if same_devices and (x.nbytes >= _WORTH_A_PROGRAM or not x.is_fully_addressable):
-        return late.relaid(x, sharding)
+        return late("relaid")(x, sharding)
     if not x.is_fully_addressable:
         raise DeviceError(
             "an array that spans processes can be laid out anew on its own devices only.",
@@ -281,7 +269,7 @@ def copied(x: Any) -> Any:
     check_not_deleted(x)
     sharding = x._sharding
     if not _is_row_major(x._pjrt_layout):
-        return late.relaid(x, sharding, x.format.layout)
+        return late("relaid")(x, sharding, x.format.layout)
     if not sharding.is_fully_addressable:
         return arrays.assemble(x.aval, sharding, _copies(x, sharding), x._committed)
     result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
@@ -322,28 +310,6 @@ def device_put(
     return tree.unflatten(results)
 
 
-_PLACES = (bool, type(None), Device, Sharding, PartitionSpec, Format, MemorySpace)
-"""What is said of all leaves at once, without a look at the tree."""
-
-
-def leaves_to_put(
-    x: Any, device: Any, src: Any, donate: Any, may_alias: Any
-) -> tuple[list[Any], Any, list[tuple[Any, Any, Any, Any]]]:
-    """The leaves of `x`, its structure, and for each leaf (device, src, donate, may_alias)."""
-    leaves, tree = tree_flatten(x)
-
-    def each(prefix: Any, name: str) -> list[Any]:
-        if isinstance(prefix, _PLACES):
-            return [prefix] * len(leaves)
-        return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
-
-    places = zip(
-        each(device, "device"), each(src, "src"), each(donate, "donate"), each(may_alias, "may_alias"),
-        strict=True,
-    )  # fmt: skip
-    return leaves, tree, list(places)
-
-
 def put_leaf(
     x: Any, device: Any = None, src: Any = None, donate: bool = False, may_alias: bool | None = None
 ) -> Any:
@@ -364,7 +330,7 @@ def put_leaf(
         placed = put_leaf(x, device.sharding, src, donate, may_alias)
         if placed.format.layout == layout:
             return placed
-        return late.relaid(placed, device.sharding, layout)
+        return late("relaid")(placed, device.sharding, layout)
     sharding = sharding_for(device)
     if type(x) is not ArrayImpl:
         aval: Any = type_of(x)
@@ -416,29 +382,6 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
         return None
     return (x._sharding if type(x) is ArrayImpl else default_sharding()).with_memory_kind(
         space.memory_kind
-    )
-
-
-def sharding_for(device: Any, caller: str = "device_put") -> Any:
-    """The sharding that `device`, as users state it to `caller`, stands for; None for None."""
-    if device is None or isinstance(device, Sharding):
-        if getattr(device, "_internal_device_list", True) is None:
-            raise ArgumentValueError(
-                f"{caller}: the sharding's mesh has no devices.",
-                got=f"device: {device}",
-                do="Give the sharding a Mesh: `sharding.update(mesh=mesh)`.",
-            )
-        return device
-    if isinstance(device, Device):
-        return make_single_device_sharding(device)
-    if isinstance(device, PartitionSpec):
-        return sharding_for(stated_sharding(caller, device), caller)
-    if isinstance(device, Format):
-        return device.sharding
-    raise ShardingArgumentError(
-        f"{caller} takes a device, a sharding, a format or None, or a tree of these.",
-        got=f"device: {type(device).__name__} ({device!r:.60})",
-        do="For a platform's first device, write `devices(platform)[0]`.",
     )
 
 

@@ -1,8 +1,8 @@
 """Where values are: meshes of devices, PartitionSpecs over their axes, and shardings made of both."""
 
-import importlib
 from typing import Any
 
+from pellucid.base.late import late
 from pellucid.sharding.current_mesh import (
     get_abstract_mesh,
     get_mesh,
@@ -24,10 +24,9 @@ _OPERATIONS = ("auto_axes", "explicit_axes", "reshard")
 
 
 def __getattr__(name: str) -> Any:
-    """Operations on values, which `wiring` supplies: they belong to a higher layer."""
-    if name in _OPERATIONS and name not in globals():
-        importlib.import_module("pellucid.wiring")
-        return globals()[name]
+    """Operations on values, which belong to a higher layer."""
+    if name in _OPERATIONS:
+        return globals().setdefault(name, late(name))
     raise AttributeError(f"module 'pellucid.sharding' has no attribute {name!r}")
 
 

@@ -25,7 +25,7 @@ from pellucid.sharding.explicit_types import (
 from pellucid.sharding.mesh import AbstractMesh, AxisName
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import NO_AXES, Entry, PartitionSpec, axes_text
-from pellucid.sharding.reshape_rule import reshape  # noqa: F401 - one of the rules
+from pellucid.sharding.reshape_rule import reshape
 
 OutSharding = PartitionSpec | NamedSharding | None
 

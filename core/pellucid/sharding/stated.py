@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import UnsupportedError
+from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
 from pellucid.sharding import mesh_context
 from pellucid.sharding.errors import (
     MissingMeshError,
@@ -13,9 +14,12 @@ from pellucid.sharding.errors import (
     ShardingError,
 )
 from pellucid.sharding.layout import AutoLayout, Format, Layout
+from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec, axes_text
 from pellucid.sharding.placement import Sharding
+from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.xla.shardings import Device
 
 
 def stated_layout(stated: Any) -> Layout | AutoLayout | None:
@@ -125,3 +129,48 @@ def placement_text(sharding: Any) -> str:
     kind = sharding.memory_kind
     memory = "" if kind in (None, "device") else f", in {kind} memory"
     return f"{sharding.spec!r} over {sharding.mesh}{memory}"
+
+
+def sharding_for(device: Any, caller: str = "device_put") -> Any:
+    """The sharding that `device`, as users state it to `caller`, stands for; None for None."""
+    if device is None or isinstance(device, Sharding):
+        if getattr(device, "_internal_device_list", True) is None:
+            raise ArgumentValueError(
+                f"{caller}: the sharding's mesh has no devices.",
+                got=f"device: {device}",
+                do="Give the sharding a Mesh: `sharding.update(mesh=mesh)`.",
+            )
+        return device
+    if isinstance(device, Device):
+        return make_single_device_sharding(device)
+    if isinstance(device, PartitionSpec):
+        return sharding_for(stated_sharding(caller, device), caller)
+    if isinstance(device, Format):
+        return device.sharding
+    raise ShardingArgumentError(
+        f"{caller} takes a device, a sharding, a format or None, or a tree of these.",
+        got=f"device: {type(device).__name__} ({device!r:.60})",
+        do="For a platform's first device, write `devices(platform)[0]`.",
+    )
+
+
+_PLACES = (bool, type(None), Device, Sharding, PartitionSpec, Format, MemorySpace)
+"""What is said of all leaves at once, without a look at the tree."""
+
+
+def leaves_to_put(
+    x: Any, device: Any, src: Any, donate: Any, may_alias: Any
+) -> tuple[list[Any], Any, list[tuple[Any, Any, Any, Any]]]:
+    """The leaves of `x`, its structure, and for each leaf (device, src, donate, may_alias)."""
+    leaves, tree = tree_flatten(x)
+
+    def each(prefix: Any, name: str) -> list[Any]:
+        if isinstance(prefix, _PLACES):
+            return [prefix] * len(leaves)
+        return broadcast_prefix(prefix, x, is_none, caller=f"device_put: {name}", name="x")
+
+    places = zip(
+        each(device, "device"), each(src, "src"), each(donate, "donate"), each(may_alias, "may_alias"),
+        strict=True,
+    )  # fmt: skip
+    return leaves, tree, list(places)

@@ -8,22 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base.late import late
 from pellucid.sharding import torus
 from pellucid.sharding.errors import MeshError, ShardingArgumentError
 from pellucid.sharding.mesh import AxisName, AxisType, Mesh
 
 DeviceArray = np.ndarray[Any, np.dtype[np.object_]]
-
-
-class DefaultDevices:
-    """Where devices come from when the caller gives none; the runtime, a layer above, supplies it."""
-
-    def __init__(self) -> None:
-        self.find: Callable[[], Sequence[Any]] | None = None
-
-
-default_devices = DefaultDevices()
-"""Set `default_devices.find` once, where late bindings are made."""
 
 
 def make_mesh(
@@ -212,12 +202,7 @@ def _array(devices: Sequence[Any]) -> DeviceArray:
 def _devices_or_default(caller: str, devices: Sequence[Any] | None) -> list[Any]:
     if devices is not None:
         return list(np.asarray(devices, dtype=object).flat)
-    if default_devices.find is None:
-        raise MeshError(
-            f"{caller}: no platform has been started, so there are no default devices.",
-            do="Pass `devices`, or import pellucid, which finds them.",
-        )
-    return list(default_devices.find())
+    return list(late("devices")())
 
 
 def _checked_shape(caller: str, shape: Any) -> tuple[int, ...]:

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError
+from pellucid.base.late import late
 from pellucid.base.source import NameStack
 from pellucid.ir.jaxpr import Lineage
 from pellucid.xla import flags
 
 
 class _LateTrace:
-    """Stands at the bottom until `wiring` puts the trace there that compiles and runs primitives."""
+    """Stands at the bottom until the trace is asked for that compiles and runs primitives."""
 
     is_eager = True
 
     def __getattr__(self, name: str) -> Any:
-        importlib.import_module("pellucid.wiring")
+        Context.trace = late("bottom trace")
         return getattr(Context.trace, name)
+
+
+def bottom() -> Any:
+    """The bottom trace: it runs primitives at once, and has the operations that move values to devices."""
+    return Context.trace
 
 
 class Context(threading.local):
@@ -44,7 +49,7 @@ class Context(threading.local):
 
 
 context = Context()
-"""The one instance; `wiring` puts the bottom trace into `Context.trace`, for all threads."""
+"""The one instance; `Context.trace` is the bottom trace of all threads."""
 
 _tracing_now = flags.tracing_now
 _named_axes = flags.flag("pellucid_named_axes", None, in_trace_key=True)

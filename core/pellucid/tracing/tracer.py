@@ -13,13 +13,15 @@ from pellucid.base.errors import (
     TracerBoolError,
     TracerIntegerError,
 )
+from pellucid.base.late import is_loaded
 from pellucid.base.source import describe
 from pellucid.ir.avals import Described
+from pellucid.tracing.array_methods import add_late_methods, late_attribute
 from pellucid.xla.arrays import ArrayImpl, set_tracer_class
 
 
 class Tracer(Described):
-    """Stands for a value of type `aval` under `trace`. Array operators are installed by `wiring`."""
+    """Stands for a value of type `aval` under `trace`. Its operators and methods are the NumPy API's."""
 
     __slots__ = ("_trace", "aval", "__weakref__")
     __array_priority__ = 1000
@@ -34,6 +36,8 @@ class Tracer(Described):
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.aval, "methods", {}).get(name) if name != "aval" else None
         if method is None:
+            if not is_loaded("array methods"):
+                return late_attribute(self, name)
             raise AttributeError(
                 f"a traced array has no {name!r}: it has data and a place when the program runs. "
                 "`typeof(x)` says what its type shows of them."
@@ -174,3 +178,4 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
 
 
 set_tracer_class(Tracer)
+add_late_methods(Tracer)

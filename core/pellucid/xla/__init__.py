@@ -3,4 +3,4 @@
 Nothing here knows a program, a trace or a user's function. Features are detected, never version numbers.
 """
 
-from pellucid.xla import bootstrap as _bootstrap  # noqa: F401  (its environment must precede jaxlib)
+from pellucid.xla import bootstrap as _bootstrap

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from corpus import arrays as corpus
 
-import pellucid
-import pellucid.wiring  # noqa: F401  (methods of arrays)
 from pellucid.base.errors import (
     ArrayConversionError,
     DeletedArrayError,

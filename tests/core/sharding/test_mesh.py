@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pellucid.base import late
 from pellucid.sharding.current_mesh import (
     get_abstract_mesh,
     get_concrete_mesh,
@@ -21,7 +22,7 @@ from pellucid.sharding.current_mesh import (
 from pellucid.sharding.errors import AbstractPlacementError, MeshError, ShardingArgumentError
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
 from pellucid.sharding.mesh_context import context_key
-from pellucid.sharding.topology import create_device_mesh, default_devices, make_mesh
+from pellucid.sharding.topology import create_device_mesh, make_mesh
 from pellucid.xla import flags
 
 
@@ -126,10 +127,7 @@ def test_make_mesh_takes_the_first_devices_and_explicit_axes(devices: list[Any])
 def test_make_mesh_finds_default_devices(
     devices: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(default_devices, "find", None)
-    with pytest.raises(MeshError, match="no default devices"):
-        make_mesh((8,), ("x",))
-    monkeypatch.setattr(default_devices, "find", lambda: devices)
+    monkeypatch.setitem(late._loaded, "devices", lambda: devices)
     assert make_mesh((8,), ("x",)).size == 8
 
 

@@ -62,7 +62,7 @@ from pellucid.base.dtypes.promotion import (
     safe_to_cast,
     set_promotion_mode,
 )
-from pellucid.base.dtypes.scalar_types import SCALAR_TYPES, ScalarType, set_scalar_conversion
+from pellucid.base.dtypes.scalar_types import SCALAR_TYPES, ScalarType
 
 __all__ = [
     "ALL",
@@ -117,7 +117,6 @@ __all__ = [
     "scalar_type_of",
     "set_explicit_x64",
     "set_promotion_mode",
-    "set_scalar_conversion",
     "set_x64",
     "short_name",
     "supports_inf",

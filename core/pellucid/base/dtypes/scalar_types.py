@@ -1,10 +1,9 @@
 """Scalar types as `jax.numpy` names them: `float32(3)` gives an array, `float32` names a dtype."""
 
-from collections.abc import Callable
 from typing import Any
 
 from pellucid.base.dtypes.catalog import ALL, DType
-from pellucid.base.errors import PellucidError
+from pellucid.base.late import late
 
 
 class ScalarType(type):
@@ -19,7 +18,7 @@ class ScalarType(type):
 
     def __call__(cls, x: Any) -> Any:
         """`x` as an array of this dtype."""
-        return _conversion(x, cls.dtype)
+        return late("asarray")(x, cls.dtype)
 
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
@@ -32,19 +31,6 @@ class ScalarType(type):
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.dtype.type)
-
-
-def _unwired(x: Any, dtype: DType) -> Any:
-    raise PellucidError(f"{dtype}(…): no array can be made before `pellucid` is imported.")
-
-
-_conversion: Callable[[Any, DType], Any] = _unwired
-
-
-def set_scalar_conversion(conversion: Callable[[Any, DType], Any]) -> None:
-    """Set what a scalar type does when it is called: `conversion(x, dtype)`."""
-    global _conversion
-    _conversion = conversion
 
 
 def _scalar_type(dtype: DType) -> ScalarType:

@@ -1,0 +1,18 @@
+"""import-linter's graph, with imports by string."""
+
+import grimp
+
+from tools.string_imports import add_string_imports, string_imports
+
+
+def test_calls_and_origins_are_imports_and_other_texts_are_none():
+    source = "f = importlib.import_module('a.b')\ng(import_module(name), 'a.c')\ntable = {'x': 'a.d:attribute'}\n"
+    assert list(string_imports(source)) == [("a.b", 1), ("a.d", 3)]
+
+
+def test_wiring_reaches_into_higher_layers_and_nothing_reaches_wiring_but_the_package():
+    graph = add_string_imports(grimp.build_graph("pellucid"))
+    assert "pellucid.compilation.eager" in graph.find_modules_directly_imported_by(
+        "pellucid.wiring"
+    )
+    assert graph.find_modules_that_directly_import("pellucid.wiring") == {"pellucid"}
