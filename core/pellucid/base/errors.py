@@ -131,7 +131,7 @@ class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
 
 
 class UnexpectedTracerError(TracedValueError):
-    """A traced value outlived the function whose tracing made it."""
+    """A traced value outlived the function whose tracing made it, or is used outside of it."""
 
 
 class UnsupportedError(PellucidError, NotImplementedError):

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from pellucid.base.caching import clearing
-from pellucid.base.errors import ArgumentValueError, ConcretizationError
+from pellucid.base.errors import ConcretizationError, UnexpectedTracerError
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Where, placements_of, where
@@ -160,7 +160,7 @@ def from_tracers(operands: tuple[Any, ...]) -> None:
                     got=[f"got {x.aval.text()}", *([f"made at {made}"] if made else [])],
                     do="Leave out of the block what depends on it, or mark the argument static.",
                 )
-            raise ArgumentValueError(
+            raise UnexpectedTracerError(
                 "a traced value reached a computation outside its transformation.",
                 got=repr(x),
                 do="Return it from the transformed function; a function with its own derivative (custom_jvp, "

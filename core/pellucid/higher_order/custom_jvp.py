@@ -60,13 +60,16 @@ class CustomJvpCall(NamedTuple):
         return trace.interpret(custom_jvp_call_p, (*consts, *operands), params)
 
     def batched(
-        self, axis: BatchAxis, dims: Sequence[BatchDim]
+        self, axis: BatchAxis, dims: Sequence[BatchDim], tag: object = None
     ) -> tuple[CustomJvpCall, list[BatchDim]]:
-        """The call on whole batches; the list gets the batch axes of its results when it has run."""
-        places = ResultPlaces(axis)
+        """The call on whole batches; the list gets the batch axes of its results when it has run.
+
+        `tag` is that of the BatchTrace whose values the function and its rule may capture.
+        """
+        places = ResultPlaces(self.name, axis, dims)
 
         def function(*operands: Any) -> list[Any]:
-            return places.place(*batch_flat(self.function, axis, operands, dims))
+            return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             nonzero = [type(t) is not Zero for t in tangents]
@@ -86,36 +89,66 @@ class CustomJvpCall(NamedTuple):
 
             live = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
             live_dims = [d for d, nz in zip(dims, nonzero, strict=True) if nz]
-            values, found = batch_flat(run, axis, [*primals, *live], [*dims, *live_dims])
-            results = places.place(values[:n_results], found[:n_results])
+            values, found = batch_flat(run, axis, [*primals, *live], [*dims, *live_dims], tag)
+            rest = iter(found[n_results:])
+            tangent_dims = [None if type(t) is Zero else next(rest) for t in kept]
+            results = places.place(values[:n_results], found[:n_results], tangent_dims)
             rest = iter(zip(values[n_results:], found[n_results:], strict=True))
             out_tangents: list[Any] = []
             for y, t, place in zip(results, kept, places.dims, strict=True):
                 if type(t) is Zero:
                     out_tangents.append(Zero(type_of(y).tangent()))
                 else:
-                    x, dim = next(rest)
-                    out_tangents.append(brought_to(axis, x, dim, place))
+                    out_tangents.append(moved_to(axis, *next(rest), place))
             return results, out_tangents
 
         return self._replace(function=function, rule=rule), places.dims
 
 
 class ResultPlaces:
-    """Where the results of a batched call have their batch axes: decided when it first runs, kept from then on."""
+    """Where the results of a batched call have their batch axes: decided when it first runs, kept from then on.
 
-    def __init__(self, axis: BatchAxis) -> None:
+    Results have none only if no operand has one and neither does what the first run captured.
+    """
+
+    def __init__(self, name: str, axis: BatchAxis, dims: Sequence[BatchDim]) -> None:
+        self.name = name
         self.axis = axis
+        self.always = axis.name is not None or any(d is not None for d in dims)
         self.dims: list[BatchDim] = []
 
-    def place(self, results: Sequence[Any], found: Sequence[BatchDim]) -> list[Any]:
-        """`results`, whose batch axes are at `found`, with their batch axes where they belong."""
+    def place(
+        self,
+        results: Sequence[Any],
+        found: Sequence[BatchDim],
+        tangent_dims: Sequence[BatchDim] = (),
+    ) -> list[Any]:
+        """`results`, whose batch axes are at `found`, with their batch axes where they belong.
+
+        `tangent_dims` are the batch axes of their tangents, where a rule gave these too.
+        """
         if not self.dims:
-            self.dims[:] = [0 if d is None else d for d in found]
+            always = self.always or any(d is not None for d in (*found, *tangent_dims))
+            self.dims[:] = [0 if d is None and always else d for d in found]
+        elif None in self.dims and any(d is not None for d in (*found, *tangent_dims)):
+            raise captured_by_rule(self.name)
         return [
-            brought_to(self.axis, x, d, p)
-            for x, d, p in zip(results, found, self.dims, strict=True)
+            moved_to(self.axis, x, d, p) for x, d, p in zip(results, found, self.dims, strict=True)
         ]
+
+
+def captured_by_rule(name: str) -> DerivativeRuleError:
+    """The error for a derivative that is batched where the result of the function `name` isn't."""
+    return DerivativeRuleError(
+        f"the derivative of `{name}` is batched, but its result isn't.",
+        got="a rule that captures a value over which vmap maps; the function doesn't use it",
+        do="Pass the value to the function as an argument.",
+    )
+
+
+def moved_to(axis: BatchAxis, x: Any, found: BatchDim, dim: BatchDim) -> Any:
+    """`x` with its batch axis at `dim` instead of `found`; `dim` is None only where `found` is."""
+    return x if dim is None else brought_to(axis, x, found, dim)
 
 
 def unbatched(aval: Any, dim: BatchDim) -> Any:
@@ -367,7 +400,21 @@ class Signature:
         return args
 
 
-class CustomFunction:
+class ForwardsDefinitions:
+    """A decorated function `fun` whose decorator has definitions of its own (`def…`); those it lacks are `fun`'s.
+
+    So decorators can be stacked: `custom_vjp(custom_vmap(f)).def_vmap` defines the batching rule.
+    """
+
+    fun: Callable[..., Any]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("def") and "fun" in self.__dict__:
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class CustomFunction(ForwardsDefinitions):
     """A function with its own derivative, as users call it."""
 
     def __init__(

@@ -25,9 +25,11 @@ from pellucid.higher_order.custom_jvp import (
     SymbolicZero,
     as_rule_sees,
     calling,
+    captured_by_rule,
     check_same_result,
     debug_of,
     refuse_closed_over,
+    unbatched,
 )
 from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
@@ -114,13 +116,16 @@ class CustomVjpCall(NamedTuple):
         return trace.interpret(custom_vjp_call_p, (*consts, *operands), params)
 
     def batched(
-        self, axis: BatchAxis, dims: Sequence[BatchDim]
+        self, axis: BatchAxis, dims: Sequence[BatchDim], tag: object = None
     ) -> tuple[CustomVjpCall, list[BatchDim]]:
-        """The call on whole batches; the list gets the batch axes of its results when it has run."""
-        places = ResultPlaces(axis)
+        """The call on whole batches; the list gets the batch axes of its results when it has run.
+
+        `tag` is that of the BatchTrace whose values the three functions may capture.
+        """
+        places = ResultPlaces(self.name, axis, dims)
 
         def function(*operands: Any) -> list[Any]:
-            return places.place(*batch_flat(self.function, axis, operands, dims))
+            return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
         def forward(operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
             inner: list[Forward] = []
@@ -129,7 +134,7 @@ class CustomVjpCall(NamedTuple):
                 inner.append(self.forward(values, perturbed))
                 return [*inner[0].results, *inner[0].residuals]
 
-            values, found = batch_flat(run, axis, operands, dims)
+            values, found = batch_flat(run, axis, operands, dims, tag)
             n = len(inner[0].results)
             results = places.place(values[:n], found[:n])
             return Forward(results, values[n:], (inner[0].form, tuple(found[n:])))
@@ -144,11 +149,21 @@ class CustomVjpCall(NamedTuple):
 
             def run(*values: Any) -> list[Any]:
                 given = iter(values[len(residuals) :])
-                inner = [ct if type(ct) is Zero else next(given) for ct in cotangents]
+                inner = [
+                    Zero(unbatched(ct.aval, d)) if type(ct) is Zero else next(given)
+                    for ct, d in zip(cotangents, places.dims, strict=True)
+                ]
                 kept[:] = self.backward(inner_form, values[: len(residuals)], inner)
                 return [ct for ct in kept if type(ct) is not Zero]
 
-            values, found = batch_flat(run, axis, [*residuals, *live], [*residual_dims, *live_dims])
+            values, found = batch_flat(
+                run, axis, [*residuals, *live], [*residual_dims, *live_dims], tag
+            )
+            if None in places.dims:  # neither a result nor an operand is batched
+                if any(d is not None for d in found):
+                    raise captured_by_rule(self.name)
+                rest = iter(values)
+                return [ct if type(ct) is Zero else next(rest) for ct in kept]
             rest = iter(zip(values, found, strict=True))
             return [
                 _batched_zero(ct, axis, dim)

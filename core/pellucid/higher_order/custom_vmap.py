@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +11,7 @@ from pellucid.base.errors import BatchingRuleError
 from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
 from pellucid.higher_order.bodies import traced, types_of
 from pellucid.higher_order.calls import Call
-from pellucid.higher_order.custom_jvp import Signature
+from pellucid.higher_order.custom_jvp import ForwardsDefinitions, Signature
 from pellucid.higher_order.loops import map as sequential_map
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rewriting import rearranged
@@ -22,7 +24,7 @@ from pellucid.transforms.arguments import check_callable, checked_leaves, descri
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.linearize import linearize_flat
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
-from pellucid.transforms.vmap import batched_aval
+from pellucid.transforms.vmap import batch_flat, batched_aval
 from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.pytree import flatten
 
@@ -160,10 +162,11 @@ custom_vmap_call_p = CustomVmapCall()
 def _differentiated(
     rule: FlatRule, nonzero: Sequence[bool], n_consts: int, mask: Sequence[bool]
 ) -> FlatRule:
-    """The rule of the function of values and tangents: the derivative of the rule.
+    """The batching rule of the function of values and tangents: the derivative of `rule`.
 
-    A value and its tangent are batched together. `nonzero` is for all operands, the first `n_consts` of which the
-    rule doesn't get.
+    An operand counts as batched for `rule` if both its primal and its tangent are. Where only one of them is,
+    and no operand counts as batched, `rule` is mapped over these; else the other one is broadcast. `nonzero` is for
+    all operands, the first `n_consts` of which the rule doesn't get.
     """
     if any(nonzero[:n_consts]):
         return _refuse_captured
@@ -174,27 +177,56 @@ def _differentiated(
     ) -> tuple[list[Any], list[bool]]:
         n = len(nonzero)
         axis = BatchAxis(size)
-        given = iter(zip(operands[n:], batched[n:], strict=True))
-        pairs = [next(given) if nz else (None, False) for nz in nonzero]
-        together = [b or t[1] for b, t in zip(batched, pairs, strict=False)]
-
-        def aligned(x: Any, is_batched: bool, wanted: bool) -> Any:
-            return brought_to(axis, x, None, 0) if wanted and not is_batched else x
-
-        primals = [aligned(x, b, w) for x, b, w in zip(operands, batched, together, strict=False)]
-        tangents = [
-            Zero(type_of(p).tangent()) if t is None else aligned(t, b, w)
-            for p, (t, b), w in zip(primals, pairs, together, strict=True)
+        primal_flags = list(batched[:n])
+        rest = iter(batched[n:])
+        tangent_flags = [
+            next(rest) if nz else b for nz, b in zip(nonzero, primal_flags, strict=True)
         ]
-        found: list[bool] = []
 
-        def run(*values: Any) -> Any:
-            results, found[:] = rule(size, together, values)
-            return results, ()
+        def both(flags: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+            """Results, then tangents, of `rule` for operands that are batched as `flags` say."""
+            live = iter(values[n:])
+            tangents = [
+                next(live) if nz else Zero(type_of(x).tangent())
+                for x, nz in zip(values, nonzero, strict=False)
+            ]
+            found: list[bool] = []
 
-        results, out_tangents, _ = jvp_flat(run, primals, tangents)
-        live = [instantiate(t) for t, m in zip(out_tangents, mask, strict=True) if m]
-        return [*results, *live], [*found, *(b for b, m in zip(found, mask, strict=True) if m)]
+            def run(*primals: Any) -> Any:
+                results, found[:] = rule(size, flags, primals)
+                return results, ()
+
+            results, out_tangents, _ = jvp_flat(run, values[:n], tangents)
+            wanted = [instantiate(t) for t, m in zip(out_tangents, mask, strict=True) if m]
+            return [*results, *wanted], [*found, *itertools.compress(found, mask)]
+
+        if not any(map(operator.and_, primal_flags, tangent_flags)):
+            claimed: list[bool] = []
+
+            def one(*elements: Any) -> list[Any]:
+                values, claimed[:] = both([False] * n, elements)
+                return values
+
+            values, dims = batch_flat(one, axis, operands, [0 if b else None for b in batched])
+            if not any(claimed):
+                placed = [
+                    x if d is None else brought_to(axis, x, d, 0)
+                    for x, d in zip(values, dims, strict=True)
+                ]
+                return placed, [d is not None for d in dims]
+        wanted = list(map(operator.or_, primal_flags, tangent_flags))
+        all_wanted = [*wanted, *itertools.compress(wanted, nonzero)]
+        values, flags = both(
+            wanted,
+            [
+                brought_to(axis, x, None, 0) if w and not b else x
+                for x, b, w in zip(operands, batched, all_wanted, strict=True)
+            ],
+        )
+        if wanted != primal_flags:  # tangents say nothing about the results
+            results, result_flags = rule(size, primal_flags, operands[:n])
+            values[: len(mask)], flags[: len(mask)] = results, result_flags
+        return values, flags
 
     return of_both
 
@@ -245,7 +277,7 @@ def _refuse_captured(size: int, batched: Sequence[bool], operands: Sequence[Any]
     )
 
 
-class custom_vmap:
+class custom_vmap(ForwardsDefinitions):
     """Decorator for a function whose batching you define with `def_vmap`.
 
     The rule gets (length of the batch, a tuple that says for each leaf of the arguments whether it is batched, the

@@ -17,6 +17,7 @@ from pellucid.base.errors import (
 from pellucid.base.tree import broadcast_prefix_to
 from pellucid.compilation.shardy import ShardyAttributes
 from pellucid.higher_order.bodies import Body, known_body
+from pellucid.higher_order.custom_jvp import ForwardsDefinitions
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -226,7 +227,7 @@ def _chosen(what: str, shardings: Any, tree: Any, values: Sequence[Value]) -> li
     ]
 
 
-class custom_partitioning:
+class custom_partitioning(ForwardsDefinitions):
     """A function of which `def_partition` says how several devices do it in parts.
 
     On one device, and inside `shard_map`, it is the function itself. That GPUs compute it in parts is tested of programs

@@ -41,9 +41,13 @@ def batch_flat(
     axis: BatchAxis,
     operands: Sequence[Any],
     dims: Sequence[BatchDim],
+    tag: object = None,
 ) -> tuple[list[Any], list[BatchDim]]:
-    """Results of a function of flat values on a batch of inputs, and where their batch axes are."""
-    trace = BatchTrace(context.trace, axis)
+    """Results of a function of flat values on a batch of inputs, and where their batch axes are.
+
+    With `tag`, that of another BatchTrace, batched values of that trace may be captured by the function.
+    """
+    trace = BatchTrace(context.trace, axis, tag)
     arguments = [
         x if dim is None else BatchTracer(trace, x, dim)
         for x, dim in zip(operands, dims, strict=True)
@@ -248,6 +252,7 @@ class BatchTracer(Tracer):
     """One element of a batch; `value` holds all of them along axis `dim`."""
 
     __slots__ = ("dim", "value")
+    _trace: BatchTrace
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
         aval: Any = type_of(value)
@@ -272,18 +277,19 @@ def unbatched_aval(aval: ShapedArray, shape: tuple[int, ...], dim: int) -> Shape
 
 
 class BatchTrace(Trace):
-    """Applies batching rules."""
+    """Applies batching rules. Traces with equal tags batch over the same axis: one takes tracers of the other."""
 
-    __slots__ = ("alive", "axis", "parent")
+    __slots__ = ("alive", "axis", "parent", "tag")
 
-    def __init__(self, parent: Trace, axis: BatchAxis) -> None:
+    def __init__(self, parent: Trace, axis: BatchAxis, tag: object = None) -> None:
         self.parent = parent
         self.axis = axis
+        self.tag = object() if tag is None else tag
         self.alive = True
 
     def split(self, x: Any) -> tuple[Any, BatchDim]:
         """(value, batch dim) of `x`."""
-        if type(x) is BatchTracer and x._trace is self:
+        if type(x) is BatchTracer and (x._trace is self or x._trace.tag is self.tag):
             return x.value, x.dim
         return x, None
 
@@ -312,10 +318,8 @@ class BatchTrace(Trace):
         self, call: Any, operands: tuple[Any, ...], on_batches: Callable[..., Any]
     ) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
+        batched, out_dims = call.batched(self.axis, dims, self.tag)
         with use_trace(self.parent):
-            if all(d is None for d in dims) and self.axis.name is None:
-                return on_batches(call, values)
-            batched, out_dims = call.batched(self.axis, dims)
             results = on_batches(batched, values)
         return self.joined(results, out_dims)
 

@@ -7,6 +7,7 @@ from message_checks import check_message
 import pellucid
 from pellucid import custom_jvp, custom_vjp, grad, jit, jvp, lax, vmap
 from pellucid.base.errors import DerivativeRuleError
+from pellucid.custom_batching import custom_vmap
 from pellucid.custom_derivatives import (
     CustomVJPPrimal,
     SymbolicZero,
@@ -144,3 +145,91 @@ def test_traced_values_as_settings_are_refused():
         pellucid.base.errors.UnexpectedTracerError,
         "nondiff_argnums",
     )
+
+
+def scaled(c):
+    """Two functions that are c * x, and whose derivatives are 10 * c; both capture `c`."""
+    forwards = custom_jvp(lambda x: x * c)
+    forwards.defjvp(lambda p, t: (forwards(*p), t[0] * c * 10.0))
+    backwards = custom_vjp(lambda x: x * c)
+    backwards.defvjp(lambda x: (backwards(x), None), lambda _, ct: (ct * c * 10.0,))
+    return forwards, backwards
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit])
+@pytest.mark.parametrize("which", [0, 1])
+def test_functions_and_rules_may_capture_values_of_an_outer_batch(which, wrap):
+    cs = np.arange(1.0, 4.0, dtype=np.float32)
+
+    def outer(c, x):
+        f = scaled(c)[which]
+        return f(2.0), f(x), grad(f)(2.0), grad(f)(x), vmap(f)(x + cs), vmap(grad(f))(x + cs)
+
+    found = wrap(vmap(outer))(cs, cs)
+    expected = [
+        cs * 2.0, cs * cs, cs * 10.0, cs * 10.0,
+        cs[:, None] * (cs[:, None] + cs), np.broadcast_to(10.0 * cs[:, None], (3, 3)),
+    ]  # fmt: skip
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got, wanted)
+    two = vmap(vmap(lambda c, d: grad(scaled(c * d)[which])(2.0), (None, 0)), (0, None))
+    np.testing.assert_allclose(wrap(two)(cs, cs), 10.0 * cs[:, None] * cs)
+    over_batch = wrap(grad(lambda x: vmap(lambda c, x: scaled(c)[which](x))(cs, x).sum()))
+    np.testing.assert_allclose(over_batch(cs), 10.0 * cs)
+
+
+def test_arguments_that_are_not_differentiated_may_be_batched():
+    f = custom_jvp(lambda c, x: x * c, nondiff_argnums=(0,))
+    f.defjvp(lambda c, p, t: (f(c, *p), t[0] * c * 10.0))
+    xs = np.arange(3.0, dtype=np.float32)
+    np.testing.assert_allclose(vmap(f)(xs, xs), xs * xs)
+    np.testing.assert_allclose(vmap(grad(f, 1))(xs, xs), 10.0 * xs)
+
+
+def test_a_result_that_no_batch_reaches_has_no_batch_axis():
+    f, g = scaled(2.0)
+    for h in (f, g):
+        assert vmap(lambda x, h=h: (x, h(3.0)), out_axes=(0, None))(np.ones(2))[1] == 6.0
+
+
+def identity(c):
+    """The identity, whose backward function captures `c`."""
+    f = custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct * c,))
+    return f
+
+
+def test_a_batch_that_only_the_rule_captures_is_never_summed_wrongly():
+    cs = np.arange(1.0, 4.0, dtype=np.float32)
+    total = lambda w: vmap(lambda c: identity(c)(w) * c)(cs).sum()
+    for f in (total, jit(total)):
+        with pytest.raises(DerivativeRuleError, match="is batched, but its result isn't"):
+            grad(f)(2.0)
+
+
+def test_symbolic_zeros_are_those_of_one_element():
+    shapes = []
+    f = custom_vjp(lambda x, y: (x * y, x))
+
+    def bwd(y, cts):
+        shapes.append((type(cts[1]), cts[1].shape))
+        return cts[0] * y, None
+
+    f.defvjp(lambda x, y: (f(x.value, y.value), y.value), bwd, symbolic_zeros=True)
+    ones = np.ones(2, np.float32)
+    grad(lambda x: vmap(f)(x, ones)[0].sum())(ones)
+    assert shapes == [(SymbolicZero, ())]
+
+
+def test_decorators_take_the_definitions_of_what_they_decorate():
+    f = custom_vjp(custom_vmap(lambda x: x * 2.0))
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct * 10.0,))
+    f.def_vmap(lambda size, batched, x: (x * 3.0, batched[0]))
+    assert vmap(f)(np.ones(2)).tolist() == [3.0, 3.0]
+    assert vmap(grad(f))(np.ones(2)).tolist() == [10.0, 10.0]
+    g = custom_vmap(custom_jvp(lambda x: x * 2.0))
+    g.defjvp(lambda p, t: (g(*p), t[0] * 7.0))
+    g.def_vmap(lambda size, batched, x: (x * 3.0, batched[0]))
+    assert jvp(g, (1.0,), (1.0,)) == (2.0, 7.0)
+    with pytest.raises(AttributeError, match="defjvp"):
+        custom_vmap(lambda x: x).defjvp  # noqa: B018

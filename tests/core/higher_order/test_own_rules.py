@@ -50,6 +50,31 @@ def test_a_function_with_its_own_batching_has_all_derivatives_without_a_batch(tr
     np.testing.assert_allclose(second, -6.0 * np.sin(X), 1e-5)
 
 
+def test_the_batching_rule_counts_as_batched_what_is_so_with_its_tangent():
+    seen = []
+    f = pl.custom_batching.custom_vmap(lambda x, y: (x * y, y * 2.0))
+
+    def rule(size, batched, x, y):
+        seen.append(batched)
+        return (x * y, y * 2.0), (batched[0] or batched[1], batched[1])
+
+    f.def_vmap(rule)
+    both = lambda x, y, s, t: pl.jvp(f, (x, y), (s, t))
+    primals_only = pl.vmap(both, (0, None, None, None), ((0, None), (0, None)))(X, 2.0, 1.0, 3.0)
+    tangents_only = pl.vmap(both, (None, None, 0, None), ((None, None), (0, None)))(
+        5.0, 2.0, X, 3.0
+    )
+    assert seen == [[False, False]] * 2
+    mixed = pl.vmap(both, (0, None, 0, 0), ((0, None), (0, 0)))(X, 2.0, X, X)
+    for (x, s, t), found in zip(
+        ((X, 1.0, 3.0), (5.0, X, 3.0), (X, X, X)), (primals_only, tangents_only, mixed), strict=True
+    ):
+        np.testing.assert_allclose(found[0][0], x * 2.0)
+        np.testing.assert_allclose(found[1][0], s * 2.0 + x * t, 1e-6)
+        assert found[0][1] == 4.0
+        np.testing.assert_allclose(found[1][1], 2.0 * t)
+
+
 def test_the_batching_rule_says_nothing_of_captured_values():
     def outer(x, y):
         f = pl.custom_batching.custom_vmap(lambda y: x * y)
