@@ -77,7 +77,7 @@ _RENAMED = {
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
 }
 _SUBMODULES = (
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
+    "ad_checkpoint", "analysis", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
     "dlpack", "dtypes",
     "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "memory", "monitoring",
     "numpy", "ops", "ref", "sharding", "stages", "test_util", "tree", "tree_util", "typing",

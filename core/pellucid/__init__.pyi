@@ -1,5 +1,6 @@
 from pellucid import (
     ad_checkpoint as ad_checkpoint,
+    analysis as analysis,
     core as core,
     custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,

@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from pellucid import introspect
+from pellucid import analysis, introspect
 from pellucid.base import events
 from pellucid.introspect.errors import PellucidError
 from pellucid.sharding import Mesh
@@ -84,7 +84,7 @@ class Session:
         program = error = None
         try:
             if kind == "show_program":
-                program = introspect.function_program(int(request["entry"]))
+                program = analysis.function_program(int(request["entry"]))
             elif kind == "free_array":
                 introspect.delete_array(int(request["array"]))
             elif kind == "let_go":
@@ -126,8 +126,7 @@ def meshes_of(namespace: Mapping[str, Any]) -> list[introspect.schema.ShardingRe
         if isinstance(value, Mesh) and not name.startswith("_"):
             named.setdefault(value, name)
     records = (introspect.sharding(mesh, name=name) for mesh, name in named.items())
-    drawn = (each for each in records if isinstance(each, introspect.schema.ShardingRecord))
-    return list(itertools.islice(drawn, _MOST_MESHES))
+    return list(itertools.islice(records, _MOST_MESHES))
 
 
 def device_note(memory: introspect.schema.MemoryRecord) -> str:

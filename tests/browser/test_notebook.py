@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import introspect
+from pellucid import analysis
 from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
@@ -33,7 +33,7 @@ def test_a_cell_runs_and_shows_its_value(lab: Lab) -> None:
 
 
 def test_a_stored_program_is_shown_without_a_kernel(lab: Lab) -> None:
-    record = introspect.program(pl.make_jaxpr(lambda x: jnp.sin(x) * 2)(jnp.ones(3))).to_dict()
+    record = analysis.program(pl.make_jaxpr(lambda x: jnp.sin(x) * 2)(jnp.ones(3))).to_dict()
     output = nbformat.v4.new_output("display_data", {PROGRAM: record, "text/plain": "plain"})
     cell = nbformat.v4.new_code_cell("program", outputs=[output], execution_count=1)
     # A kernel of this name is installed nowhere, so JupyterLab asks for one.

@@ -10,7 +10,7 @@ import numpy as np
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import introspect
+from pellucid import analysis
 from tests.introspect.program_builder import ITEM_BYTES, schema
 
 Axes = dict[str, int]
@@ -153,7 +153,7 @@ def placed(mesh, shape: Sequence[int], *entries):
 
 def function():
     """A layer of two products: one that sums, one resharding, a sort that needs what is divided."""
-    return introspect.sharding(
+    return analysis.sharding(
         layer,
         placed(PAIR, (512, 1024), "data"),
         placed(PAIR, (1024, 4096), None, "model"),
@@ -184,7 +184,7 @@ def calls():
         )  # fmt: skip
         return total(z)
 
-    return introspect.sharding(
+    return analysis.sharding(
         steps,
         placed(PAIR, (512, 512), "data"),
         placed(PAIR, (512, 512), None, "model"),
@@ -204,7 +204,7 @@ def layers(mesh, count: int):
         (placed(mesh, (1024, 4096), None, "model"), placed(mesh, (4096, 1024), "model"))
         for _ in range(count)
     ]
-    return introspect.sharding(pl.grad(loss), weights, placed(mesh, (8192, 1024), "data"))
+    return analysis.sharding(pl.grad(loss), weights, placed(mesh, (8192, 1024), "data"))
 
 
 def function_4096():

@@ -5,7 +5,7 @@ import pytest
 from corpus import compositions, models, transform_programs
 
 import pellucid as pl
-from pellucid import introspect
+from pellucid import analysis
 from pellucid.base.errors import MissingRule
 from pellucid.introspect.lineage import equations_by_id
 from tests.introspect.lineage_law import (
@@ -71,7 +71,7 @@ def test_every_equation_says_where_it_comes_from(program):
 def test_every_operation_that_is_lowered_names_an_equation(program, arguments):
     traced = pl.jit(lambda *xs: program(pl, *xs)).trace(*arguments)
     equations = set(equations_by_id(traced.jaxpr.jaxpr))
-    record = introspect.program(traced.lower(), listing=False)
+    record = analysis.program(traced.lower(), listing=False)
     columns = record.equations
     origins = iter(columns.origins)
     unnamed = []

@@ -43,7 +43,7 @@ def value(client: BlockingKernelClient, code: str) -> str:
 
 
 def test_an_equation_knows_its_cell(client):
-    code = "r = pl.introspect.program(lambda x: jnp.sin(x), 1.0)\n[s.name for s in r.sources]"
+    code = "r = pl.analysis.program(lambda x: jnp.sin(x), 1.0)\n[s.name for s in r.sources]"
     outputs = run(client, code)["execute_result"]
     assert outputs["data"]["text/plain"] == f"['In[{outputs['execution_count']}]']"
 

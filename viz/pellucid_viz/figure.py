@@ -33,7 +33,7 @@ class Figure:
     `record` is the data itself, for programs. The text and the HTML are made when somebody asks. Where no extension
     can draw the record, the HTML holds the interactive view itself; `Figure.has_scripts` says otherwise if it is set.
 
-    >>> figure = Figure(pl.introspect.program(lambda x: x * 2.0, 1.0))
+    >>> figure = Figure(pl.analysis.program(lambda x: x * 2.0, 1.0))
     >>> figure
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     >>> sorted(figure.bundle())

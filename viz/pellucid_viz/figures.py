@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid import introspect
+from pellucid import analysis, introspect
 from pellucid.introspect import schema
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz.figure import Figure
@@ -25,8 +25,8 @@ def program(x: Any) -> Any:
     { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
     """
     if not is_function(x):
-        return Figure(introspect.program(x))
-    return lambda *args: Figure(introspect.program(x, *args))
+        return Figure(analysis.program(x))
+    return lambda *args: Figure(analysis.program(x, *args))
 
 
 def lens(function: Callable[..., Any]) -> Callable[..., Figure]:
@@ -39,7 +39,7 @@ def lens(function: Callable[..., Any]) -> Callable[..., Figure]:
     ['jaxpr', 'stablehlo', 'hlo']
     """
     check_function(function, "lens")
-    return lambda *args: Figure(introspect.lens(function, *args))
+    return lambda *args: Figure(analysis.lens(function, *args))
 
 
 def ladder(
@@ -59,9 +59,7 @@ def ladder(
 
     def show(*args: Any) -> Figure:
         return Figure(
-            introspect.ladder(
-                function, *args, transformations=transformations, batch_size=batch_size
-            )
+            analysis.ladder(function, *args, transformations=transformations, batch_size=batch_size)
         )
 
     return show
@@ -80,8 +78,8 @@ def diff(before: Any, after: Any) -> Any:
     +{ lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
     if is_function(before) or is_function(after):
-        return lambda *args: Figure(introspect.diff(before, after, *args))
-    return Figure(introspect.diff(before, after))
+        return lambda *args: Figure(analysis.diff(before, after, *args))
+    return Figure(analysis.diff(before, after))
 
 
 def compiled(x: Any) -> Any:
@@ -94,8 +92,8 @@ def compiled(x: Any) -> Any:
     'cpu'
     """
     if not is_function(x):
-        return Figure(introspect.compiled(x))
-    return lambda *args: Figure(introspect.compiled(x, *args))
+        return Figure(analysis.compiled(x))
+    return lambda *args: Figure(analysis.compiled(x, *args))
 
 
 def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
@@ -117,7 +115,7 @@ def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
     [('all-reduce', ['data'], 'contraction')]
     """
     if is_function(x):
-        return lambda *args: Figure(introspect.sharding(x, *args))
+        return lambda *args: Figure(analysis.sharding(x, *args))
     return Figure(introspect.sharding(x, shape=shape))
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.higher_order.jitted import Jitted, Program, all_jitted
 from pellucid.introspect import schema
-from pellucid.introspect.costs import bodies_of
+from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.misses import miss_record
-from pellucid.introspect.program import jaxpr_record
 from pellucid.introspect.spans import source_record
 from pellucid.ir.jaxpr import Jaxpr
 
@@ -30,15 +28,15 @@ def functions() -> schema.FunctionsRecord:
     return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
 
 
-def function_program(entry_id: int) -> schema.ProgramRecord:
-    """The program that `functions` called `entry_id`.
+def function_entry(entry_id: int) -> tuple[str, Jaxpr]:
+    """The name and the program of the entry that `functions` called `entry_id`.
 
     Raises: ArgumentValueError if no jitted function has it any more.
     """
     for jitted in all_jitted():
         for program in list(jitted.programs.values()):
             if id(program) == entry_id:
-                return jaxpr_record(program.values.closed.jaxpr, name=jitted.spec.name)
+                return jitted.spec.name, program.values.closed.jaxpr
     raise ArgumentValueError(
         "this program is gone: its function was defined again, or the caches were cleared.",
         do="Call the function again, and look at its newest program.",
@@ -66,20 +64,8 @@ def _entry_record(key: Any, program: Program) -> schema.FunctionEntryRecord:
         id=id(program),
         arguments=[aval.text() for aval in key.avals] + static,
         equation_count=sum(
-            len(each.equations) for each in _with_inner(program.values.closed.jaxpr)
+            len(each.equations) for each in programs_within(program.values.closed.jaxpr)
         ),
         executable_count=len(program.executables),
         miss=None if program.miss is None else miss_record(program.miss),
     )
-
-
-def _with_inner(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """A program and every program within it, once each."""
-    seen = {jaxpr}
-    waiting = [jaxpr]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        inner = {body.jaxpr for equation in each.equations for body in bodies_of(equation)} - seen
-        seen |= inner
-        waiting += inner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pellucid.introspect.costs import bodies_of
+from pellucid.introspect.bodies import programs_within
 from pellucid.ir.jaxpr import Equation, Jaxpr
 
 _EQUATION_ID = re.compile(r"#e(\d+)")
@@ -57,16 +57,7 @@ def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[E
 
 def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
     """All equations of a program and of those within it."""
-    found: dict[int, Equation] = {}
-    programs, seen = [jaxpr], {jaxpr}
-    for program in programs:  # grows meanwhile
-        for equation in program.equations:
-            found[equation.id] = equation
-            for body in bodies_of(equation):
-                if body.jaxpr not in seen:
-                    seen.add(body.jaxpr)
-                    programs.append(body.jaxpr)
-    return found
+    return {e.id: e for program in programs_within(jaxpr) for e in program.equations}
 
 
 def equation_ids(path: str) -> list[int]:

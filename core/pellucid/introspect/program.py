@@ -1,83 +1,20 @@
-"""Programs as records: what `program` gives for functions, jaxprs and the stages of compilation."""
+"""Jaxprs as records."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
+from pellucid.introspect.bodies import bodies_of, programs_within
 from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.costs import Cost, CostModel, bodies_of, cost_columns
-from pellucid.introspect.hlo import hlo_program
 from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
-from pellucid.introspect.stablehlo import stablehlo_program
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
 from pellucid.ir.printing import Listing, listing as listing_of, literal_text, param_text
 
 
-def program(
-    x: Any,
-    *args: Any,
-    key: str | None = None,
-    listing: bool = True,
-    source_lines: bool = True,
-) -> schema.ProgramRecord:
-    """The record of a program.
-
-    `x` is a jaxpr (open or closed), a stage (`Traced` and jaxprs give a jaxpr, `Lowered` StableHLO, `Compiled`
-    optimized HLO), or a function, jitted or not, whose example arguments follow. `key` names the program in
-    links; `listing` and `source_lines` say whether its text and the text of the user's lines come along.
-
-    Raises: ArgumentTypeError for what is no program, and for arguments after a program.
-
-    >>> record = program(lambda x: -x, 1.0)
-    >>> record.dialect, [record.strings[i] for i in record.equations.primitive]
-    ('jaxpr', ['neg'])
-    """
-    if isinstance(x, (Jaxpr, ClosedJaxpr, Traced, Lowered, Compiled)):
-        if args:
-            raise ArgumentTypeError(
-                f"program: a {type(x).__name__} takes no example arguments.",
-                got=f"got {len(args)} of them",
-                do="Pass the function itself, or leave the arguments out.",
-            )
-    elif callable(x):
-        x = x.trace(*args) if hasattr(x, "trace") else make_jaxpr(x)(*args)
-    else:
-        raise ArgumentTypeError(
-            "program takes a function, a jaxpr or a stage of a jitted function.",
-            got=f"got {type(x).__name__}",
-        )
-    if isinstance(x, Lowered):
-        return stablehlo_program(x, key=key, listing=listing, source_lines=source_lines)
-    if isinstance(x, Compiled):
-        return hlo_program(x, key=key, listing=listing, source_lines=source_lines)
-    name = None
-    if isinstance(x, Traced):
-        x, name = x.jaxpr, x.fun_name
-    jaxpr = x.jaxpr if isinstance(x, ClosedJaxpr) else x
-    return jaxpr_record(jaxpr, name=name, key=key, listing=listing, source_lines=source_lines)
-
-
-def jaxpr_record(
-    jaxpr: Jaxpr,
-    *,
-    name: str | None = None,
-    key: str | None = None,
-    listing: bool = True,
-    source_lines: bool = True,
-    made: Made | None = None,
-) -> schema.ProgramRecord:
-    """The record of a jaxpr; `made` says how it was made from another one."""
-    return read_jaxpr(
-        jaxpr, name=name, key=key, listing=listing, source_lines=source_lines, made=made
-    ).record
-
-
 class JaxprReading(NamedTuple):
-    """A jaxpr with its record."""
+    """A jaxpr with its record, which has no costs."""
 
     record: schema.ProgramRecord
     bodies: dict[Jaxpr, int]
@@ -93,7 +30,11 @@ def read_jaxpr(
     source_lines: bool = True,
     made: Made | None = None,
 ) -> JaxprReading:
-    """A jaxpr as a record, with the place of each program in it."""
+    """The record of a jaxpr, with the place of each program in it.
+
+    `key` names the program in links; `listing` and `source_lines` say whether its text and the text of the user's
+    lines come along; `made` says how it was made from another program.
+    """
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), made or Made())
     record = writer.write(jaxpr, listing=listing, source_lines=source_lines)
@@ -111,40 +52,26 @@ class _JaxprWriter:
     def __init__(self, columns: ProgramColumns, made: Made) -> None:
         self.columns = columns
         self.spans = Spans(columns.string, columns.name)
-        self.costs = CostModel()
         self.made = made
         self.bodies: dict[Jaxpr, int] = {}
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
-        self.cost_rows: list[Cost] = []
         self.equation_index: dict[Equation, int] = {}
 
     def write(self, main: Jaxpr, *, listing: bool, source_lines: bool) -> schema.ProgramRecord:
         shown = listing_of(main)
         self.names = shown.names
-        bodies = self.collect(main)
-        highest = max((e.id for body in bodies for e in body.equations), default=0)
+        self.bodies = {body: index for index, body in enumerate(programs_within(main))}
+        highest = max((e.id for body in self.bodies for e in body.equations), default=0)
         self.columns.reserve_ids(highest)
-        for body in bodies:
+        for body in self.bodies:
             self.body(body)
         return self.columns.record(
             self.spans.sources(with_lines=source_lines),
             self.spans.columns(),
-            cost_columns(self.cost_rows),
+            [],
             self.listing(shown) if listing else None,
         )
-
-    def collect(self, main: Jaxpr) -> list[Jaxpr]:
-        """`main` and every program within it, once each, callers first."""
-        found = [main]
-        self.bodies[main] = 0
-        for jaxpr in found:  # grows meanwhile
-            for equation in jaxpr.equations:
-                for inner in bodies_of(equation):
-                    if inner.jaxpr not in self.bodies:
-                        self.bodies[inner.jaxpr] = len(found)
-                        found.append(inner.jaxpr)
-        return found
 
     def body(self, jaxpr: Jaxpr) -> None:
         columns = self.columns
@@ -193,7 +120,6 @@ class _JaxprWriter:
             transformation_of(equation) or (self.made.by if equation.lineage is not None else ""),
             [e.id for e in origins_of(equation, self.made.base)],
         )
-        self.cost_rows.append(self.costs.equation(equation))
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
         """The user's names for results of equations.

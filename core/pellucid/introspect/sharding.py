@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError
-from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
-from pellucid.introspect.function_sharding import function_sharding
 from pellucid.introspect.placement import mesh_record, spec_record
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
@@ -25,56 +23,23 @@ Tiles = tuple[list[int], list[int], list[int]]
 """Starts and stops of the distinct parts, and the part of each device."""
 
 
-@overload
-def sharding(
-    x: Mesh | AbstractMesh | Sharding, *, shape: Sequence[int] | None = None, name: str = ""
-) -> schema.ShardingRecord: ...
-@overload
-def sharding(x: Callable[..., Any], *args: Any) -> schema.FunctionShardingRecord: ...
-@overload
 def sharding(
     x: Any, *, shape: Sequence[int] | None = None, name: str = ""
-) -> schema.ShardingRecord: ...
-def sharding(
-    x: Any, *args: Any, shape: Sequence[int] | None = None, name: str = ""
-) -> schema.ShardingRecord | schema.FunctionShardingRecord:
-    """The record of where an array lies, or where a sharding or a mesh would put one; or all that a function computes.
+) -> schema.ShardingRecord:
+    """The record of where an array lies, or where a sharding or a mesh would put one.
 
     A sharding needs a `shape`; without one, the smallest array that it divides is taken. A mesh is shown
-    as an array with one element on each device. Nothing is copied from a device.
+    as an array with one element on each device. Nothing is copied from a device. `analysis.sharding` shows
+    where the intermediates of a function lie.
 
-    Of a function, jitted or not, whose arguments follow (arrays or ShapeDtypeStructs with shardings), the record has
-    the layout of every intermediate, where each mesh axis came from, the exchanges between devices, and the memory
-    that a run needs. It doesn't run: it is compiled where its devices exist; over an abstract mesh all is estimated.
-
-    Raises: ArgumentTypeError for what has no placement, for arguments after what is no function, and for a compiled
-    function, which doesn't tell its program; what the function raises when it is traced.
+    Raises: ArgumentTypeError for what has no sharding.
 
     >>> mesh = pl.sharding.AbstractMesh((2, 4), ("data", "model"))
     >>> record = sharding(pl.NamedSharding(mesh, pl.P("data")), shape=(6, 5))
     >>> record.tile_starts, record.tile_stops, record.device_tiles
     ([0, 0, 3, 0], [3, 5, 6, 5], [0, 0, 0, 0, 1, 1, 1, 1])
-    >>> rows = pl.ShapeDtypeStruct((8, 4), "float32", sharding=pl.NamedSharding(mesh, pl.P("data")))
-    >>> record = sharding(lambda x: x.sum(), rows)
-    >>> [(each.operation, each.axes, each.bytes_per_device) for each in record.collectives]
-    [('all-reduce', ['data'], 4)]
     """
-    is_mesh = isinstance(x, Mesh | AbstractMesh)
-    if isinstance(x, Compiled):
-        raise ArgumentTypeError(
-            "sharding: a compiled function doesn't tell where its intermediates lie, and why.",
-            got="got Compiled",
-            do="Pass the function that was compiled, with its arguments.",
-        )
-    if callable(x) and not is_mesh:  # a Mesh is a decorator too
-        return function_sharding(x, *args)
-    if args:
-        raise ArgumentTypeError(
-            f"sharding: a {type(x).__name__} takes no arguments.",
-            got=f"got {len(args)} of them",
-            do="Pass a function with its arguments, or leave them out.",
-        )
-    if is_mesh:
+    if isinstance(x, Mesh | AbstractMesh):
         sizes = tuple(x.shape.values())
         return _record(NamedSharding(x, PartitionSpec(*x.axis_names)), sizes, "", "", 0.0, name)
     if isinstance(x, Sharding):
@@ -84,9 +49,9 @@ def sharding(
     placed = getattr(x, "sharding", None)
     if not isinstance(placed, Sharding):
         raise ArgumentTypeError(
-            "sharding takes an array, a sharding, a mesh, or a function and its arguments.",
+            "sharding takes an array, a sharding or a mesh.",
             got=f"got {type(x).__name__}",
-            do="Put the array on devices first: pl.device_put(x, sharding).",
+            do="Put an array on devices first: pl.device_put(x, sharding). For a function, use analysis.sharding(f, *args).",
         )
     aval = type_of(x)
     dtype: Any = aval.dtype

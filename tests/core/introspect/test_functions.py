@@ -6,7 +6,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import introspect
+from pellucid import analysis, introspect
 from pellucid.introspect.errors import ArgumentValueError
 
 
@@ -26,7 +26,7 @@ def test_a_function_lists_its_programs_and_why_they_were_made():
     assert [cause.part for cause in second.miss.causes] == ["shape"]
     assert (first.equation_count, first.executable_count) == (2, 1)
     assert introspect.functions().functions[0].name == "listed_function"
-    program = introspect.function_program(second.id)
+    program = analysis.function_program(second.id)
     assert "sin" in program.strings
 
 
@@ -43,7 +43,7 @@ def test_a_dropped_function_is_not_listed():
 
 def test_a_program_that_is_gone_says_so():
     with pytest.raises(ArgumentValueError, match="gone"):
-        introspect.function_program(1)
+        analysis.function_program(1)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from corpus import partitioned_programs
 from corpus.abstract import Abstract, Answer
 
 import pellucid as pl
-from pellucid import introspect
+from pellucid import analysis
 from pellucid.experimental.custom_partitioning import custom_partitioning
 from pellucid.introspect.errors import PellucidError
 from pellucid.xla import plugins
@@ -20,7 +20,7 @@ NEEDS_PLUGIN = pytest.mark.skipif(
 
 def records_of(program):
     """Records of the jitted functions that a program calls."""
-    return told(program, introspect.sharding)
+    return told(program, analysis.sharding)
 
 
 def check(record):
@@ -51,7 +51,7 @@ EAGER = {"eager"}
 @pytest.mark.parametrize("program", [case for case in cases() if case.id not in EAGER])
 def test_all_is_known_over_abstract_devices(program, device):
     with pytest.raises((Answer, PellucidError)) as ended:
-        program(Abstract(pl, device, introspect.sharding))
+        program(Abstract(pl, device, analysis.sharding))
     if isinstance(ended.value, Answer):  # others are refused when they are traced
         record = ended.value.said
         assert record.basis == ("estimate" if device is None else "compiler")
@@ -62,7 +62,7 @@ def test_all_is_known_over_abstract_devices(program, device):
 @pytest.mark.parametrize("program", partitioned_programs.PROGRAMS)
 def test_abstract_gpus_ask_how_functions_are_done_in_parts(program):
     with pytest.raises(Answer) as ended:
-        program(Abstract(pl, H100, introspect.sharding))
+        program(Abstract(pl, H100, analysis.sharding))
     record = ended.value.said
     assert record.basis == "compiler"
     check(record)
@@ -75,7 +75,7 @@ def test_what_is_asked_of_the_user_over_abstract_gpus_fails_with_its_own_error()
     mesh = pl.sharding.AbstractMesh((8,), ("x",), abstract_device=H100)
     x = pl.ShapeDtypeStruct((8,), np.float32, sharding=pl.NamedSharding(mesh, pl.P("x")))
     with pytest.raises(KeyError, match="absent"):
-        introspect.sharding(f, x)
+        analysis.sharding(f, x)
 
 
 @pytest.mark.parametrize("program", [case for case in cases() if case.id in QUICK])

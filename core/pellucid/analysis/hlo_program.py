@@ -7,19 +7,17 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.analysis.costs import Costs
+from pellucid.analysis.hlo import Computation, Instruction, Module, module_of
+from pellucid.analysis.opcodes import Details, operation_cost, operation_of
+from pellucid.analysis.shapes import Shape, bits_of, hlo_shapes
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.hlo_text import Computation, Instruction, parse
-from pellucid.introspect.lineage import equation_ids, equations_by_id
-from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, bits_of, op_cost
+from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.spans import Spans
 from pellucid.ir.jaxpr import Equation
 from pellucid.xla import hlo as xla_hlo
 
-_RUN_BODIES: dict[str, RunBodies] = {
-    "call": "all", "while": "all", "async-start": "all", "conditional": "one", "fusion": "fused",
-}  # fmt: skip
-_TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _ARRAY = re.compile(r"^(\w+)\[([\d,]*)\]")
 
 
@@ -34,8 +32,7 @@ class HloReading(NamedTuple):
     """An optimized program with its record."""
 
     record: schema.ProgramRecord
-    computations: list[Computation]
-    """The entry first."""
+    module: Module
     rows: dict[str, int]
     """For each instruction that is an equation of the record, which one."""
 
@@ -47,38 +44,22 @@ def read_hlo(
     name = compiled.fun_name
     columns = ProgramColumns(key or f"{name}:hlo", name, "hlo")
     writer = _HloWriter(columns, equations_by_id(compiled._program.values.closed.jaxpr))
-    [module, *_] = compiled.runtime_executable().hlo_modules()
-    computations = parse(xla_hlo.full_text(module))
-    text = xla_hlo.program_text(module) if listing else None
-    record = writer.write(computations, text, source_lines=source_lines)
-    return HloReading(record, computations, writer.rows)
+    module, loaded = module_of(compiled.runtime_executable())
+    text = xla_hlo.program_text(loaded) if listing else None
+    record = writer.write(module.computations, text, source_lines=source_lines)
+    return HloReading(record, module, writer.rows)
 
 
-def shapes_of(type_text: str) -> list[Shape]:
-    """The arrays in an HLO type, those of a tuple one after the other.
-
-    >>> shapes_of("(f32[2,3]{1,0}, pred[])")
-    [Shape(dims=(2, 3), bits=32), Shape(dims=(), bits=8)]
-    """
-    return [
-        Shape(tuple(map(int, filter(None, dims.split(",")))), bits_of(dtype) or 0)
-        for dtype, dims in re.findall(r"(\w+)\[([\d,]*)\]", type_text)
-    ]
-
-
-def instruction_cost_counts(
-    instruction: Instruction, operands: Sequence[Shape]
-) -> tuple[float, float]:
-    """How many products one element of the result sums, and how many elements are in a window."""
-    attributes = dict(instruction.attributes)
+def _details(instruction: Instruction, operands: Sequence[Shape]) -> Details:
+    attributes = instruction.attributes
     if instruction.opcode == "dot":
         axes = re.findall(r"\d+", attributes.get("lhs_contracting_dims", ""))
-        return math.prod(operands[0].dims[int(d)] for d in axes), 1
+        return Details(summed=math.prod(operands[0].dims[int(d)] for d in axes))
     if instruction.opcode == "convolution":
         kernel = attributes["dim_labels"].split("->")[0].split("_")[1]
-        return operands[1].size / max(1, operands[1].dims[kernel.index("o")]), 1
+        return Details(summed=operands[1].size / max(1, operands[1].dims[kernel.index("o")]))
     window = re.search(r"size=([\dx]+)", attributes.get("window", ""))
-    return 1, math.prod(map(int, window.group(1).split("x"))) if window else 1
+    return Details(window=math.prod(map(int, window.group(1).split("x")))) if window else Details()
 
 
 class _HloWriter:
@@ -88,7 +69,7 @@ class _HloWriter:
         self.columns = columns
         self.equations = equations
         self.spans = Spans(columns.string)
-        self.costs = OpCosts(columns)
+        self.costs = Costs(columns)
         self.bodies: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self.types: dict[str, int] = {}
@@ -115,7 +96,7 @@ class _HloWriter:
         outputs: list[int] = []
         for instruction in computation.instructions:
             name = instruction.name
-            shapes[name] = shapes_of(instruction.type)
+            shapes[name] = instruction.shapes
             type_index = self.type(instruction.type)
             if instruction.opcode == "constant":
                 values[name] = columns.literal(instruction.payload, type_index)
@@ -134,29 +115,25 @@ class _HloWriter:
         self, instruction: Instruction, values: dict[str, int], shapes: dict[str, list[Shape]]
     ) -> None:
         columns = self.columns
-        ids = equation_ids(instruction.path)
+        ids = instruction.equation_ids
         equation = self.equations.get(ids[-1]) if ids else None
-        trips = trips_of(instruction)
         self.rows[instruction.name] = columns.equation_count
         columns.equation(
             columns.equation_count + 1,
             instruction.opcode,
             [values[name] for name in instruction.operands],
             [values[instruction.name]],
-            instruction.attributes,
-            [(self.bodies[name], role, trips) for role, name in instruction.called],
+            list(instruction.attributes.items()),
+            [(self.bodies[name], role, instruction.trips) for role, name in instruction.called],
             -1 if equation is None else columns.scope_of(equation.scope),
             self.spans.span(equation.source) if equation is not None else -1,
             origins=[ids[-1]] if ids else (),
         )
         operands = [shape for name in instruction.operands for shape in shapes[name]]
-        summed, window = instruction_cost_counts(instruction, operands)
-        own = op_cost(instruction.opcode, operands, shapes[instruction.name], summed, window)
-        which = _RUN_BODIES.get(instruction.opcode)
-        if which is None:
-            self.costs.add(own)
-        else:
-            self.costs.add_running(which, own)
+        row = operation_of(instruction.opcode)
+        details = _details(instruction, operands)
+        own = operation_cost(row, operands, shapes[instruction.name], details)
+        self.costs.add(own, row.bodies)
 
     def type(self, text: str) -> int:
         found = self.types.get(text)
@@ -165,7 +142,7 @@ class _HloWriter:
             if array is None:
                 found = self.columns.array_type(text, "", None, None)
             else:
-                [shape] = shapes_of(text)
+                [shape] = hlo_shapes(text)
                 found = self.columns.array_type(
                     text, array.group(1), shape.dims, bits_of(array.group(1))
                 )
@@ -178,13 +155,3 @@ class _HloWriter:
             match = re.match(r"^\s+(?:ROOT )?%?([\w.$-]+) = ", line)
             lines.append(self.rows.get(match.group(1), -1) if match else -1)
         return schema.ListingRecord(text=text, line_equations=lines)
-
-
-def trips_of(instruction: Instruction) -> int | None:
-    """How often a run of the instruction runs its bodies."""
-    if instruction.opcode in ("fusion", "call", "async-start"):
-        return 1
-    if instruction.opcode == "while":
-        count = _TRIP_COUNT.search(dict(instruction.attributes).get("backend_config", ""))
-        return int(count.group(1)) if count else None
-    return None

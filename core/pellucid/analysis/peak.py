@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pellucid.introspect.costs import bodies_of
-from pellucid.introspect.sites import Site
+from pellucid.analysis.sites import Site
+from pellucid.introspect.bodies import bodies_of
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pellucid.analysis.links import link, link_siblings
+from pellucid.analysis.programs import jaxpr_program, program
 from pellucid.base.errors import ArgumentValueError
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled, make_jaxpr
 from pellucid.introspect.lineage import Made, equations_by_id
-from pellucid.introspect.links import link, link_siblings
-from pellucid.introspect.program import jaxpr_record, name_of, program
+from pellucid.introspect.program import name_of
 from pellucid.introspect.schema import (
     DiffRecord,
     LadderRecord,
@@ -80,11 +81,11 @@ def ladder(
     closed = make_jaxpr(function)(*args)
     jaxpr = constants_as_inputs(closed.jaxpr)
     name = name_of(jaxpr)
-    first = jaxpr_record(closed.jaxpr, key=f"{name}:jaxpr")
+    first = jaxpr_program(closed.jaxpr, key=f"{name}:jaxpr")
     base = frozenset(equations_by_id(jaxpr))
     programs, links = [first], []
     for transformation in transformations:
-        made = jaxpr_record(
+        made = jaxpr_program(
             transformed(jaxpr, transformation, batch_size), name=name, key=f"{name}:{transformation}",
             made=Made(transformation, base),
         )  # fmt: skip

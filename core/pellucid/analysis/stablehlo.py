@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.analysis.costs import Costs
+from pellucid.analysis.module_text import printed_module
+from pellucid.analysis.opcodes import Details, operation_cost, operation_of
+from pellucid.analysis.shapes import Shape, tensor_type
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_ids, equations_by_id
-from pellucid.introspect.module_text import printed_module
-from pellucid.introspect.op_costs import OpCosts, RunBodies, Shape, bits_of, op_cost, opcode_of
 from pellucid.introspect.spans import Spans
 from pellucid.ir.jaxpr import Equation
 
@@ -19,13 +21,6 @@ _REGION_ROLES = {
     "stablehlo.while": ("cond", "body"),
     "stablehlo.if": ("true_branch", "false_branch"),
     "stablehlo.select_and_scatter": ("select", "scatter"),
-}
-_RUN_BODIES: dict[str, RunBodies] = {
-    "func.call": "all",
-    "stablehlo.while": "all",
-    "stablehlo.case": "one",
-    "stablehlo.if": "one",
-    "sdy.manual_computation": "all",
 }
 _ENDS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
 
@@ -60,7 +55,7 @@ class _ModuleWriter:
         self.literals: dict[Any, int] = {}
         self.blocks: list[_Block] = []
         self.functions: dict[str, int] = {}
-        self.costs = OpCosts(columns)
+        self.costs = Costs(columns)
         self.types: dict[Any, tuple[int, Shape]] = {}
         self.rows: dict[Any, int] = {}
 
@@ -116,7 +111,7 @@ class _ModuleWriter:
         found = self.types.get(mlir_type)
         if found is None:
             text = str(mlir_type)
-            dims, dtype, bits = parsed_type(text)
+            dims, dtype, bits = tensor_type(text)
             index = self.columns.array_type(text, dtype, dims, bits)
             found = self.types[mlir_type] = index, Shape(tuple(dims or ()), bits or 0)
         return found
@@ -167,14 +162,10 @@ class _ModuleWriter:
             [ids[-1]] if ids else (),
         )
         shapes = [self.shape(o) for o in operands]
-        if name in _RUN_BODIES:
-            self.costs.add_running(_RUN_BODIES[name])
-        else:
-            summed, window = _counts(name, operation, shapes)
-            found = op_cost(
-                opcode_of(name), shapes, [self.shape(r) for r in results], summed, window
-            )
-            self.costs.add(found)
+        row = operation_of(name)
+        details = _details(name, operation, shapes)
+        own = operation_cost(row, shapes, [self.shape(r) for r in results], details)
+        self.costs.add(own, row.bodies)
 
     def listing(self, text: str) -> schema.ListingRecord:
         lines = [-1] * (text.count("\n") + 1)
@@ -183,18 +174,6 @@ class _ModuleWriter:
             if row is not None:
                 lines[line] = row
         return schema.ListingRecord(text=text, line_equations=lines)
-
-
-_TENSOR = re.compile(r"^tensor<((?:[\d?]+x)*)(.+?)(?:, .*)?>$")
-
-
-def parsed_type(text: str) -> tuple[list[int] | None, str, int | None]:
-    """Dimensions, dtype and bits of an element of an MLIR type; no dimensions for what is no static array."""
-    match = _TENSOR.match(text)
-    if match is None or "?" in match.group(1):
-        return None, "", None
-    dims = [int(d) for d in match.group(1).split("x")[:-1]]
-    return dims, match.group(2), bits_of(match.group(2))
 
 
 def _location_path(location: Any) -> str:
@@ -223,19 +202,18 @@ def _trips(name: str, equation: Equation | None) -> int | None:
     return None
 
 
-def _counts(name: str, operation: Any, operands: Sequence[Shape]) -> tuple[float, float]:
-    """How many products one element of the result sums, and how many elements are in a window."""
+def _details(name: str, operation: Any, operands: Sequence[Shape]) -> Details:
     attributes = operation.attributes
     if name == "stablehlo.dot_general":
         numbers = str(attributes["dot_dimension_numbers"])
         dims = re.search(r"lhs_contracting_dimensions = \[([\d, ]*)\]", numbers)
         axes = [int(d) for d in dims.group(1).split(",")] if dims else []
-        return math.prod(operands[0].dims[d] for d in axes), 1
+        return Details(summed=math.prod(operands[0].dims[d] for d in axes))
     if name == "stablehlo.convolution":
         kernel = re.search(r"x\[([^\]]*)\]", str(attributes["dimension_numbers"]))
         labels = [label.strip() for label in kernel.group(1).split(",")] if kernel else []
         features = operands[1].dims[labels.index("o")] if "o" in labels else 1
-        return operands[1].size / max(1, features), 1
+        return Details(summed=operands[1].size / max(1, features))
     if name == "stablehlo.reduce_window":
-        return 1, math.prod(attributes["window_dimensions"])
-    return 1, 1
+        return Details(window=math.prod(attributes["window_dimensions"]))
+    return Details()

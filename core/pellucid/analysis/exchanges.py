@@ -10,23 +10,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pellucid.introspect.compiled import COLLECTIVES
-from pellucid.introspect.costs import bodies_of
-from pellucid.introspect.device_groups import (
+from pellucid.analysis.device_groups import (
     axes_along,
     axes_of_pairs,
     first_group,
     lacking,
     pairs_in,
 )
-from pellucid.introspect.hlo import shapes_of, trips_of
-from pellucid.introspect.hlo_text import Computation, Instruction
-from pellucid.introspect.layouts import (
+from pellucid.analysis.hlo import Instruction, Module
+from pellucid.analysis.layouts import (
     DeclaredMesh,
     Layout,
     Sizes,
@@ -37,10 +34,11 @@ from pellucid.introspect.layouts import (
     size_of,
     whole_axis,
 )
-from pellucid.introspect.lineage import equation_ids
-from pellucid.introspect.propagation import Propagation, equation_of
-from pellucid.introspect.sites import calls_to
-from pellucid.introspect.stablehlo import parsed_type
+from pellucid.analysis.opcodes import is_exchange, opcode_of
+from pellucid.analysis.propagation import Propagation, equation_of
+from pellucid.analysis.shapes import tensor_type
+from pellucid.analysis.sites import calls_to
+from pellucid.introspect.bodies import bodies_of
 from pellucid.ir.jaxpr import Equation
 from pellucid.xla.mlir import ir
 
@@ -142,7 +140,7 @@ class _Plan:
                 self.inserted(op, runs)
             elif name == "sdy.reshard":
                 self.between_meshes(op, runs)
-            elif name.removeprefix("stablehlo.").replace("_", "-") in COLLECTIVES:
+            elif name.startswith("stablehlo.") and is_exchange(name):
                 self.written(op, runs, mesh)
             elif len(op.regions):
                 inner, over = self.inner_runs(op, runs), _manual_mesh(op) or mesh
@@ -161,7 +159,7 @@ class _Plan:
 
     def written(self, op: Any, runs: int | None, mesh: str) -> None:
         """A collective of the user's, in a manual region over `mesh`."""
-        operation = op.name.removeprefix("stablehlo.").replace("_", "-")
+        operation = opcode_of(op.name)
         declared = self.propagation.meshes[mesh]
         if "source_target_pairs" in op.attributes:
             pairs = np.array(op.attributes["source_target_pairs"]).reshape(-1, 2)
@@ -200,7 +198,7 @@ class _Plan:
     def between_meshes(self, op: Any, runs: int | None) -> None:
         """A change from one mesh to another: only the partitioner knows by which exchanges."""
         target, source = layout_of(op.attributes["sharding"]), _layout_of(op.operands[0])
-        dims, _, bits = parsed_type(str(op.operands[0].type))
+        dims, _, bits = tensor_type(str(op.operands[0].type))
         meshes = self.propagation.meshes
         if source.mesh == target.mesh or dims is None or bits is None:
             return
@@ -326,7 +324,7 @@ def _axes_moved(op: Any, source: Layout, target: Layout, sizes: Sizes) -> tuple[
 
 
 def _bytes(value: Any) -> float:
-    dims, _, bits = parsed_type(str(value.type))
+    dims, _, bits = tensor_type(str(value.type))
     return 0.0 if dims is None or bits is None else math.prod(dims) * bits / 8
 
 
@@ -384,28 +382,27 @@ _COMBINED = frozenset({"all-gather", "all-reduce", "reduce-scatter"})
 
 
 def running(
-    computations: Sequence[Computation],
+    module: Module,
     meshes: Mapping[str, DeclaredMesh],
     plan: Sequence[Exchange],
     id_here: Callable[[int], int],
 ) -> list[Exchange]:
-    """The exchanges of an optimized program, the entry first among its `computations`.
+    """The exchanges of an optimized program.
 
     Axes are those of the mesh, the program's own first among `meshes`, over which `plan` has an exchange of the same
     equation. `id_here` gives the id that an equation has in this process.
     """
-    by_name = {computation.name: computation for computation in computations}
     own = next(iter(meshes))
     planned_over = {each.equation: each.mesh for each in reversed(plan)}
     found: list[Exchange] = []
-    for computation, runs, around in _with_runs(computations[0], by_name):
+    for computation, runs, around in module.runs():
         known = {each.name: each for each in computation.instructions}
         for instruction in computation.instructions:
-            operation = instruction.opcode.removesuffix("-start")
-            if operation not in COLLECTIVES:
+            operation = opcode_of(instruction.opcode)
+            if not is_exchange(instruction.opcode):
                 continue
             cause, operand_bytes, note = _moved_by(instruction, operation, known)
-            ids = _ids_of(cause, known) or equation_ids(instruction.path)
+            ids = _ids_of(cause, known) or instruction.equation_ids
             calls = tuple(map(id_here, (*around, *ids[:-1])))
             equation = id_here(ids[-1]) if ids else None
             mesh = planned_over.get(equation, own)
@@ -429,7 +426,7 @@ def _moved_by(
     Of values that XLA exchanges at once, the largest tells what it is for.
     """
     operands = [known[name] for name in instruction.operands]
-    sizes = [sum(shape.bytes for shape in shapes_of(each.type)) for each in operands]
+    sizes = [sum(shape.bytes for shape in each.shapes) for each in operands]
     if len(operands) == 1 or operation not in _COMBINED:
         return instruction, sum(sizes), ""
     others = len(operands) - 1
@@ -439,37 +436,18 @@ def _moved_by(
 
 def _ids_of(instruction: Instruction, known: Mapping[str, Instruction]) -> list[int]:
     """The equations that an instruction is of; of one that the partitioner made, those of what it moves."""
-    ids = equation_ids(instruction.path)
+    ids = instruction.equation_ids
     while not ids and instruction.operands:
         instruction = known[instruction.operands[0]]
-        ids = equation_ids(instruction.path)
+        ids = instruction.equation_ids
     return ids
-
-
-def _with_runs(
-    computation: Computation,
-    by_name: Mapping[str, Computation],
-    runs: int | None = 1,
-    ids: tuple[int, ...] = (),
-) -> Iterator[tuple[Computation, int | None, tuple[int, ...]]]:
-    """A computation and all that it calls, with how often each runs, and the equations of the loops and branches around."""
-    yield computation, runs, ids
-    for instruction in computation.instructions:
-        inner, around = runs, ids
-        if instruction.opcode == "while":
-            trips = trips_of(instruction)
-            inner = None if runs is None or trips is None else runs * trips
-        if instruction.opcode in ("while", "conditional"):
-            around = (*ids, *equation_ids(instruction.path))
-        for _, name in instruction.called:
-            yield from _with_runs(by_name[name], by_name, inner, around)
 
 
 def _group_of(
     instruction: Instruction, operation: str, mesh: DeclaredMesh
 ) -> tuple[tuple[str, ...], int]:
     """The axes along which devices exchange, and how many do so with each other."""
-    attributes = dict(instruction.attributes)
+    attributes = instruction.attributes
     if operation == "collective-permute":
         axes = axes_of_pairs(pairs_in(attributes["source_target_pairs"]), mesh)
         return axes, math.prod(mesh.sizes[axis] for axis in axes)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid import introspect
+from pellucid import analysis
+from pellucid.analysis import propagation
+from pellucid.analysis.sites import Sites, place_of
 from pellucid.compilation.pipeline import compile_lowered, shardy_attributes
 from pellucid.compilation.shardy import chosen_inside
-from pellucid.introspect import propagation
 from pellucid.introspect.program import read_jaxpr
-from pellucid.introspect.sites import Sites, place_of
 from pellucid.ir.jaxpr import Literal
 from pellucid.lowering.module import lower_module
 from pellucid.xla.hlo import encode_inspection
@@ -139,10 +139,10 @@ def test_each_value_lies_where_the_compiler_puts_it(program, monkeypatch, reques
             return 0
         found = inspections(lowered)
         assert found.tiles.keys() == found.avals.keys()
-        plain = introspect.sharding(jitted, *args)
+        plain = analysis.sharding(jitted, *args)
         with monkeypatch.context() as patch:
             patch.setattr(propagation, "Sites", Inspected)
-            record = introspect.sharding(jitted, *args)
+            record = analysis.sharding(jitted, *args)
         return sum(
             layout_at(plain, number) != layout_at(record, number)
             or not lies_as(found, number, record, lowered.options.replicated)
@@ -251,7 +251,7 @@ def crossed(groups, pairs):
 @pytest.mark.parametrize("program", cases())
 def test_exchanges_are_those_of_the_optimized_program(program):
     def compare(jitted, *args):
-        record = introspect.sharding(jitted, *args)
+        record = analysis.sharding(jitted, *args)
         text = jitted.lower(*args).compile().as_text()
         running = sorted(in_text(text), key=str)
         recorded = list(record.collectives)

@@ -8,9 +8,9 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import introspect
+from pellucid import analysis
+from pellucid.analysis import propagation
 from pellucid.base.errors import CompilationError
-from pellucid.introspect import propagation
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.sharding import AbstractMesh, Mesh
 from pellucid.sharding.single_device import GSPMDSharding
@@ -138,7 +138,7 @@ MLP = (argument((16, 8), "data"), argument((8, 32), None, "model"), argument((32
 
 
 def test_every_intermediate_has_its_layout_and_bytes():
-    record = introspect.sharding(mlp, *MLP)
+    record = analysis.sharding(mlp, *MLP)
     expected = {
         "x": "P('data',)", "w": "P(None, 'model')", "v": "P('model',)",
         "h": "P('data', 'model')", "a": "P('data', 'model')",
@@ -152,7 +152,7 @@ def test_every_intermediate_has_its_layout_and_bytes():
 
 
 def test_why_leads_back_to_the_arguments():
-    record = introspect.sharding(pl.jit(mlp), *MLP)
+    record = analysis.sharding(pl.jit(mlp), *MLP)
     a = named(record, "a")
     assert chain(record, a, "data") == (["a", "h", "x"], "argument `x`")
     assert chain(record, a, "model") == (["a", "h", "w"], "argument `w`")
@@ -170,7 +170,7 @@ def test_axes_come_from_constraints_and_from_what_is_asked_of_results():
     jitted = pl.jit(
         f, in_shardings=(placed(MESH), None), out_shardings=(None, placed(MESH, "data"))
     )
-    record = introspect.sharding(jitted, jnp.ones((8, 4)), jnp.ones(8))
+    record = analysis.sharding(jitted, jnp.ones((8, 4)), jnp.ones(8))
     first, second = result(record, 0), result(record, 1)
     assert chain(record, first, "model")[1] == "with_sharding_constraint"
     assert chain(record, second, "data")[1] == "out_shardings of result 1"
@@ -180,7 +180,7 @@ def test_axes_come_from_constraints_and_from_what_is_asked_of_results():
 
 def test_in_shardings_are_named():
     jitted = pl.jit(jnp.sin, in_shardings=placed(MESH, "data"))
-    record = introspect.sharding(jitted, pl.ShapeDtypeStruct((8,), np.float32))
+    record = analysis.sharding(jitted, pl.ShapeDtypeStruct((8,), np.float32))
     assert chain(record, result(record), "data")[1].startswith("in_shardings of")
 
 
@@ -188,13 +188,13 @@ def test_explicit_axes_are_said_by_the_types(devices):
     mesh = pl.make_mesh((2, 4), ("data", "model"), axis_types=(pl.sharding.AxisType.Explicit,) * 2)
     with pl.set_mesh(mesh):
         x = pl.device_put(jnp.ones((8, 4)), placed(mesh, "data"))
-        record = introspect.sharding(lambda x: jnp.sin(x) * 2, x)
+        record = analysis.sharding(lambda x: jnp.sin(x) * 2, x)
     assert spec_of(record, result(record)).text == "P('data',)"
     assert "Explicit" in record.origins[hops(record, result(record))["data"].origin].text
 
 
 def test_arguments_that_are_not_used_are_left_out():
-    record = introspect.sharding(lambda x, y: y * 2, argument((8,)), argument((8,), "data"))
+    record = analysis.sharding(lambda x, y: y * 2, argument((8,)), argument((8,), "data"))
     assert [name_of(record, value) for value in record.program.bodies[0].inputs] == ["y"]
 
 
@@ -204,7 +204,7 @@ def test_each_call_of_a_program_has_layouts_of_its_own():
     def outer(x, y):
         return inner(x) @ inner(y)
 
-    record = introspect.sharding(outer, argument((8, 8), "data"), argument((8, 8), None, "model"))
+    record = analysis.sharding(outer, argument((8, 8), "data"), argument((8, 8), None, "model"))
     assert (record.sites.body, record.sites.parent) == ([0, 1, 1], [-1, 0, 0])
     assert record.sites.equation == [-1, 0, 1]
     assert [layouts(record, site)["a"] for site in (1, 2)] == ["P('data',)", "P(None, 'model')"]
@@ -218,7 +218,7 @@ def test_each_call_of_a_program_has_layouts_of_its_own():
 def test_calls_within_calls_are_sites_of_their_own():
     inner = pl.jit(lambda a: jnp.exp(jnp.tanh(a)) * jnp.cos(jnp.sin(a)))
     middle = pl.jit(lambda a: inner(a) + inner(a.T))
-    record = introspect.sharding(
+    record = analysis.sharding(
         lambda x: pl.lax.scan(lambda c, _: (middle(c), None), x, None, length=2)[0],
         argument((8, 8), "data"),
     )
@@ -236,7 +236,7 @@ def test_an_exchange_is_told_at_the_call_that_needs_it(devices):
     x = pl.device_put(jnp.ones((8, 8)), placed(devices, "data"))
     y = pl.device_put(jnp.ones((8, 8)), placed(devices, None, "model"))
     z = pl.device_put(jnp.ones((8, 8)), placed(devices, "model"))
-    record = introspect.sharding(lambda x, y, z: (product(x, y), product(y, z)), x, y, z)
+    record = analysis.sharding(lambda x, y, z: (product(x, y), product(y, z)), x, y, z)
     for which in ("planned", "collectives"):
         found = [each for each in getattr(record, which) if each.operation == "all-reduce"]
         assert {each.site for each in found} == {2}
@@ -254,7 +254,7 @@ def test_values_inside_of_shard_map_are_those_of_one_device():
         out_specs=pl.P(),
         axis_names={"model"},
     )
-    record = introspect.sharding(pl.jit(mapped), argument((8, 8), "data", "model"))
+    record = analysis.sharding(pl.jit(mapped), argument((8, 8), "data", "model"))
     assert record.sites.manual_axes == [[], ["model"]]
     assert {spec_of(record, number).text for number, _ in values_at(record, 1)} == {"P('data',)"}
 
@@ -262,7 +262,7 @@ def test_values_inside_of_shard_map_are_those_of_one_device():
 def test_specs_over_the_current_mesh_are_understood(devices):
     x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data", "model"))
     with pl.set_mesh(devices):
-        record = introspect.sharding(lambda x: pl.lax.with_sharding_constraint(x, pl.P("data")), x)
+        record = analysis.sharding(lambda x: pl.lax.with_sharding_constraint(x, pl.P("data")), x)
     assert exchanges(record, "planned") == [("all-gather", ["model"], "written")]
     assert record.basis == "compiler"
 
@@ -273,7 +273,7 @@ def test_each_value_names_its_mesh(devices):
     x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data", "model"))
     y = pl.device_put(jnp.ones((16, 8)), placed(line, "line"))
     z = pl.device_put(jnp.ones((16, 8)), placed(turned, "data"))
-    record = introspect.sharding(lambda x, y, z: (jnp.sin(x), jnp.cos(y), jnp.tan(z)), x, y, z)
+    record = analysis.sharding(lambda x, y, z: (jnp.sin(x), jnp.cos(y), jnp.tan(z)), x, y, z)
     own = [record.meshes[spec_of(record, result(record, place)).mesh] for place in range(3)]
     assert [mesh.axis_names for mesh in own] == [["data", "model"], ["line"], ["data", "model"]]
     assert [mesh.axis_sizes for mesh in own] == [[2, 4], [8], [4, 2]]
@@ -294,7 +294,7 @@ def test_a_change_of_meshes_is_explained(devices, is_abstract):
         y = jnp.sin(x)
         return pl.lax.with_sharding_constraint(y, placed(line, "line"))
 
-    record = introspect.sharding(f, argument((16, 8), "data", "model", mesh=square))
+    record = analysis.sharding(f, argument((16, 8), "data", "model", mesh=square))
     [each] = record.planned
     assert (each.operation, each.axes, each.mesh, each.reason) == (
         "reshard",
@@ -314,7 +314,7 @@ def test_a_change_of_meshes_is_explained(devices, is_abstract):
 def test_the_same_parts_by_another_mesh_are_not_moved(devices):
     line = Mesh(devices.devices.reshape(8), ("line",))
     x = pl.device_put(jnp.ones((16, 8)), placed(devices, ("data", "model")))
-    record = introspect.sharding(
+    record = analysis.sharding(
         lambda x: pl.lax.with_sharding_constraint(x, placed(line, "line")) * 2, x
     )
     assert (record.planned, record.collectives) == ([], [])
@@ -326,7 +326,7 @@ def test_a_manual_region_over_another_mesh_names_its_axes(devices):
     total = pl.shard_map(
         lambda a: pl.lax.psum(a, "line"), mesh=line, in_specs=pl.P("line"), out_specs=pl.P()
     )
-    record = introspect.sharding(lambda x: jnp.sin(x) + total(jnp.cos(x))[0, 0], x)
+    record = analysis.sharding(lambda x: jnp.sin(x) + total(jnp.cos(x))[0, 0], x)
     for each in (record.planned[-1], record.collectives[-1]):
         assert (each.operation, each.axes, each.mesh) == ("all-reduce", ["line"], 1)
     assert (record.sites.manual_axes, record.sites.mesh) == ([[], ["line"]], [0, 1])
@@ -336,13 +336,13 @@ def test_placements_without_a_mesh_get_axes_of_their_own(devices):
     named = placed(devices, "data", "model")
     tiles = named._to_xla_hlo_sharding(2)
     x = pl.device_put(jnp.ones((16, 8)), GSPMDSharding(named._internal_device_list, tiles))
-    record = introspect.sharding(lambda x: x.sum(axis=0), x)
+    record = analysis.sharding(lambda x: x.sum(axis=0), x)
     assert (record.meshes[0].axis_names, record.meshes[0].axis_sizes) == (["dim0", "dim1"], [2, 4])
     assert exchanges(record) == [("all-reduce", ["dim0"], "contraction")]
 
 
 def test_a_program_on_one_device_is_whole():
-    record = introspect.sharding(lambda x: x @ x, np.ones((4, 4), np.float32))
+    record = analysis.sharding(lambda x: x @ x, np.ones((4, 4), np.float32))
     assert [each.text for each in record.shardings] == ["P()"]
     assert (record.collectives, record.planned, record.meshes[0].axis_names) == ([], [], [])
     assert record.basis == "compiler"
@@ -352,7 +352,7 @@ def test_a_program_on_one_device_is_whole():
 
 
 def test_a_contraction_of_a_divided_dimension_is_summed():
-    record = introspect.sharding(mlp, *MLP)
+    record = analysis.sharding(mlp, *MLP)
     [each] = record.collectives
     assert (each.operation, each.axes, each.reason) == ("all-reduce", ["model"], "contraction")
     # On a ring, each of 4 devices sends 3/4 of its 8x8 summands twice.
@@ -370,9 +370,9 @@ def test_exchanges_in_loops_say_how_often_they_run():
 
         return pl.lax.scan(body, x, None, length=5)[0]
 
-    record = introspect.sharding(f, argument((8, 8), None, "model"), argument((8, 8), "model"))
+    record = analysis.sharding(f, argument((8, 8), None, "model"), argument((8, 8), "model"))
     assert {each.runs for each in record.collectives} == {5}
-    record = introspect.sharding(
+    record = analysis.sharding(
         lambda x: pl.lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x),
         argument((8,), "data"),
     )
@@ -383,7 +383,7 @@ def test_branches_are_looked_into():
     def f(x, w):
         return pl.lax.cond(x[0, 0] > 0, lambda: x @ w, lambda: x * 2)
 
-    record = introspect.sharding(f, argument((8, 8), None, "model"), argument((8, 8), "model"))
+    record = analysis.sharding(f, argument((8, 8), None, "model"), argument((8, 8), "model"))
     by_contraction = [each for each in record.collectives if each.reason == "contraction"]
     assert "dot_general" in {primitive(record, each.equation) for each in by_contraction}
 
@@ -395,21 +395,19 @@ def test_what_the_user_writes_is_told_apart():
     mapped = pl.shard_map(
         local, mesh=MESH, in_specs=(pl.P("data", "model"), pl.P("model")), out_specs=pl.P("data")
     )
-    record = introspect.sharding(
-        mapped, argument((8, 8), "data", "model"), argument((8, 8), "model")
-    )
+    record = analysis.sharding(mapped, argument((8, 8), "data", "model"), argument((8, 8), "model"))
     assert exchanges(record) == [("all-reduce", ["model"], "written")]
     assert primitive(record, record.collectives[0].equation).startswith("psum")
     assert chain(record, result(record), "data")[1] == "out_specs of shard_map"
 
 
 def test_resharding_and_full_replication_are_told_apart():
-    record = introspect.sharding(lambda x: jnp.fft.fft(x), argument((16,), "data"))
+    record = analysis.sharding(lambda x: jnp.fft.fft(x), argument((16,), "data"))
     assert exchanges(record) == [("all-gather", ["data"], "full_replication")]
     assert "fft takes it whole" in record.collectives[0].note
-    record = introspect.sharding(lambda x: jnp.sort(x), argument((16, 4), "data", "model"))
+    record = analysis.sharding(lambda x: jnp.sort(x), argument((16, 4), "data", "model"))
     assert {each.reason for each in record.collectives} == {"reshard"}
-    record = introspect.sharding(
+    record = analysis.sharding(
         lambda x: pl.lax.with_sharding_constraint(x, placed(MESH)), argument((16, 4), "data")
     )
     assert exchanges(record) == [("all-gather", ["data"], "written")]
@@ -419,7 +417,7 @@ def test_what_runs_is_read_off_the_compiled_program(devices):
     x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data", "model"))
     w = pl.device_put(jnp.ones((8, 32)), placed(devices, "model"))
     jitted = pl.jit(lambda x, w: jnp.sin(x @ w).sum())
-    record = introspect.sharding(jitted, x, w)
+    record = analysis.sharding(jitted, x, w)
     compiled = jitted.lower(x, w).compile()
     text = compiled.as_text()
     for operation in ("all-reduce", "all-gather", "collective-permute"):
@@ -441,13 +439,13 @@ def test_what_runs_is_read_off_the_compiled_program(devices):
 def test_a_pass_that_fails_is_named(monkeypatch):
     monkeypatch.setattr(propagation, "_EXCHANGES", "sdy-no-such-pass")
     with pytest.raises(CompilationError, match="insert exchanges"):
-        introspect.sharding(mlp, *MLP)
+        analysis.sharding(mlp, *MLP)
 
 
 def test_nothing_runs():
     ran = []
     jitted = pl.jit(lambda x: pl.pure_callback(lambda v: ran.append(1) or v, x, x))
-    introspect.sharding(jitted, jnp.ones(3))
+    analysis.sharding(jitted, jnp.ones(3))
     assert ran == []
 
 
@@ -456,7 +454,7 @@ def test_nothing_runs():
 
 def test_4096_abstract_devices_take_no_devices():
     mesh = AbstractMesh((64, 64), ("data", "model"))
-    record = introspect.sharding(
+    record = analysis.sharding(
         mlp,
         argument((1 << 14, 1024), "data", mesh=mesh),
         argument((1024, 4096), None, "model", mesh=mesh),
@@ -471,7 +469,7 @@ def test_4096_abstract_devices_take_no_devices():
 def on_gpus(kind):
     device = pl.sharding.AbstractDevice(kind, None, "gpu")
     mesh = AbstractMesh((2, 4), ("data", "model"), abstract_device=device)
-    return introspect.sharding(
+    return analysis.sharding(
         mlp,
         argument((256, 64), "data", mesh=mesh),
         argument((64, 512), None, "model", mesh=mesh),
@@ -503,7 +501,7 @@ def test_the_estimated_peak_counts_what_is_alive():
         b = jnp.cos(a)
         return b.sum()
 
-    record = introspect.sharding(f, argument((16, 4), "data"))
+    record = analysis.sharding(f, argument((16, 4), "data"))
     # x, a and b are alive at once, 16 * 4 / 2 float32 on each device.
     assert set(record.device_peak_bytes) == {3 * 16 * 4 * 4 // 2}
 
@@ -512,13 +510,13 @@ def test_a_loop_needs_its_body_once():
     def f(x):
         return pl.lax.scan(lambda c, _: (jnp.sin(jnp.cos(c)), None), x, None, length=100)[0]
 
-    record = introspect.sharding(f, argument((16, 4), "data"))
+    record = analysis.sharding(f, argument((16, 4), "data"))
     assert max(record.device_peak_bytes) <= 4 * 16 * 4 * 4 // 2
 
 
 def test_the_record_is_json(devices):
     x = pl.device_put(jnp.ones((16, 8)), placed(devices, "data"))
-    record = introspect.sharding(pl.grad(lambda x: (x @ x.T).sum()), x)
+    record = analysis.sharding(pl.grad(lambda x: (x @ x.T).sum()), x)
     parsed = json.loads(json.dumps(record.to_dict(), allow_nan=False))
     assert parsed["kind"] == "function_sharding"
     count = len(values_at(record))
@@ -529,5 +527,6 @@ def test_the_record_is_json(devices):
 
 
 def test_arguments_of_what_is_no_function_are_refused():
-    with pytest.raises(ArgumentTypeError, match="takes no arguments"):
-        introspect.sharding(placed(MESH, "data"), 3)
+    for given in (placed(MESH, "data"), MESH):
+        with pytest.raises(ArgumentTypeError, match="is no function"):
+            analysis.sharding(given, 3)

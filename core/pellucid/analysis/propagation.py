@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.compilation.pipeline import run_pass
-from pellucid.introspect.layouts import (
+from pellucid.analysis.layouts import (
     AXIS,
     DeclaredMesh,
     Layout,
@@ -21,8 +20,9 @@ from pellucid.introspect.layouts import (
     per_value,
     unquoted,
 )
+from pellucid.analysis.sites import Site, Sites
+from pellucid.compilation.pipeline import run_pass
 from pellucid.introspect.lineage import equation_ids
-from pellucid.introspect.sites import Site, Sites
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.lowering.module import lower_module
 from pellucid.xla.mlir import ir, run_passes

@@ -1,4 +1,4 @@
-"""Reads the text of an HLO module: computations, instructions, where they come from.
+"""Reads optimized HLO modules: computations, instructions, where they come from, how often they run.
 
 The text is what all releases of XLA give; the binary form has the same facts and changes its numbers.
 """
@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pellucid.analysis.shapes import Shape, hlo_shapes
+from pellucid.introspect.lineage import equation_ids
+from pellucid.xla import hlo as xla_hlo
 
 
 class Instruction(NamedTuple):
@@ -22,12 +26,30 @@ class Instruction(NamedTuple):
     """Names of instructions."""
     payload: str
     """What stands in the parentheses of a parameter or a constant."""
-    attributes: list[tuple[str, str]]
+    attributes: dict[str, str]
     """All but the called computations and the metadata."""
     called: list[tuple[str, str]]
     """(attribute, name of a computation): `to_apply`, `calls`, `body`, …"""
     path: str
     """The location's name that the operation had in StableHLO; empty where XLA made it."""
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The arrays of its result."""
+        return hlo_shapes(self.type)
+
+    @property
+    def equation_ids(self) -> list[int]:
+        """The equations that lead to it and the one it was lowered from, which comes last; empty for none."""
+        return equation_ids(self.path)
+
+    @property
+    def trips(self) -> int | None:
+        """How often a run of it runs the computations that it calls; None where that is not known."""
+        if self.opcode == "while":
+            count = _TRIP_COUNT.search(self.attributes.get("backend_config", ""))
+            return int(count.group(1)) if count else None
+        return 1 if self.opcode in ("fusion", "call", "async-start") else None
 
 
 class Computation(NamedTuple):
@@ -36,6 +58,53 @@ class Computation(NamedTuple):
     name: str
     is_entry: bool
     instructions: list[Instruction]
+
+
+class Run(NamedTuple):
+    """A computation at a place where it runs as a program, rather than within one instruction."""
+
+    computation: Computation
+    count: int | None
+    """How often it runs there in one run of the module; None where that is not known."""
+    around: tuple[int, ...]
+    """Ids of the equations of the loops and branches around it."""
+
+
+class Module:
+    """An optimized HLO module, read from its text."""
+
+    def __init__(self, text: str) -> None:
+        self.computations = parse(text)
+        """The entry first."""
+        self.by_name = {each.name: each for each in self.computations}
+
+    def called(self, instruction: Instruction) -> list[Computation]:
+        """The computations that an instruction calls."""
+        return [self.by_name[name] for _, name in instruction.called]
+
+    def runs(self) -> Iterator[Run]:
+        """The entry and all that it runs; a computation comes once for each place."""
+        yield from self._runs(Run(self.computations[0], 1, ()))
+
+    def _runs(self, run: Run) -> Iterator[Run]:
+        yield run
+        for instruction in run.computation.instructions:
+            if instruction.opcode not in RUNS_PROGRAMS:
+                continue
+            count, around = run.count, run.around
+            if instruction.opcode == "while":
+                trips = instruction.trips
+                count = None if count is None or trips is None else count * trips
+            if instruction.opcode in ("while", "conditional"):
+                around = (*around, *instruction.equation_ids)
+            for computation in self.called(instruction):
+                yield from self._runs(Run(computation, count, around))
+
+
+def module_of(executable: Any) -> tuple[Module, Any]:
+    """The first module of XLA's executable, read, and as XLA has it."""
+    [module, *_] = executable.hlo_modules()
+    return Module(xla_hlo.full_text(module)), module
 
 
 _HEADER = re.compile(r"^(ENTRY )?%?([\w.$-]+) \(.*\{$")
@@ -47,6 +116,9 @@ _CALLING = frozenset({
     "to_apply", "calls", "condition", "body", "branch_computations", "called_computations", "true_computation",
     "false_computation", "select", "scatter", "async_execution_thread_computation",
 })  # fmt: skip
+RUNS_PROGRAMS = frozenset({"async-start", "call", "conditional", "while"})
+"""Opcodes whose computations are programs; those of others combine elements, or are one kernel."""
+_TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -95,7 +167,7 @@ def parse_instruction(line: str) -> Instruction | None:
         opcode.group(1),
         [] if is_leaf else _NAME.findall(inside),
         inside if is_leaf or opcode.group(1) == "iota" else "",
-        attributes,
+        dict(attributes),
         called,
         path,
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from pellucid.analysis.hlo import RUNS_PROGRAMS, Computation, Instruction
+from pellucid.analysis.hlo_program import HloReading, read_hlo
+from pellucid.analysis.opcodes import is_exchange, is_free, opcode_of
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.events import (
     CompilationFinished,
@@ -17,18 +20,10 @@ from pellucid.base.events import (
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
-from pellucid.introspect.hlo import HloReading, read_hlo
-from pellucid.introspect.hlo_text import Computation, Instruction
-from pellucid.introspect.lineage import equation_ids
-from pellucid.introspect.op_costs import is_free
 from pellucid.xla.compile import peak_bytes
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 
-COLLECTIVES = frozenset({
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
-    "ragged-all-to-all",
-})  # fmt: skip
 _LIBRARY_OPCODES = frozenset(
     {"dot", "convolution", "fft", "sort", "cholesky", "triangular-solve", "topk"}
 )
@@ -43,7 +38,6 @@ _LIBRARY_TARGETS = (
     "ducc_",
     "__ynn$",
 )
-_RUNS_OTHERS = frozenset({"call", "while", "conditional"})
 
 
 def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRecord:
@@ -142,24 +136,17 @@ def _memory(stats: Any) -> schema.CompiledMemoryRecord:
 
 def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
     """The kernels in the order of the program, those of loops and branches among them."""
-    computations = {computation.name: computation for computation in reading.computations}
     columns = {column.name: column.values for column in reading.record.costs}
-    waiting, seen = [reading.computations[0]], {reading.computations[0].name}
-    for computation in waiting:  # grows meanwhile
-        for instruction in computation.instructions:
-            called = [computations[name] for _, name in instruction.called]
-            if instruction.opcode in _RUNS_OTHERS:
-                waiting += [c for c in called if c.name not in seen]
-                seen.update(c.name for c in called)
-                continue
-            if is_free(instruction.opcode):
+    for computation in dict.fromkeys(run.computation.name for run in reading.module.runs()):
+        for instruction in reading.module.by_name[computation].instructions:
+            if instruction.opcode in RUNS_PROGRAMS or is_free(instruction.opcode):
                 continue
             row = reading.rows[instruction.name]
             yield schema.KernelRecord(
                 name=instruction.name,
                 category=category_of(instruction),
                 hlo_equation=reading.record.equations.id[row],
-                equations=_equations(instruction, called),
+                equations=_equations(instruction, reading.module.called(instruction)),
                 flops=columns["flops"][row],
                 bytes_accessed=columns["bytes"][row],
             )
@@ -167,13 +154,13 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
 
 def category_of(instruction: Instruction) -> Category:
     """What kind of kernel an instruction becomes."""
-    opcode = instruction.opcode.removesuffix("-start").removesuffix("-done")
+    opcode = opcode_of(instruction.opcode)
     if opcode == "fusion":
         return "fusion"
-    if opcode in COLLECTIVES:
+    if is_exchange(opcode):
         return "collective"
     if opcode == "custom-call":
-        target = dict(instruction.attributes).get("custom_call_target", "").strip('"')
+        target = instruction.attributes.get("custom_call_target", "").strip('"')
         return "library" if target.startswith(_LIBRARY_TARGETS) else "custom"
     if opcode in _LIBRARY_OPCODES:
         return "library"
@@ -182,12 +169,6 @@ def category_of(instruction: Instruction) -> Category:
 
 def _equations(instruction: Instruction, called: list[Computation]) -> list[int]:
     """The user's equations that an instruction computes, by itself or inside."""
-    paths = [instruction.path]
-    if instruction.opcode == "fusion":
-        paths += [inner.path for computation in called for inner in computation.instructions]
-    found: dict[int, None] = {}
-    for path in paths:
-        ids = equation_ids(path)
-        if ids:
-            found[ids[-1]] = None
-    return list(found)
+    inner = called if instruction.opcode == "fusion" else []
+    found = [instruction, *(each for computation in inner for each in computation.instructions)]
+    return list(dict.fromkeys(each.equation_ids[-1] for each in found if each.equation_ids))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid import introspect, lax
+from pellucid import analysis, lax
+from pellucid.analysis import hlo
 from pellucid.base.errors import ArgumentValueError
-from pellucid.introspect import hlo_text
 
 X = np.ones((4, 3), np.float32)
 
@@ -38,7 +38,7 @@ def texts(record, indices):
 
 
 def test_a_module_has_functions_and_regions_as_bodies(stages):
-    record = introspect.program(stages[0])
+    record = analysis.program(stages[0])
     assert record.dialect == "stablehlo"
     assert [body.name for body in record.bodies][:2] == ["main", "_lambda_"]
     roles = texts(record, record.equations.body_roles)
@@ -47,7 +47,7 @@ def test_a_module_has_functions_and_regions_as_bodies(stages):
 
 
 def test_each_line_of_a_module_belongs_to_its_operation(stages):
-    record = introspect.program(stages[0])
+    record = analysis.program(stages[0])
     lines = record.listing.text.split("\n")
     assert len(lines) == len(record.listing.line_equations)
     seen = []
@@ -64,14 +64,14 @@ def test_each_line_of_a_module_belongs_to_its_operation(stages):
 
 
 def test_every_value_of_a_module_has_the_name_of_its_text(stages):
-    record = introspect.program(stages[0])
+    record = analysis.program(stages[0])
     assert all(name.startswith("%") or name == "_" for name in texts(record, record.values.name))
     inputs = record.bodies[0].inputs
     assert texts(record, [record.values.name[i] for i in inputs]) == ["%arg0", "%arg1"]
 
 
 def test_operations_carry_the_equation_its_scope_and_its_span(stages):
-    record = introspect.program(stages[0])
+    record = analysis.program(stages[0])
     names = texts(record, record.equations.primitive)
     row = names.index("stablehlo.dot_general")
     assert record.strings[record.scopes.name[record.equations.scope[row]]] == "head"
@@ -83,17 +83,17 @@ def test_operations_carry_the_equation_its_scope_and_its_span(stages):
 
 def test_a_loop_of_known_length_multiplies_the_cost_of_its_body(stages):
     for stage, name in zip(stages, ("stablehlo.while", "while")):
-        record = introspect.program(stage)
+        record = analysis.program(stage)
         row = texts(record, record.equations.primitive).index(name)
         assert record.costs[1].values[row] == 5  # one sine in each of five iterations
 
 
 def test_what_a_rule_defines_in_python_belongs_to_its_equation(stages):
     """The comparator of `sort` is traced while lowering; its operations are the sort's."""
-    jaxpr = introspect.program(pl.jit(function).trace(*ARGS))
+    jaxpr = analysis.program(pl.jit(function).trace(*ARGS))
     sort = jaxpr.equations.id[texts(jaxpr, jaxpr.equations.primitive).index("sort")]
     for stage in stages:
-        record = introspect.program(stage)
+        record = analysis.program(stage)
         origins, start = [], 0
         for name, count in zip(
             texts(record, record.equations.primitive), record.equations.origin_counts
@@ -106,7 +106,7 @@ def test_what_a_rule_defines_in_python_belongs_to_its_equation(stages):
 
 
 def test_a_fusion_holds_its_members(stages):
-    record = introspect.program(stages[1])
+    record = analysis.program(stages[1])
     names = texts(record, record.equations.primitive)
     assert "fusion" in names
     row = names.index("fusion")
@@ -116,7 +116,7 @@ def test_a_fusion_holds_its_members(stages):
 
 
 def test_each_line_of_optimized_hlo_belongs_to_its_instruction(stages):
-    record = introspect.program(stages[1])
+    record = analysis.program(stages[1])
     found = [row for row in record.listing.line_equations if row >= 0]
     assert sorted(found) == list(range(len(record.equations.id)))
 
@@ -132,24 +132,24 @@ def test_each_line_of_optimized_hlo_belongs_to_its_instruction(stages):
     ],
 )
 def test_unusual_instructions_are_read(line):
-    instruction = hlo_text.parse_instruction(line)
+    instruction = hlo.parse_instruction(line)
     assert instruction is not None
     by_opcode = {
         "custom-call": lambda i: i.operands == ["b", "c"] and i.path == "f/g#e3",
         "constant": lambda i: bool(i.payload) and not i.operands,
-        "parameter": lambda i: i.payload == "12" and i.attributes == [("sharding", "{replicated}")],
+        "parameter": lambda i: i.payload == "12" and i.attributes == {"sharding": "{replicated}"},
         "while": lambda i: i.called == [("condition", "c.1"), ("body", "b.1")],
     }
     assert by_opcode[instruction.opcode](instruction)
 
 
 def test_lines_that_are_no_instruction_are_none():
-    assert hlo_text.parse_instruction("}") is None
-    assert hlo_text.parse_instruction("%f (a: f32[]) -> f32[] {") is None
+    assert hlo.parse_instruction("}") is None
+    assert hlo.parse_instruction("%f (a: f32[]) -> f32[] {") is None
 
 
 def test_the_lens_links_every_equation_to_its_operations():
-    record = introspect.lens(function, *ARGS)
+    record = analysis.lens(function, *ARGS)
     jaxpr, module, optimized = record.programs
     assert [p.dialect for p in record.programs] == ["jaxpr", "stablehlo", "hlo"]
     lower, compile_, direct = record.links
@@ -169,7 +169,7 @@ def test_the_ladder_ties_each_equation_to_the_one_it_came_from():
         h = lax.sin(x)
         return lax.mul(h, y)
 
-    record = introspect.ladder(f, X, X)
+    record = analysis.ladder(f, X, X)
     assert record.transformations == ["", "jvp", "linearize", "transpose", "vmap"]
     base = record.programs[0]
     names = dict(zip(base.equations.id, texts(base, base.equations.primitive)))
@@ -187,13 +187,13 @@ def test_the_ladder_ties_each_equation_to_the_one_it_came_from():
 
 def test_unknown_transformations_are_refused():
     with pytest.raises(ArgumentValueError, match="no transformation 'grad'"):
-        introspect.ladder(lambda x: x, 1.0, transformations=("grad",))
+        analysis.ladder(lambda x: x, 1.0, transformations=("grad",))
 
 
 def test_diff_matches_what_is_the_same():
     jaxpr = pl.make_jaxpr(lambda x: lax.sin(lax.cos(x)))(1.0)
-    record = introspect.diff(jaxpr, jaxpr)
+    record = analysis.diff(jaxpr, jaxpr)
     assert record.matches.source_ids == record.matches.target_ids == [e.id for e in jaxpr.equations]
-    other = introspect.diff(lambda x: lax.sin(x), lambda x: lax.cos(x), 1.0)
+    other = analysis.diff(lambda x: lax.sin(x), lambda x: lax.cos(x), 1.0)
     assert other.matches is None
     assert (other.before.key, other.after.key) == ("before", "after")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pellucid.analysis.propagation import Propagation, Value
+from pellucid.analysis.sites import SiteValues
 from pellucid.introspect import schema
-from pellucid.introspect.propagation import Propagation, Value
-from pellucid.introspect.sites import SiteValues
 from pellucid.ir.jaxpr import Equation
 
 

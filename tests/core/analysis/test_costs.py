@@ -6,16 +6,17 @@ import pkgutil
 import numpy as np
 import pytest
 
-import pellucid as pl
-from pellucid import lax
-from pellucid.introspect.costs import CostModel, has_count
+from pellucid import analysis, lax
+from pellucid.analysis.costs import Cost, has_count
 from pellucid.ir.primitive import registry
+from tests.introspect.costs import total_cost
 
 F = np.float32
 
 
 def cost(function, *args):
-    return CostModel().program(pl.make_jaxpr(function)(*args).jaxpr)
+    record = analysis.program(function, *args)
+    return Cost(*(total_cost(record, name) for name in Cost._fields))
 
 
 @pytest.mark.parametrize(

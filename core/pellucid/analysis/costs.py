@@ -1,4 +1,4 @@
-"""What equations cost, estimated from their types: operations, transcendentals, bytes.
+"""What programs cost, estimated from types and traits: operations, transcendentals, bytes.
 
 Counted as XLA counts: one operation for each element of a result, two for each product that is summed, and
 functions such as `exp` apart, as transcendentals. Bytes are those of operands and results, each read or written
@@ -7,15 +7,16 @@ once; fusion makes the true figure smaller. What nobody can know is None: the tr
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pellucid.introspect import schema
-from pellucid.introspect.columns import array_bytes
+from pellucid.introspect.bodies import bodies_of
+from pellucid.introspect.columns import ProgramColumns, array_bytes
+from pellucid.introspect.program import JaxprReading
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
+from pellucid.ir.jaxpr import Equation
 
 
 class Cost(NamedTuple):
@@ -26,9 +27,7 @@ class Cost(NamedTuple):
     bytes: float | None
 
     def plus(self, other: Cost) -> Cost:
-        return Cost(
-            *[None if a is None or b is None else a + b for a, b in zip(self, other, strict=True)]
-        )
+        return Cost(*map(_sum, self, other))
 
     def times(self, factor: float) -> Cost:
         return Cost(*[None if a is None else a * factor for a in self])
@@ -44,6 +43,136 @@ class Cost(NamedTuple):
 
 FREE = Cost(0, 0, 0)
 UNKNOWN = Cost(None, None, None)
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b
+
+
+def moved_bytes(
+    touches: Literal["all", "part", "in place"], operands: Sequence[float], results: Sequence[float]
+) -> float:
+    """Bytes that an operation reads and writes, from those of its operands and results.
+
+    `touches` is as in `Traits`: `"part"` reads of the first operand what it gives, `"in place"` writes into the first
+    operand as much as the largest of the others has.
+    """
+    if touches == "part" and operands:
+        return sum(operands[1:]) + 2 * sum(results)
+    if touches == "in place" and len(operands) > 1:
+        return sum(operands[1:]) + max(operands[1:])
+    return sum(operands) + sum(results)
+
+
+RunBodies = Literal["all", "one", "fused", "combined"]
+"""How an operation runs the programs inside of it: all of them, as often as known; one, at most the dearest; all as one
+kernel, which moves the operation's own bytes; the first for each of the operation's own `flops`, to combine elements."""
+
+
+class Costs:
+    """Costs of the equations of a program, given one after the other; those that run bodies cost what is inside."""
+
+    def __init__(self, program: ProgramColumns | schema.ProgramRecord) -> None:
+        self._program = program
+        self._own: list[tuple[Cost, RunBodies | None]] = []
+        self._bodies: dict[int, Cost] = {}
+
+    def add(self, own: Cost, runs: RunBodies | None = None) -> None:
+        """The next equation costs `own` without its bodies, which it runs as `runs` says."""
+        self._own.append((own, runs))
+
+    def columns(self) -> list[schema.CostColumn]:
+        """The costs as columns, once the whole program is written."""
+        equations = self._program.equations
+        self._uses: list[list[tuple[int, int | None]]] = []
+        next_use = 0
+        for count in equations.body_counts:
+            uses = slice(next_use, next_use + count)
+            self._uses.append(
+                list(zip(equations.bodies[uses], equations.body_trips[uses], strict=True))
+            )
+            next_use += count
+        rows = list(map(self._row, range(len(self._own))))
+        units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
+        return [
+            schema.CostColumn(
+                name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows]
+            )
+            for i, (name, unit) in enumerate(units)
+        ]
+
+    def _row(self, row: int) -> Cost:
+        own, runs = self._own[row]
+        uses = self._uses[row]
+        if runs is None or not uses:
+            return own
+        if runs == "combined":
+            if own.flops is None:
+                return own
+            return self._body(uses[0][0]).times(own.flops)._replace(bytes=own.bytes)
+        total = FREE
+        for body, trips in uses:
+            if runs == "one":
+                total = total.maximum(self._body(body))
+            else:
+                unknown = trips is None and runs == "all"
+                total = total.plus(UNKNOWN if unknown else self._body(body).times(trips or 1))
+        return total._replace(bytes=own.bytes) if runs == "fused" else total
+
+    def _body(self, index: int) -> Cost:
+        found = self._bodies.get(index)
+        if found is None:
+            body = self._program.bodies[index]
+            found = FREE
+            for row in range(body.first_equation, body.first_equation + body.equation_count):
+                found = found.plus(self._row(row))
+            self._bodies[index] = found
+        return found
+
+
+def _number(value: float | None) -> float | None:
+    """Whole numbers as integers: their text is shorter."""
+    return int(value) if value is not None and value == int(value) else value
+
+
+def jaxpr_costs(reading: JaxprReading) -> list[schema.CostColumn]:
+    """Costs of the equations of a jaxpr, as columns."""
+    costs = Costs(reading.record)
+    for jaxpr in reading.bodies:
+        for equation in jaxpr.equations:
+            runs = _RUNS.get(equation.primitive.name, "all") if bodies_of(equation) else None
+            costs.add(FREE if runs in ("all", "one") else equation_cost(equation), runs)
+    return costs.columns()
+
+
+_RUNS: dict[str, RunBodies] = {
+    "cond": "one",
+    **dict.fromkeys(("reduce", "reduce_window", "scatter_apply"), "combined"),
+}
+
+
+def equation_cost(equation: Equation) -> Cost:
+    """Cost of one run of an equation, without the programs inside of it."""
+    operands = [atom.aval for atom in equation.operands]
+    results = [var.aval for var in equation.results]
+    operand_bytes, result_bytes = list(map(_bytes_of, operands)), list(map(_bytes_of, results))
+    if None in operand_bytes or None in result_bytes:
+        return UNKNOWN
+    name = equation.primitive.name
+    touches: Any = _TOUCHES.get(name, "in place" if name.startswith("scatter") else "all")
+    rule = _COUNTS.get(name)
+    flops, transcendentals = (
+        (None, None) if rule is None else rule(operands, results, equation.params)
+    )
+    return Cost(flops, transcendentals, moved_bytes(touches, operand_bytes, result_bytes))  # type: ignore[arg-type]
+
+
+def _bytes_of(aval: Any) -> int | None:
+    return array_bytes(aval) if isinstance(aval, ShapedArray) else 0
+
+
+_TOUCHES = {"gather": "part", "dynamic_slice": "part", "dynamic_update_slice": "in place"}
+
 
 Avals = Sequence[Any]
 Counted = tuple[float | None, float | None]
@@ -187,6 +316,8 @@ _COUNTS: dict[str, Rule] = {
     "top_k": _top_k,
     "approx_top_k": _top_k,
     "integer_pow": _integer_pow,
+    "reduce": each_operand_element,
+    "scatter_apply": _updates,
     "random_bits": _bits,
     "threefry2x32": _bits,
     "random_gamma": _bits,
@@ -284,156 +415,3 @@ _COUNTS |= dict.fromkeys(
 def has_count(primitive: str) -> bool:
     """Whether operations of a primitive without programs inside are counted."""
     return primitive in _COUNTS
-
-
-# Primitives that touch only a part of an operand: which operand is not read in full.
-_PARTLY_READ = {"gather": 0, "dynamic_slice": 0}
-_UPDATED_IN_PLACE = ("dynamic_update_slice", "scatter")
-
-
-def _bytes(equation: Equation, operands: Avals, results: Avals) -> float | None:
-    name = equation.primitive.name
-    sizes = [_bytes_of(a) for a in (*operands, *results)]
-    if None in sizes:
-        return None
-    total = float(sum(sizes))  # type: ignore[arg-type]
-    skipped = _PARTLY_READ.get(name)
-    if skipped is not None:
-        return total - sizes[skipped] + sizes[-1]  # type: ignore[operator]
-    if name.startswith(_UPDATED_IN_PLACE):
-        updates = sizes[1] if name == "dynamic_update_slice" else sizes[len(operands) - 1]
-        return total - sizes[0] - sizes[-1] + updates  # type: ignore[operator]
-    return total
-
-
-@functools.lru_cache(maxsize=4096)
-def _bytes_of(aval: Any) -> int | None:
-    return array_bytes(aval) if isinstance(aval, ShapedArray) else 0
-
-
-def _is_static(avals: Avals) -> bool:
-    return None not in map(_bytes_of, avals)
-
-
-class CostModel:
-    """Costs of the equations of programs; a program within a program is counted once."""
-
-    def __init__(self) -> None:
-        self._programs: dict[Jaxpr, Cost] = {}
-
-    def program(self, jaxpr: Jaxpr) -> Cost:
-        """Cost of one run of a program."""
-        found = self._programs.get(jaxpr)
-        if found is None:
-            found = FREE
-            for equation in jaxpr.equations:
-                found = found.plus(self.equation(equation))
-            self._programs[jaxpr] = found
-        return found
-
-    def equation(self, equation: Equation) -> Cost:
-        """Cost of one run of an equation with everything inside."""
-        bodies = bodies_of(equation)
-        if bodies:
-            return self._of_bodies(equation, bodies)
-        operands = [a.aval for a in equation.operands]
-        results = [v.aval for v in equation.results]
-        if not _is_static((*operands, *results)):
-            return UNKNOWN
-        rule = _COUNTS.get(equation.primitive.name)
-        flops, transcendentals = (
-            (None, None) if rule is None else rule(operands, results, equation.params)
-        )
-        return Cost(flops, transcendentals, _bytes(equation, operands, results))
-
-    def _of_bodies(self, equation: Equation, bodies: Sequence[Body]) -> Cost:
-        name = equation.primitive.name
-        if name == "cond":  # one branch runs, at most the dearest
-            cost = self.program(bodies[0].jaxpr)
-            for body in bodies[1:]:
-                cost = cost.maximum(self.program(body.jaxpr))
-            return cost
-        if name in _COMBINERS:
-            return self._of_combiner(equation, bodies[0].jaxpr)
-        total = FREE
-        for body in bodies:
-            if body.trips is None:
-                return UNKNOWN
-            total = total.plus(self.program(body.jaxpr).times(body.trips))
-        return total
-
-    def _of_combiner(self, equation: Equation, body: Jaxpr) -> Cost:
-        """A reduction or a scatter by a function: it runs once for each element that is combined."""
-        operands = [a.aval for a in equation.operands]
-        results = [v.aval for v in equation.results]
-        if not _is_static((*operands, *results)):
-            return UNKNOWN
-        runs, _ = _COMBINERS[equation.primitive.name](operands, results, equation.params)
-        one = self.program(body)
-        counted = one.times(runs or 0)
-        return Cost(counted.flops, counted.transcendentals, _bytes(equation, operands, results))
-
-
-_COMBINERS: dict[str, Rule] = {
-    "reduce": each_operand_element,
-    "reduce_window": _windows,
-    "reduce_precision": each_element,
-    **{name: _updates for name in _COUNTS if name.startswith("scatter")},
-}
-"""Primitives whose programs combine two elements: how often they run."""
-
-
-class Body(NamedTuple):
-    """A program that an equation runs."""
-
-    jaxpr: Jaxpr
-    role: str
-    """The param that holds it, for example `jaxpr` or `branches[1]`."""
-    trips: int | None
-    """How often one run of the equation runs it; None where that is not known."""
-
-
-_UNKNOWN_TRIPS = frozenset({"while", "cond", "sort", "custom_linear_solve", *_COMBINERS})
-
-
-def bodies_of(equation: Equation) -> list[Body]:
-    """The programs among the params of `equation`."""
-    params = equation.params
-    if equation.primitive.remember_types or not subjaxprs(
-        params
-    ):  # types are not remembered of what holds programs
-        return []
-    name = equation.primitive.name
-    trips = None if name in _UNKNOWN_TRIPS else params.length if name == "scan" else 1
-    found = []
-    for role, value in zip(params._fields, params, strict=True):
-        if isinstance(value, (Jaxpr, ClosedJaxpr)):
-            found.append(Body(_open(value), role, trips))
-        elif isinstance(value, (tuple, list)):
-            names = getattr(value, "_fields", None) or range(len(value))
-            found += [
-                Body(_open(item), f"{role}[{name}]", trips)
-                for name, item in zip(names, value, strict=True)
-                if isinstance(item, (Jaxpr, ClosedJaxpr))
-            ]
-    return found
-
-
-def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
-    return program.jaxpr if isinstance(program, ClosedJaxpr) else program
-
-
-def cost_columns(rows: Sequence[Cost]) -> list[schema.CostColumn]:
-    """Costs of equations as columns."""
-    units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
-    return [
-        schema.CostColumn(
-            name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows]
-        )
-        for i, (name, unit) in enumerate(units)
-    ]
-
-
-def _number(value: float | None) -> float | None:
-    """Whole numbers as integers: their text is shorter."""
-    return int(value) if value is not None and value == int(value) else value

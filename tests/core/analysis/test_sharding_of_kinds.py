@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import introspect
+from pellucid import analysis
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.sharding import AbstractMesh, AxisType
 
@@ -140,7 +140,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_all_is_known(program, mesh):
     f, args = program(mesh)
-    record = introspect.sharding(f, *args)
+    record = analysis.sharding(f, *args)
     assert record.basis == "compiler"
     assert -1 not in record.layouts.sharding
     assert -1 not in record.why.origin
@@ -152,7 +152,7 @@ def test_all_is_known(program, mesh):
 
 def test_the_exchanges_of_each_branch_are_told(mesh):
     f, args = branches(mesh)
-    record = introspect.sharding(f, *args)
+    record = analysis.sharding(f, *args)
     assert record.sites.parent == [-1, 0, 0]
     gathers = [each for each in record.collectives if each.operation == "all-gather"]
     assert {each.site for each in gathers} == {1, 2}
@@ -160,7 +160,7 @@ def test_the_exchanges_of_each_branch_are_told(mesh):
 
 def test_loops_in_calls_are_told_apart(mesh):
     f, args = loop_in_two_calls(mesh)
-    record = introspect.sharding(f, *args)
+    record = analysis.sharding(f, *args)
     assert record.sites.parent == [-1, 0, 1, 0, 3]
     for which in (record.planned, record.collectives):
         assert {each.site for each in which if each.runs == 2} == {2, 4}
@@ -168,7 +168,7 @@ def test_loops_in_calls_are_told_apart(mesh):
 
 def test_calls_of_a_loop_lead_to_their_exchange(mesh):
     f, args = manual_in_a_call_in_a_loop(mesh)
-    record = introspect.sharding(f, *args)
+    record = analysis.sharding(f, *args)
     [each] = record.collectives
     sites, names = record.sites, []
     at = each.site
@@ -184,7 +184,7 @@ def test_calls_of_a_loop_lead_to_their_exchange(mesh):
 
 def test_donated_arguments_stay(mesh):
     x = placed(mesh, "data")
-    introspect.sharding(pl.jit(lambda x: x + 1, donate_argnums=0), x)
+    analysis.sharding(pl.jit(lambda x: x + 1, donate_argnums=0), x)
     assert not x.is_deleted()
 
 
@@ -202,7 +202,7 @@ def test_large_abstract_meshes_are_as_good(sizes, names):
     block = pl.jit(lambda x, w, v: x + jnp.tanh(x @ w) @ v)
     loss = lambda w, v, x: block(block(x, w, v), w, v).sum()
     operands = argument(None, "model"), argument("model"), argument(batch)
-    record = introspect.sharding(pl.grad(loss), *operands)
+    record = analysis.sharding(pl.grad(loss), *operands)
     assert len(record.device_peak_bytes) == mesh.size
     assert -1 not in record.layouts.sharding
     assert -1 not in record.why.origin
@@ -211,10 +211,10 @@ def test_large_abstract_meshes_are_as_good(sizes, names):
 
 def test_what_the_function_raises_comes_out(mesh):
     with pytest.raises(ZeroDivisionError):
-        introspect.sharding(lambda x: 1 / 0, placed(mesh, "data"))
+        analysis.sharding(lambda x: 1 / 0, placed(mesh, "data"))
 
 
 def test_a_compiled_function_is_refused(mesh):
     x = placed(mesh, "data")
     with pytest.raises(ArgumentTypeError, match="a compiled function doesn't tell"):
-        introspect.sharding(pl.jit(jnp.sin).lower(x).compile(), x)
+        analysis.sharding(pl.jit(jnp.sin).lower(x).compile(), x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from pellucid.introspect.op_costs import opcode_of
+from pellucid.analysis.opcodes import opcode_of
 from pellucid.introspect.schema import LinkRecord, ProgramRecord
 
 

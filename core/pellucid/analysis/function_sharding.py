@@ -3,39 +3,65 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.analysis.exchanges import Exchange, differences, explained, planned, running
+from pellucid.analysis.hlo import module_of
+from pellucid.analysis.layouts import DeclaredMesh, Layout, meshes_in
+from pellucid.analysis.peak import estimated_peak_bytes
+from pellucid.analysis.programs import with_costs
+from pellucid.analysis.propagation import Propagation, propagate
+from pellucid.analysis.sites import SiteValues
+from pellucid.analysis.ways import Inputs, Ways, why_columns
+from pellucid.base.errors import ArgumentTypeError
 from pellucid.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid.higher_order.jitted import jit
+from pellucid.higher_order.stages import Compiled
 from pellucid.introspect import schema
-from pellucid.introspect.exchanges import Exchange, differences, explained, planned, running
-from pellucid.introspect.hlo_text import parse
-from pellucid.introspect.layouts import DeclaredMesh, Layout, meshes_in
 from pellucid.introspect.lineage import equations_by_id
-from pellucid.introspect.peak import estimated_peak_bytes
 from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
-from pellucid.introspect.propagation import Propagation, propagate
-from pellucid.introspect.sites import SiteValues
-from pellucid.introspect.ways import Inputs, Ways, why_columns
 from pellucid.ir.jaxpr import DebugInfo, Jaxpr
 from pellucid.lowering.module import ordered
 from pellucid.sharding.errors import AbstractPlacementError
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.shardy import describe_mesh
-from pellucid.xla import hlo as xla_hlo
 from pellucid.xla.compile import peak_bytes
 
 
-def function_sharding(function: Any, *args: Any) -> schema.FunctionShardingRecord:
-    """The record of how `function` lays out its intermediates for `args`, which may be ShapeDtypeStructs.
+def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardingRecord:
+    """The record of how a function, jitted or not, lays out its intermediates for `args`.
 
-    The function is traced, lowered and, where its devices exist, compiled; it doesn't run. Over an abstract mesh of
-    GPUs of a known kind it is compiled too, if the CUDA plugin is installed.
+    It has the layout of every intermediate, where each mesh axis came from, the exchanges between devices, and the
+    memory that a run needs. Arguments are arrays or ShapeDtypeStructs with shardings. The function is traced, lowered
+    and, where its devices exist, compiled; it doesn't run. Over an abstract mesh all is estimated, but for GPUs of a
+    known kind, for which it is compiled too if the CUDA plugin is installed.
+
+    Raises: ArgumentTypeError for what is no function, and for a compiled one, which doesn't hold its program; what the
+    function raises when it is traced.
+
+    >>> mesh = pl.sharding.AbstractMesh((2, 4), ("data", "model"))
+    >>> rows = pl.ShapeDtypeStruct((8, 4), "float32", sharding=pl.NamedSharding(mesh, pl.P("data")))
+    >>> record = sharding(lambda x: x.sum(), rows)
+    >>> [(each.operation, each.axes, each.bytes_per_device) for each in record.collectives]
+    [('all-reduce', ['data'], 4)]
     """
+    if isinstance(function, Compiled):
+        raise ArgumentTypeError(
+            "sharding: a compiled function doesn't tell where its intermediates lie, and why.",
+            got="got Compiled",
+            do="Pass the function that was compiled, with its arguments.",
+        )
+    if not callable(function) or isinstance(
+        function, Mesh | AbstractMesh
+    ):  # a Mesh is a decorator too
+        raise ArgumentTypeError(
+            f"sharding: a {type(function).__name__} is no function.",
+            do="For an array, a sharding or a mesh, use introspect.sharding.",
+        )
     traced = (function if hasattr(function, "trace") else jit(function)).trace(*args)
     lowered = traced.lower()
     request = lowered._lowered.request
@@ -98,7 +124,7 @@ class _Writer:
         self.lowered = lowered
         self.mesh = mesh
         self.programs = list(reading.bodies)
-        self.program = reading.record
+        self.program = with_costs(reading)
         self.propagation = propagation
         self.sites = propagation.sites
         self.values = SiteValues(reading.record, propagation.sites)
@@ -148,7 +174,8 @@ class _Writer:
     def ways(self) -> Ways:
         """What tells how axes came to values."""
         kept = [place for place, is_kept in enumerate(self.lowered.kept) if is_kept]
-        asked = self.traced._program.argument_shardings
+        program = self.traced._program
+        asked = program.values.of_inputs(program.in_shardings)
         n_consts = len(self.lowered.consts)
         askers = ["the constant"] * n_consts + [
             "in_shardings of" if asked and asked[place] is not None else "argument"
@@ -238,10 +265,8 @@ class _Writer:
             return planned(self.propagation, next(iter(self.meshes)), self.equations, stated)
 
     def running(self, compiled: _Executable, plan: list[Exchange]) -> list[Exchange]:
-        [module, *_] = compiled.loaded.hlo_modules()
-        ids = compiled.equation_ids
-        computations = parse(xla_hlo.full_text(module))
-        found = running(computations, self.meshes, plan, lambda id: ids.get(id, id))
+        ids, (module, _) = compiled.equation_ids, module_of(compiled.loaded)
+        found = running(module, self.meshes, plan, lambda id: ids.get(id, id))
         return explained(found, plan, self.equations, self.mesh.size)
 
     def collective(self, each: Exchange) -> schema.CollectiveRecord:

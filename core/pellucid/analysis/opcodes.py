@@ -1,0 +1,154 @@
+"""Operations of HLO and StableHLO: the kind of work that each does, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from pellucid.analysis.costs import Cost, RunBodies, moved_bytes
+from pellucid.analysis.shapes import Shape
+
+
+class Details(NamedTuple):
+    """What the operands' shapes don't tell about an operation."""
+
+    summed: float = 1.0
+    """Products that a `dot` or a `convolution` adds for one element of its result."""
+    window: float = 1.0
+    """Elements in a window of a `reduce-window`."""
+
+
+Shapes = Sequence[Shape]
+CountRule = Callable[[Shapes, Shapes, Details], float]
+"""(operands, results, details) -> number of operations of one run."""
+
+
+class Operation(NamedTuple):
+    """One row of the table."""
+
+    kind: str
+    """As `ir.traits.Kind` has it."""
+    flops: float | CountRule | None = 0.0
+    """Arithmetic operations: per result element, or a rule for one run; None where they are unknown."""
+    transcendentals: float = 0.0
+    """Transcendental functions per result element."""
+    touches: Literal["all", "part", "in place", "nothing"] = "all"
+    """Memory traffic, as `Traits.touches`; an operation that only names values touches nothing."""
+    bodies: RunBodies | None = None
+    """How it runs the programs inside of it; None where these don't count."""
+
+
+def _size(shapes: Shapes) -> float:
+    return sum(each.size for each in shapes)
+
+
+def _products(operands: Shapes, results: Shapes, details: Details) -> float:
+    return 2.0 * _size(results) * details.summed
+
+
+def _combinations(operands: Shapes, results: Shapes, details: Details) -> float:
+    return max(0, _size(operands[: len(results)]) - _size(results))
+
+
+def _window_combinations(operands: Shapes, results: Shapes, details: Details) -> float:
+    return _size(results) * max(0.0, details.window - 1)
+
+
+def _comparisons(operands: Shapes, results: Shapes, details: Details) -> float:
+    n = operands[0].size
+    return n * math.log2(max(n, 2))
+
+
+def _updates(operands: Shapes, results: Shapes, details: Details) -> float:
+    return operands[-1].size
+
+
+def _fft(operands: Shapes, results: Shapes, details: Details) -> float:
+    """5 N log2 N for a transform of N complex numbers (Cooley and Tukey)."""
+    length = operands[0].dims[-1] if operands[0].dims else 1
+    return 5.0 * _size(results) * math.log2(max(length, 2))
+
+
+_ROWS: dict[str, Operation] = {
+    "abs add and ceil clamp compare count-leading-zeros divide floor is-finite is-inf is-neg-inf is-pos-inf maximum"
+    " minimum multiply negate next-after not or popcnt reduce-precision remainder round-nearest-afz round-nearest-even"
+    " select shift-left shift-right-arithmetic shift-right-logical sign square subtract xor":
+        Operation("elementwise", 1.0),
+    "acos acosh asin asinh atan atan2 atanh bessel-i1e cbrt cosh cosine digamma erf erf-inv erfc exponential"
+    " exponential-minus-one lgamma log log-plus-one logistic polygamma power rsqrt sine sinh sqrt tan tanh zeta":
+        Operation("elementwise", 0.0, 1.0),
+    "conj": Operation("elementwise", 1.0),
+    "complex imag real": Operation("elementwise"),
+    "dot convolution": Operation("contraction", _products),
+    "cholesky triangular-solve": Operation("contraction", None),
+    "fft": Operation("contraction", _fft),
+    "reduce": Operation("reduction", _combinations, bodies="combined"),
+    "reduce-window": Operation("reduction", _window_combinations, bodies="combined"),
+    "select-and-scatter": Operation("reduction", None),
+    "sort top-k topk": Operation("reduction", _comparisons),
+    "convert": Operation("movement", 1.0),
+    "bitcast-convert broadcast broadcast-in-dim concatenate copy dynamic-broadcast-in-dim dynamic-reshape pad reshape"
+    " reverse set-dimension-size slice transpose":
+        Operation("movement"),
+    "add-dependency bitcast domain get-tuple-element opt-barrier optimization-barrier tuple":
+        Operation("movement", touches="nothing"),
+    "dynamic-slice gather": Operation("indexing", touches="part"),
+    "dynamic-update-slice": Operation("indexing", touches="in place"),
+    "scatter": Operation("indexing", _updates, touches="in place", bodies="combined"),
+    "async call composite manual-computation while": Operation("control", bodies="all"),
+    "case conditional if": Operation("control", bodies="one"),
+    "fusion": Operation("control", bodies="fused"),
+    "all-reduce reduce-scatter": Operation("collective", 1.0),
+    "all-gather all-to-all collective-broadcast collective-permute ragged-all-to-all": Operation("collective"),
+    "partition-id replica-id": Operation("collective", touches="nothing"),
+    "rng rng-bit-generator rng-get-and-update-state": Operation("random", None),
+    "iota": Operation("creation"),
+    "constant create-token parameter": Operation("creation", touches="nothing"),
+    "after-all": Operation("host", touches="nothing"),
+    "custom-call infeed outfeed recv send": Operation("host", None),
+}  # fmt: skip
+OPERATIONS = {opcode: row for names, row in _ROWS.items() for opcode in names.split()}
+_UNKNOWN = Operation("elementwise", None)
+
+
+def opcode_of(operation: str) -> str:
+    """The HLO opcode for an operation of StableHLO or CHLO: `dot` for `stablehlo.dot_general`.
+
+    The two halves of an asynchronous operation have its opcode.
+    """
+    name = (operation.partition(".")[2] or operation).replace("_", "-")
+    return "dot" if name == "dot-general" else name.removesuffix("-start").removesuffix("-done")
+
+
+def operation_of(name: str) -> Operation:
+    """The row of an operation of HLO, StableHLO or CHLO."""
+    found = OPERATIONS.get(opcode_of(name), _UNKNOWN)
+    return (
+        found._replace(flops=0.0, touches="nothing", bodies=None)
+        if name.endswith("-done")
+        else found
+    )
+
+
+def is_free(opcode: str) -> bool:
+    """Whether an operation only names values."""
+    return operation_of(opcode).touches == "nothing"
+
+
+def is_exchange(name: str) -> bool:
+    """Whether an operation exchanges data between devices."""
+    row = operation_of(name)
+    return row.kind == "collective" and row.touches != "nothing"
+
+
+def operation_cost(row: Operation, operands: Shapes, results: Shapes, details: Details) -> Cost:
+    """What one run of an operation costs, without the programs inside of it."""
+    if row.touches == "nothing":
+        return Cost(0, 0, 0)
+    n_bytes = moved_bytes(row.touches, [s.bytes for s in operands], [s.bytes for s in results])
+    if row.flops is None:
+        return Cost(None, None, n_bytes)
+    size = _size(results)
+    flops = row.flops(operands, results, details) if callable(row.flops) else row.flops * size
+    return Cost(flops, row.transcendentals * size, n_bytes)

@@ -1,0 +1,60 @@
+"""Shapes of arrays as the texts of HLO and MLIR write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    """Dimensions of one array, and bits of an element (0 where that is not known)."""
+
+    dims: tuple[int, ...]
+    bits: float
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.dims)
+
+    @property
+    def bytes(self) -> float:
+        return math.ceil(self.size * self.bits / 8)
+
+
+def bits_of(dtype: str) -> int | None:
+    """Bits of an element, from the name of its type: the first number in it."""
+    complex_part = re.match(r"complex<(.*)>", dtype)
+    if complex_part:
+        bits = bits_of(complex_part.group(1))
+        return None if bits is None else 2 * bits
+    if dtype == "pred":
+        return 8
+    digits = re.search(r"\d+", dtype)
+    if digits is None:
+        return None
+    return 8 if dtype == "i1" else int(digits.group())
+
+
+def hlo_shapes(type_text: str) -> list[Shape]:
+    """The arrays in an HLO type, those of a tuple one after the other.
+
+    >>> hlo_shapes("(f32[2,3]{1,0}, pred[])")
+    [Shape(dims=(2, 3), bits=32), Shape(dims=(), bits=8)]
+    """
+    return [
+        Shape(tuple(map(int, filter(None, dims.split(",")))), bits_of(dtype) or 0)
+        for dtype, dims in re.findall(r"(\w+)\[([\d,]*)\]", type_text)
+    ]
+
+
+_TENSOR = re.compile(r"^tensor<((?:[\d?]+x)*)(.+?)(?:, .*)?>$")
+
+
+def tensor_type(text: str) -> tuple[list[int] | None, str, int | None]:
+    """Dimensions, dtype and bits of an element of an MLIR type; no dimensions for what is no static array."""
+    match = _TENSOR.match(text)
+    if match is None or "?" in match.group(1):
+        return None, "", None
+    dims = [int(d) for d in match.group(1).split("x")[:-1]]
+    return dims, match.group(2), bits_of(match.group(2))

@@ -1,0 +1,62 @@
+"""The programs that equations run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
+
+
+class Body(NamedTuple):
+    """A program that an equation runs."""
+
+    jaxpr: Jaxpr
+    role: str
+    """The param that holds it, for example `jaxpr` or `branches[1]`."""
+    trips: int | None
+    """How often one run of the equation runs it; None where that is not known."""
+
+
+_UNKNOWN_TRIPS = frozenset({
+    "cond", "custom_linear_solve", "reduce", "reduce_window", "scatter_apply", "while",
+})  # fmt: skip
+
+
+def bodies_of(equation: Equation) -> list[Body]:
+    """The programs among the params of `equation`."""
+    params = equation.params
+    # The result types of primitives with programs in their params are not cached.
+    if equation.primitive.remember_types or not subjaxprs(params):
+        return []
+    name = equation.primitive.name
+    trips = None if name in _UNKNOWN_TRIPS else params.length if name == "scan" else 1
+    found = []
+    for role, value in zip(params._fields, params, strict=True):
+        if isinstance(value, (Jaxpr, ClosedJaxpr)):
+            found.append(Body(_open(value), role, trips))
+        elif isinstance(value, (tuple, list)):
+            names = getattr(value, "_fields", None) or range(len(value))
+            found += [
+                Body(_open(item), f"{role}[{name}]", trips)
+                for name, item in zip(names, value, strict=True)
+                if isinstance(item, (Jaxpr, ClosedJaxpr))
+            ]
+    return found
+
+
+def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
+    return program.jaxpr if isinstance(program, ClosedJaxpr) else program
+
+
+def programs_within(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """A program and every program within it, once each, callers first."""
+    found = {jaxpr: None}
+    waiting = [jaxpr]
+    for program in waiting:  # grows meanwhile
+        yield program
+        for equation in program.equations:
+            for body in bodies_of(equation):
+                if body.jaxpr not in found:
+                    found[body.jaxpr] = None
+                    waiting.append(body.jaxpr)

@@ -1,0 +1,69 @@
+"""Executables as records."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import analysis, lax
+from pellucid.analysis.compiled import category_of
+from pellucid.analysis.hlo import parse_instruction
+from pellucid.introspect.errors import ArgumentTypeError
+
+
+def test_a_compiled_function_has_phases_cost_memory_and_kernels():
+    def f(x):
+        return lax.reduce_sum(lax.exp(lax.dot(x, x)), axes=(0, 1))
+
+    record = analysis.compiled(f, np.ones((16, 16), np.float32))
+    assert record.cache in ("miss", "disk")
+    phases = [phase.name for phase in record.phases]
+    assert phases[0] == "trace"
+    assert phases[-1] == "compile with XLA"
+    assert record.cost.flops >= 2 * 16**3
+    assert record.memory.argument_bytes == 1024
+    assert record.memory.output_bytes == 4
+    assert {kernel.category for kernel in record.kernels} <= {"fusion", "library", "copy", "other"}
+    jaxpr = analysis.program(f, np.ones((16, 16), np.float32))
+    covered = {i for kernel in record.kernels for i in kernel.equations}
+    assert len(covered) == len(jaxpr.equations.id)
+    in_program = set(record.program.equations.id)
+    assert all(kernel.hlo_equation in in_program for kernel in record.kernels)
+    assert json.dumps(record.to_dict())
+
+
+def test_a_stage_compiled_earlier_has_no_phases():
+    stage = pl.jit(lambda x: lax.sin(x)).lower(1.0).compile()
+    record = analysis.compiled(stage, with_program=False)
+    assert (record.cache, record.phases, record.program) == ("memory", [], None)
+    assert record.kernels
+
+
+def test_kernels_in_loops_are_found():
+    def f(x):
+        return lax.fori_loop(0, 3, lambda i, c: lax.sin(lax.mul(c, 2.0)), x)
+
+    record = analysis.compiled(f, np.ones(1000, np.float32))
+    assert any(kernel.flops == 1000 for kernel in record.kernels)
+
+
+def test_what_is_no_executable_is_refused():
+    with pytest.raises(ArgumentTypeError, match="compiled takes"):
+        analysis.compiled(3)
+
+
+@pytest.mark.parametrize(
+    ("line", "category"),
+    [
+        ("  %a = f32[] fusion(%b), kind=kLoop, calls=%c", "fusion"),
+        ("  %a = f32[2] all-reduce-start(%b), to_apply=%c", "collective"),
+        ('  %a = f32[2] custom-call(%b), custom_call_target="lapack_sgetrf_ffi"', "library"),
+        ('  %a = f32[2] custom-call(%b), custom_call_target="mine"', "custom"),
+        ("  %a = f32[2] copy(%b)", "copy"),
+        ("  %a = f32[2] dot(%b, %c), lhs_contracting_dims={0}", "library"),
+        ("  %a = f32[2] add(%b, %c)", "other"),
+    ],
+)
+def test_categories(line, category):
+    assert category_of(parse_instruction(line)) == category
