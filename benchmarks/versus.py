@@ -101,8 +101,14 @@ def work(library: str, file: str) -> None:
         print("@" + json.dumps(answer), flush=True)
 
 
-def compare(file: str, targets: dict[str, Target], *, rounds: int = ROUNDS) -> list[dict[str, Any]]:
-    """Measure alternately, print one line for each measurement, return the records."""
+def compare(
+    file: str,
+    targets: dict[str, Target],
+    *,
+    rounds: int = ROUNDS,
+    otherwise: Target = Target(1.0),  # noqa: B008 - a NamedTuple is immutable
+) -> list[dict[str, Any]]:
+    """Measure alternately, compare with `targets` by name or `otherwise`, print one line for each measurement, return the records."""
     ours, theirs = Worker("pellucid", pathlib.Path(file)), Worker("jax", pathlib.Path(file))
     records = []
     try:
@@ -111,7 +117,7 @@ def compare(file: str, targets: dict[str, Target], *, rounds: int = ROUNDS) -> l
             for _ in range(rounds):
                 mine.append(ours.measure(name))
                 other.append(theirs.measure(name))
-            target = targets.get(name, Target(1.0))
+            target = targets.get(name, otherwise)
             scale = _SCALES[target.unit]
             a, b = statistics.median(mine), statistics.median(other)
             ratio = a / b if b else float("nan")

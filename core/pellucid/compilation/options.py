@@ -16,7 +16,8 @@ _MANY_CALLS = 3
 _SMALL_CONTRACTION = 2**20
 """Up to this many products, XLA's own matrix multiplication on the CPU is as quick as YNNPACK's.
 
-YNNPACK's needs 0.7 ms each to be set up, when the program runs for the first time (decisions/0002).
+YNNPACK's needs 0.7 ms each to be set up, when the program runs for the first time (decisions/0002); in loops, which
+run it often, it is quicker at any size.
 """
 _YNNPACK_WITHOUT_CONTRACTIONS = (
     "LIBRARY_FUSION_TYPE_REDUCE,LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
@@ -64,12 +65,12 @@ def error_for(text: str) -> CompilerOptionError | None:
 
 
 def overrides(
-    options: Sequence[tuple[str, Any]], platform: str, calls: int, largest_contraction: int
+    options: Sequence[tuple[str, Any]], platform: str, calls: int, largest_contraction: float
 ) -> tuple[tuple[str, Any], ...]:
     """XLA options for one compilation: pellucid's choices, then the user's.
 
     `calls` is how often one function of the program is called at most, `largest_contraction` how many products
-    one of its matrix multiplications takes at most.
+    one of its matrix multiplications takes at most, infinite if one is in a loop.
     """
     chosen: dict[str, Any] = {}
     if platform == "cpu" and calls >= _MANY_CALLS:

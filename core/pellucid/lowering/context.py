@@ -7,6 +7,7 @@ the whole module, so that lowering an equation allocates nothing but its operati
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -48,8 +49,9 @@ class LoweringContext:
         """Objects that must live as long as the executable."""
         self.checks: list[Callable[[Any], None]] = []
         """What the compiled program must pass before it runs."""
-        self.largest_contraction = 0
-        """Most products that one matrix multiplication takes; it guides which library does them."""
+        self.largest_contraction = 0.0
+        """Most products that one matrix multiplication takes, infinite if one is in a loop; see `note_contraction`."""
+        self.loop_depth = 0
         self.is_slow_in_calls = False
         """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
         self.sharding_attributes: Any = None
@@ -312,6 +314,12 @@ class LoweringContext:
         if self.sharding_attributes is None or self.manual is not None:
             return {}
         return {"sdy.sharding": self.sharding_attributes.on_first_device(max(n_results, 1))}
+
+    def note_contraction(self, products: float) -> None:
+        """Count a matrix multiplication of so many products, or those of a function; it guides which library does them."""
+        if products and self.loop_depth:
+            products = math.inf
+        self.largest_contraction = max(self.largest_contraction, products)
 
     @property
     def is_partitioned(self) -> bool:

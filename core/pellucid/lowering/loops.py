@@ -40,7 +40,9 @@ def while_loop(
     with ir.InsertionPoint(block):
         arguments = list(block.arguments)
         ctx.tokens = outer | dict(zip(effects, arguments[:n], strict=True))
+        ctx.loop_depth += 1
         results = body(arguments[n:])
+        ctx.loop_depth -= 1
         ctx.op("stablehlo.return", [], [*(ctx.tokens[e] for e in effects), *results])
     found = list(loop.results)
     ctx.tokens = outer | dict(zip(effects, found[:n], strict=True))

@@ -59,8 +59,8 @@ class LoweredModule(NamedTuple):
     ordered_effects: tuple[Effect, ...]
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls. 0 where all should be inlined."""
-    largest_contraction: int
-    """Most products that one matrix multiplication takes; it guides which library does them."""
+    largest_contraction: float
+    """Most products that one matrix multiplication takes, infinite if one is in a loop."""
 
 
 class Listener(Protocol):
@@ -116,6 +116,8 @@ class ModuleLowering:
         self.module = ir.Module.create()
         self.functions: dict[Any, str] = {}
         self.call_counts: dict[str, int] = {}
+        self.contractions: dict[str, float] = {}
+        """By function, the most products that one matrix multiplication in it takes."""
         self.names: dict[str, int] = {}
         self.python_programs: dict[Any, Any] = {}
         self.scopes: dict[Any, tuple[str, dict[str, ir.Attribute]]] = {}
@@ -235,10 +237,15 @@ class ModuleLowering:
             symbol = self.functions[key] = self.unique_name(name)
             location, prefix, self.prefix = ctx.location, self.prefix, ""
             avals_in, avals_out = ctx.avals_in, ctx.avals_out
+            largest, depth = ctx.largest_contraction, ctx.loop_depth
+            ctx.largest_contraction, ctx.loop_depth = 0.0, 0
             with ir.InsertionPoint(self.module.body):
                 self.lower_function(symbol, jaxpr, ordered(jaxpr.effects))
             ctx.location, self.prefix = location, prefix
             ctx.avals_in, ctx.avals_out = avals_in, avals_out
+            self.contractions[symbol] = ctx.largest_contraction
+            ctx.largest_contraction, ctx.loop_depth = largest, depth
+        ctx.note_contraction(self.contractions[symbol])
         return symbol
 
     def unique_name(self, name: str) -> str:

@@ -264,7 +264,7 @@ class DotGeneral(Bilinear):
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
             operands, dims = _contracted_as_one(ctx, operands, avals, dims)
         attributes["dot_dimension_numbers"] = dimensions_attribute(ctx, dims)
-        ctx.largest_contraction = max(ctx.largest_contraction, _products(lhs, result, params))
+        ctx.note_contraction(_products(lhs, result, params))
         given = ctx.op1(
             "stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes
         )

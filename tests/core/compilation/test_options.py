@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
+from pellucid import lax
 from pellucid.base import config
 from pellucid.base.errors import ConfigError
 from pellucid.compilation.options import overrides
@@ -57,3 +58,21 @@ def test_other_optimization_levels_are_refused_when_they_are_set(asked):
 def test_optimization_is_left_to_the_compiler(asked):
     with config.optimization_level(asked):
         assert not overrides((), "cpu", 1, 0)
+
+
+def goes_to_the_library(f, x):
+    text = pl.jit(f).lower(x).compile().as_text()
+    return "ynn_fusion" in text
+
+
+def test_products_in_loops_go_to_the_library():
+    x = np.ones((16, 16), np.float32)
+    layer = pl.jit(lambda x: x @ x)
+
+    def looped(x):
+        return lax.fori_loop(0, 3, lambda _, x: layer(x), x)
+
+    assert not goes_to_the_library(layer, x)
+    assert goes_to_the_library(looped, x)
+    assert goes_to_the_library(lambda x: looped(layer(x)), x)
+    assert not goes_to_the_library(lambda x: layer(lax.fori_loop(0, 3, lambda _, x: x + 1, x)), x)
