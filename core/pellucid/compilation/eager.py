@@ -54,6 +54,10 @@ class EvalTrace(Trace):
     from_callback = staticmethod(make_array_from_callback)
     token = Token
 
+    def number(self, value: Any, aval: Any) -> Any:
+        """The NumPy scalar `value` of type `aval` on the default device."""
+        return put_host(value, aval, default_sharding(), committed=False)
+
     def scalar(self, value: Any, aval: Any) -> Any:
         """The scalar `value` of type `aval` on the default device; equal ones are one array."""
         return _scalar(value, aval, default_sharding())

@@ -266,6 +266,14 @@ class Described:
     def size(self) -> int:
         return self.aval.size
 
+    @property
+    def itemsize(self) -> int:
+        return dtypes.item_bytes(self.aval.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.nbytes
+
 
 def _shown_part(sharding: NamedSharding | None, shape: Shape) -> NamedSharding | None:
     """What the type of a value of `shape` that is placed by `sharding` shows of it."""

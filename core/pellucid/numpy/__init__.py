@@ -19,6 +19,10 @@ from pellucid.numpy.cumulative import *
 from pellucid.numpy.einsum import *
 from pellucid.numpy.elementwise import *
 from pellucid.numpy.manipulation import *
+from pellucid.numpy.namespace import (
+    __array_api_version__ as __array_api_version__,
+    __array_namespace_info__ as __array_namespace_info__,
+)
 from pellucid.numpy.nan_reductions import *
 from pellucid.numpy.products import *
 from pellucid.numpy.reductions import *

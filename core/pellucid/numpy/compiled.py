@@ -9,10 +9,12 @@ from typing import Any
 
 from pellucid.higher_order.jitted import Jitted
 from pellucid.numpy.recall import remembering
-from pellucid.runtime.transfer import shard_argument
+from pellucid.runtime.transfer import from_host, shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, resolve_arguments
 from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
 
@@ -31,7 +33,7 @@ def numpy_function(
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = FunctionSpec(chosen, chosen.__name__, static_nums, static_names)
     jitted = Jitted(spec, inline=True, share=False)
-    python = remembering(chosen, static_names)
+    python = _giving_arrays(remembering(chosen, static_names))
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
         if not context.trace.is_eager or any(
@@ -54,3 +56,24 @@ def numpy_function(
     call.jitted = jitted
     jitted.callable = weakref.ref(call)
     return call
+
+
+def _giving_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, with arrays in place of numbers of the host among its results.
+
+    What is computed of numbers alone may be folded to a number, which would compute on by the rules of NumPy.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        kind = type(result)
+        return kind(map(_as_array, result)) if kind in (list, tuple) else _as_array(result)
+
+    return call
+
+
+def _as_array(x: Any) -> Any:
+    if type(x) is ArrayImpl or isinstance(x, Tracer):
+        return x
+    return from_host(x, weak_type=type_of(x).weak_type)

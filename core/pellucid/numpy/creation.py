@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -9,23 +10,29 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.ir.avals import shaped_array
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, broadcast_arrays, convert, promote_dtypes_inexact
+from pellucid.numpy.promotion import (
+    aval_of,
+    broadcast_arrays,
+    canonical,
+    convert,
+    promote_dtypes_inexact,
+)
 from pellucid.primitives import arithmetic, creation, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims
 from pellucid.primitives.concatenation import concatenate
-from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.conversion import convert_element_type, copy as copy_of
 from pellucid.primitives.movement import canonical_axis, move_axis, reshape
 from pellucid.primitives.placement import device_put
 from pellucid.primitives.reshard import reshard as laid_out
+from pellucid.primitives.scalars import scalar
 from pellucid.runtime.array import default_sharding
-from pellucid.runtime.transfer import copied, from_host, put_host
+from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
-from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl
@@ -60,8 +67,8 @@ def array(
     wanted = None if wanted is None else _canonical(wanted)
     place = _place(device, out_sharding)
     result = _as_array(object, wanted)
-    if copy and result is object and type(result) is ArrayImpl:
-        result = copied(result)
+    if copy and result is object:
+        result = copied(result) if type(result) is ArrayImpl else copy_of(result)
     if place is not None:
         result = _placed(result, place, "array")
     ndim = type_of(result).ndim
@@ -76,10 +83,8 @@ def _canonical(dtype: Any) -> Any:
 
 def _as_array(x: Any, dtype: Any) -> Any:
     if isinstance(x, (bool, int, float, complex)):
-        aval: Any = type_of(x)
-        if dtype is None and context.trace.is_eager:
-            return put_host(np.asarray(x, aval.dtype), aval, default_sharding(), committed=False)
-        return _filled(x, aval, dtype or aval.dtype, weak_type=dtype is None and aval.weak_type)
+        aval: Any = type_of(x) if dtype is None else shaped_array((), dtype)
+        return put_host(x, aval, default_sharding(), committed=False)
     if is_array_like(x):
         aval = type_of(x)
         if dtype is not None and aval.dtype != dtype:
@@ -95,18 +100,11 @@ def _as_array(x: Any, dtype: Any) -> Any:
         return _as_array(np.asarray(x), dtype)
     if isinstance(x, (memoryview, bytes, range)):
         return _as_array(np.asarray(x), dtype)
-    raise ArgumentTypeError(
+    refused = ArgumentValueError if x is None else ArgumentTypeError
+    raise refused(
         "jnp.array needs numbers, arrays, or nested sequences of such.",
         got=f"got {type(x).__name__}",
     )
-
-
-def _filled(x: Any, aval: Any, dtype: Any, *, weak_type: bool) -> Any:
-    found = x if context.trace.is_eager else convert(x, aval, dtype, weak_type)
-    if found is not x:
-        return found
-    host = np.asarray(x, dtype)
-    return put_host(host, shaped_array((), dtype, weak_type), default_sharding(), committed=False)
 
 
 def _from_sequence(x: Any, dtype: Any) -> Any:
@@ -118,7 +116,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     parts = [_as_array(part, dtype) for part in x]
     shapes = {type_of(p).shape for p in parts}
     if len(shapes) > 1:
-        raise ArgumentValueError(
+        raise ShapeError(
             "jnp.array got a ragged sequence.", got=f"shapes of its items: {sorted(shapes)}"
         )
     return concatenate([expand_dims(p, (0,)) for p in parts], 0)
@@ -225,7 +223,7 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
             f"jnp.{name} needs a shape of ints.", got=f"got {shape!r}"
         ) from None
     if any(s < 0 for s in sizes):
-        raise ArgumentValueError(f"jnp.{name} got a negative size.", got=f"shape {sizes}")
+        raise ShapeError(f"jnp.{name} got a negative size.", got=f"shape {sizes}")
     return sizes
 
 
@@ -278,8 +276,15 @@ def _all_equal(
     aval = aval_of(name, fill_value)
     weak_type = dtype is None and aval.weak_type
     chosen = _dtype(dtype, aval.dtype, name)
+    if type(fill_value) is int and not weak_type:
+        fill_value = _wrapped(fill_value, chosen)
     result = _full(fill_value, sizes, chosen, weak_type)
     return result if place is None else _placed(result, place, name)
+
+
+def _wrapped(value: int | float, dtype: Any) -> Any:
+    """`value` as a NumPy scalar of `dtype`; an integer of any size wraps."""
+    return np.asarray(value).astype(dtype)[()]
 
 
 @numpy_function(static=("shape", "dtype", "weak_type"))
@@ -301,6 +306,8 @@ def _like(
         place = creation.layout_of(a)
     if place is not None and np.ndim(value) == 0:
         return creation.full(sizes, value, chosen, sharding=_sharding_of(place, name, sizes))
+    if type(value) is int and not weak_type:
+        value = _wrapped(value, chosen)
     result = _full(value, sizes, chosen, weak_type)
     return result if place is None else _placed(result, place, name)
 
@@ -360,6 +367,8 @@ def arange(
 
     The bounds must be known when tracing, because they decide the shape.
 
+    Raises: IntegerRangeError where numbers don't fit into the default integer dtype and no `dtype` is given.
+
     >>> arange(1, 4)
     Array([1, 2, 3], dtype=int32)
     """
@@ -374,32 +383,44 @@ def arange(
     if chosen is None:
         chosen, _ = dtypes.promote(tuple([_type_pair(v) for v in given]))
     chosen = _dtype(chosen, None, "arange")
-    host = (
-        np.arange(*(np.asarray(v).item() for v in (start, stop, step) if v is not None))
-        if stop is not None or step is None
-        else np.arange(0, np.asarray(start).item(), np.asarray(step).item())
-    )
-    n = len(host)
-    first, delta = (
-        (0, 1)
-        if stop is None and step is None
-        else (start if stop is not None else 0, 1 if step is None else step)
-    )
-    result = _arange(n, chosen, _number(first), _number(delta))
+    if stop is None:
+        start, stop = 0, start
+    first, end, delta = (np.asarray(v).item() for v in (start, stop, 1 if step is None else step))
+    n = _count(first, end, delta)
+    if dtype is None and n and chosen.kind in "iu":
+        limits = dtypes.iinfo(chosen)
+        for bound in (first, first + (n - 1) * delta):
+            if not limits.min <= bound <= limits.max:
+                raise out_of_range(bound, chosen)
+    result = _arange(n, chosen, first, delta)
     place = _place(device, out_sharding)
     return result if place is None else _placed(result, place, "arange")
 
 
-def _number(x: Any) -> Any:
-    return np.asarray(x).item()
+def _count(first: Any, end: Any, delta: Any) -> int:
+    """How many numbers `delta` apart lie between `first` and `end`, without `end`."""
+    if any(isinstance(v, complex) for v in (first, end, delta)):
+        raise ArgumentValueError(
+            "jnp.arange needs real bounds.", got=f"start: {first}, stop: {end}, step: {delta}"
+        )
+    if delta == 0:
+        raise ZeroDivisionError("jnp.arange needs a step that isn't zero.")
+    if all(isinstance(v, int) for v in (first, end, delta)):
+        return max(0, -((first - end) // delta))
+    count = (end - first) / delta
+    if not math.isfinite(count):
+        raise ArgumentValueError(
+            "jnp.arange needs finite bounds.", got=f"start: {first}, stop: {end}, step: {delta}"
+        )
+    return max(0, math.ceil(count))
 
 
 @numpy_function(static=("n", "dtype", "first", "delta"))
 def _arange(n: int, dtype: Any, first: Any, delta: Any) -> Any:
     counts = creation.iota(dtype, n)
     if delta != 1:
-        counts = arithmetic.mul(np.asarray(delta, dtype)[()], counts)
-    return counts if first == 0 else arithmetic.add(np.asarray(first, dtype)[()], counts)
+        counts = arithmetic.mul(_wrapped(delta, dtype), counts)
+    return counts if first == 0 else arithmetic.add(_wrapped(first, dtype), counts)
 
 
 def linspace(
@@ -434,18 +455,19 @@ def linspace(
 def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> tuple[Any, Any]:
-    start, stop = broadcast_arrays("linspace", *promote_dtypes_inexact("linspace", start, stop))
+    ends = promote_dtypes_inexact("linspace", start, stop)
+    start, stop = broadcast_arrays("linspace", *(canonical("linspace", x)[0] for x in ends))
     aval: Any = type_of(start)
     computed = aval.dtype
     gaps = num - 1 if endpoint else num
-    one = np.ones((), computed)[()]
+    one = scalar(1, computed)
     if gaps > 0:
-        step = arithmetic.div(arithmetic.sub(stop, start), np.asarray(gaps, computed)[()])
+        step = arithmetic.div(arithmetic.sub(stop, start), scalar(gaps, computed))
     else:
-        step = broadcast_in_dim(np.asarray(np.nan, computed)[()], aval.shape, ())
+        step = broadcast_in_dim(scalar(np.nan, computed), aval.shape, ())
     if num > 1:
         # Both ends are weighted, so that the last number is exactly `stop`.
-        t = arithmetic.div(creation.iota(computed, gaps), np.asarray(gaps, computed)[()])
+        t = arithmetic.div(creation.iota(computed, gaps), scalar(gaps, computed))
         t = reshape(t, (gaps, *[1] * aval.ndim))
         left = arithmetic.mul(expand_dims(start, (0,)), arithmetic.sub(one, t))
         values = arithmetic.add(left, arithmetic.mul(expand_dims(stop, (0,)), t))
@@ -454,8 +476,9 @@ def _linspace(
     elif num == 1:
         values = expand_dims(start, (0,))
     else:
-        values = broadcast_in_dim(np.zeros((), computed)[()], (0, *aval.shape), ())
+        values = broadcast_in_dim(scalar(0, computed), (0, *aval.shape), ())
     values = move_axis(values, 0, canonical_axis(axis, aval.ndim + 1))
+    values = convert(values, type_of(values), computed)  # never weakly typed
     if dtype is not None and dtype != computed:
         values = arithmetic.floor(values) if dtype.kind in "iu" else values
         values = convert_element_type(values, dtype)
@@ -496,11 +519,16 @@ def geomspace(
     )
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """A matrix of `N` rows and `M` columns with ones on its diagonal number `k`."""
+def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """A matrix of `N` rows and `M` columns with ones on its diagonal number `k`, which may be traced.
+
+    >>> eye(2, 3, 1)
+    Array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
     rows, columns = canonical_shape((N, N if M is None else M), "eye")
     chosen = _dtype(dtype, dtypes.default_float_dtype(), "eye")
-    result = _band(rows, columns, operator.index(k), chosen, "eq")
+    result = _diagonal_band(rows, columns, diagonal_number("eye", k), chosen, "eq")
     return result if device is None else _placed(result, device, "eye")
 
 
@@ -509,19 +537,40 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones at and below its diagonal number `k`, zeros above."""
+def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = None) -> Any:
+    """A matrix with ones at and below its diagonal number `k`, which may be traced, zeros above; float32 by default.
+
+    >>> tri(2)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     rows, columns = canonical_shape((N, N if M is None else M), "tri")
-    return _band(
-        rows, columns, operator.index(k), _dtype(dtype, dtypes.default_float_dtype(), "tri"), "ge"
-    )
+    chosen = _dtype(dtype, np.dtype(np.float32), "tri")
+    return _diagonal_band(rows, columns, diagonal_number("tri", k), chosen, "ge")
 
 
-@numpy_function(static=("rows", "columns", "k", "dtype", "compare"))
-def _band(rows: int, columns: int, k: int, dtype: Any, compare: str) -> Any:
-    row = creation.broadcasted_iota(np.dtype(np.int32), (rows, columns), 0)
-    column = creation.broadcasted_iota(np.dtype(np.int32), (rows, columns), 1)
-    shifted = arithmetic.add(row, np.int32(k))
+def diagonal_number(name: str, k: Any) -> Any:
+    """`k`, which must be an integer: its value if that is known, else the tracer."""
+    aval = type_of(k) if is_array_like(k) else None
+    if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
+        raise ArgumentValueError(
+            f"jnp.{name} needs an integer as the number of a diagonal.",
+            got=f"k: {type(k).__name__ if aval is None else aval.text()}",
+        )
+    return k if isinstance(k, Tracer) else operator.index(k)
+
+
+@numpy_function(static=("rows", "columns", "dtype", "compare"))
+def _diagonal_band(rows: int, columns: int, k: Any, dtype: Any, compare: str) -> Any:
+    return band(rows, columns, k, dtype, compare)
+
+
+def band(rows: int, columns: int, k: Any, dtype: Any, compare: str) -> Any:
+    """Ones on ("eq"), or at and below ("ge"), the diagonal number `k` of a matrix [rows, columns], under a trace."""
+    index = np.dtype(np.int32)
+    row = creation.broadcasted_iota(index, (rows, columns), 0)
+    column = creation.broadcasted_iota(index, (rows, columns), 1)
+    shifted = arithmetic.add(row, convert(k, type_of(k), index))
     mask = logical.eq(shifted, column) if compare == "eq" else logical.ge(shifted, column)
     return convert_element_type(mask, dtype) if dtype != np.bool_ else mask
 

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.promotion import aval_of, convert
+from pellucid.numpy.promotion import aval_of, canonical, convert
 from pellucid.numpy.reductions import promoted, refuse_out, single_axis, static_dtype
 from pellucid.primitives import cumulative
 from pellucid.primitives.concatenation import concatenate
@@ -30,7 +30,7 @@ def accumulated(
     promote: bool = False,
 ) -> Any:
     """A cumulative reduction along `axis`, or of the raveled array; bools are counted."""
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     if axis is None:
         a, axis = reshape(a, (aval.size,)), 0
     own = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import DtypeError
+from pellucid.base.errors import ArgumentValueError, DtypeError, PellucidError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import (
     aval_of,
+    check_arrays,
     convert,
     promote_arguments,
     promote_arguments_inexact,
@@ -23,8 +25,14 @@ from pellucid.numpy.promotion import (
 )
 from pellucid.primitives import arithmetic, complex_parts, logical, transcendental
 from pellucid.primitives.broadcasting import broadcast_in_dim
-from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type
+from pellucid.primitives.conversion import (
+    bitcast_convert_type,
+    convert_element_type,
+    stop_gradient,
+)
 from pellucid.primitives.families import constant_like
+from pellucid.primitives.scalars import scalar
+from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 
 # Families -----------------------------------------------------------------------------------------
@@ -96,15 +104,15 @@ sqrt = _unary("sqrt", arithmetic.sqrt, promote_dtypes_inexact, "Square root of `
 cbrt = _unary("cbrt", arithmetic.cbrt, promote_dtypes_inexact, "Cube root of `x`.")
 log2 = _unary(
     "log2",
-    lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(2.0), x)),
+    lambda x: _to_base(x, lambda log: arithmetic.div(log, _like(np.log(2.0), log))),
     promote_dtypes_inexact,
-    "Logarithm of `x` to base 2.",
+    "Logarithm of `x` to base 2; exact at powers of 2.",
 )
 log10 = _unary(
     "log10",
-    lambda x: arithmetic.div(arithmetic.log(x), _like(np.log(10.0), x)),
+    lambda x: _to_base(x, lambda log: arithmetic.mul(log, _like(np.log10(np.e), log))),
     promote_dtypes_inexact,
-    "Logarithm of `x` to base 10.",
+    "Logarithm of `x` to base 10; exact at powers of 10.",
 )
 deg2rad = radians = _unary(
     "deg2rad",
@@ -120,9 +128,32 @@ rad2deg = degrees = _unary(
 )
 
 
+def _to_base(x: Any, scale: Callable[[Any], Any]) -> Any:
+    """Logarithm of `x` to the base for which `scale` turns natural logarithms into those of the base."""
+    log = arithmetic.log(x)
+    if _is_complex(x):  # by parts: a complex product of infinities has NaN parts
+        return complex_parts.complex(scale(complex_parts.real(log)), scale(complex_parts.imag(log)))
+    result = scale(log)
+    return _snapped(result) if type_of(x).dtype.name in ("float32", "float64") else result
+
+
+def _snapped(x: Any) -> Any:
+    """`x`, and the integer nearest to it where that is at most one unit in the last place away.
+
+    The logarithm of an integer power of the base is rounded twice and may miss the integer by one unit; the
+    floating neighbours of the power have logarithms that round to the same integer.
+    """
+    value = stop_gradient(x)
+    nearest = arithmetic.round(value, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
+    unit = arithmetic.mul(arithmetic.abs(value), _like(dtypes.finfo(type_of(x).dtype).eps, x))
+    is_near = logical.le(arithmetic.abs(arithmetic.sub(nearest, value)), unit)
+    # Its derivative is that of `x`, and `x - value` is 0.
+    return _select(is_near, arithmetic.add(nearest, arithmetic.sub(x, value)), x)
+
+
 def _like(value: Any, x: Any) -> Any:
     """`value` as a NumPy scalar of the dtype of `x`."""
-    return np.asarray(value, type_of(x).dtype)[()]
+    return scalar(value, type_of(x).dtype)
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -230,8 +261,20 @@ abs = absolute
 
 @numpy_function
 def fabs(x: Any, /) -> Any:
-    """Absolute value of `x`, floating."""
-    return arithmetic.abs(promote_dtypes_inexact("fabs", x)[0])
+    """Absolute value of `x`, floating; `x` is real."""
+    [x] = promote_dtypes_inexact("fabs", x)
+    _check_real("fabs", x, error=DtypeError)
+    return arithmetic.abs(x)
+
+
+def _check_real(name: str, *operands: Any, error: type[PellucidError] = ArgumentValueError) -> None:
+    """Raise `error` for complex operands; the reference raises either class, depending on the function."""
+    if any(_is_complex(x) for x in operands):
+        raise error(
+            f"jnp.{name} isn't defined for complex numbers.",
+            got=[f"argument {i}: {type_of(x).text()}" for i, x in enumerate(operands)],
+            do="Take `jnp.real`, `jnp.imag` or `jnp.abs` first.",
+        )
 
 
 @numpy_function
@@ -248,7 +291,10 @@ def trunc(x: Any, /) -> Any:
 @numpy_function
 def rint(x: Any, /) -> Any:
     """The integer nearest to `x`, ties to even."""
-    [x] = promote_dtypes_inexact("rint", x)
+    aval = aval_of("rint", x)
+    if not dtypes.is_inexact(aval.dtype):
+        return convert(x, aval, dtypes.to_inexact_dtype(aval.dtype))
+    [x] = promote_dtypes("rint", x)
     if _is_complex(x):
         return complex_parts.complex(rint(complex_parts.real(x)), rint(complex_parts.imag(x)))
     return arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
@@ -263,7 +309,9 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` rounded to `decimals` decimal places, ties to even."""
     del out
     aval = aval_of("round", a)
-    if aval.dtype.kind in "iub":
+    if aval.dtype == np.bool_:
+        raise ArgumentValueError("jnp.round takes numbers, not bools.", got=f"got {aval.text()}")
+    if aval.dtype.kind in "iu":
         if decimals >= 0:
             return convert(a, aval, aval.dtype, aval.weak_type)
         scale = np.asarray(10**-decimals, aval.dtype)
@@ -282,8 +330,9 @@ around = round
 
 @numpy_function
 def remainder(x: Any, y: Any, /) -> Any:
-    """Remainder of `x / y` with the sign of `y`."""
+    """Remainder of `x / y` with the sign of `y`; of integers divided by zero, 0."""
     x, y = promote_arguments_numeric("remainder", x, y)
+    y = _divisor(y)
     rem = arithmetic.rem(x, y)
     zero = constant_like(rem, 0)
     nonzero = logical.ne(rem, zero)
@@ -296,8 +345,14 @@ mod = remainder
 
 @numpy_function
 def fmod(x: Any, y: Any, /) -> Any:
-    """Remainder of `x / y` with the sign of `x`."""
-    return arithmetic.rem(*promote_arguments_numeric("fmod", x, y))
+    """Remainder of `x / y` with the sign of `x`; of integers divided by zero, 0."""
+    x, y = promote_arguments_numeric("fmod", x, y)
+    return arithmetic.rem(x, _divisor(y))
+
+
+def _divisor(y: Any) -> Any:
+    """`y`, with ones in place of integer zeros: every integer has the remainder 0 then."""
+    return y if dtypes.is_inexact(type_of(y).dtype) else arithmetic.nonzero(y)
 
 
 @numpy_function
@@ -328,7 +383,8 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     """(floor of x / y, remainder with the sign of y) of floating operands."""
     mod_ = arithmetic.rem(x, y)
     zero, one = constant_like(x, 0), constant_like(x, 1)
-    numerator = _select(logical.eq(mod_, zero), x, arithmetic.sub(x, mod_))
+    # Divided by zero, `mod_` is NaN, but the quotient is infinite.
+    numerator = _select(logical.eq(y, zero), x, arithmetic.sub(x, mod_))
     quotient = arithmetic.div(numerator, y)
     fix = logical.bitwise_and(
         logical.ne(mod_, zero), logical.ne(arithmetic.sign(y), arithmetic.sign(mod_))
@@ -363,11 +419,50 @@ def _select(which: Any, on_true: Any, on_false: Any) -> Any:
     return logical.select_n(predicate, full(on_false), full(on_true))
 
 
-@numpy_function
 def power(x: Any, y: Any, /) -> Any:
-    """`x` to the power of `y`; integers to negative integer powers are an error where `y` is known."""
-    if type(y) is int and not isinstance(x, (int, float, complex)):
-        return integer_power(x, y)
+    """`x` to the power of `y`.
+
+    An integer `y` whose value is known (a Python or NumPy integer, a concrete integer array without axes) is part
+    of the program: `x` is multiplied with itself.
+
+    Raises: DtypeError for integers to a known negative power.
+
+    >>> power(np.float32(2), 3)
+    Array(8., dtype=float32)
+    """
+    check_arrays("power", x, y)
+    return raised(x, y)
+
+
+def raised(x: Any, y: Any) -> Any:
+    """`x ** y` of operands that are arrays or numbers."""
+    exponent = _known_integer(y)
+    return _power(x, y) if exponent is None else _integer_power(x, exponent)
+
+
+def _known_integer(y: Any) -> int | None:
+    """The value of the scalar integer `y`; None if it is none, or known only when programs run."""
+    if isinstance(y, Tracer) or getattr(y, "shape", ()) != ():
+        return None
+    try:
+        return operator.index(y)
+    except TypeError:
+        return None
+
+
+@numpy_function(static="y")
+def _integer_power(x: Any, y: int) -> Any:
+    [x] = promote_dtypes_numeric("power", x)
+    if y < 0 and type_of(x).dtype.kind in "iu":
+        raise DtypeError(
+            "jnp.power can't raise integers to negative powers.",
+            got=f"{type_of(x).text()} ** {y}", do="Convert to a floating type first.",
+        )  # fmt: skip
+    return arithmetic.integer_pow(x, y)
+
+
+@numpy_function
+def _power(x: Any, y: Any, /) -> Any:
     x_aval, y_aval = aval_of("power", x), aval_of("power", y, 1)
     if dtypes.is_inexact(x_aval.dtype) and y_aval.dtype.kind in "iu":
         [x] = promote_dtypes("power", x)
@@ -377,17 +472,6 @@ def power(x: Any, y: Any, /) -> Any:
     if dtypes.is_inexact(type_of(x).dtype):
         return arithmetic.pow(x, y)
     return _integer_to_integer(x, y)
-
-
-def integer_power(x: Any, y: int) -> Any:
-    """`x` to the power of the Python integer `y`, by repeated multiplication."""
-    [x] = promote_dtypes_numeric("power", x)
-    if y < 0 and type_of(x).dtype.kind in "iu":
-        raise DtypeError(
-            "jnp.power can't raise integers to negative powers.",
-            got=f"{type_of(x).text()} ** {y}", do="Convert to a floating type first.",
-        )  # fmt: skip
-    return arithmetic.integer_pow(x, y)
 
 
 def _integer_to_integer(x: Any, y: Any) -> Any:
@@ -416,7 +500,9 @@ float_power = _binary(
 @numpy_function
 def hypot(x: Any, y: Any, /) -> Any:
     """Length of the vector (`x`, `y`), without overflow where the result has none."""
+    sides = x, y
     x, y = promote_arguments_inexact("hypot", x, y)
+    _check_real("hypot", x, y)
     x, y = arithmetic.abs(x), arithmetic.abs(y)
     infinite = logical.bitwise_or(
         logical.eq(x, constant_like(x, np.inf)), logical.eq(y, constant_like(y, np.inf))
@@ -426,36 +512,65 @@ def hypot(x: Any, y: Any, /) -> Any:
     is_zero = logical.eq(large, zero)
     ratio = arithmetic.div(small, _select(is_zero, one, large))
     length = arithmetic.mul(large, arithmetic.sqrt(arithmetic.add(one, arithmetic.square(ratio))))
-    return _select(infinite, constant_like(large, np.inf), _select(is_zero, large, length))
+    length = _select(infinite, constant_like(large, np.inf), _select(is_zero, large, length))
+    return _weak_if_all_are(length, *sides)
+
+
+def _weak_if_all_are(x: Any, *operands: Any) -> Any:
+    """`x`, weakly typed only if all `operands` are; promotion looks at the dtype that they get together."""
+    aval: Any = type_of(x)
+    weak_type = aval.weak_type and all(type_of(o).weak_type for o in operands)
+    return convert(x, aval, aval.dtype, weak_type)
 
 
 @numpy_function
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """`log(exp(x1) + exp(x2))`, without overflow where the result has none."""
-    x1, x2 = promote_arguments_inexact("logaddexp", x1, x2)
-    large = arithmetic.max(x1, x2)
-    delta = arithmetic.sub(x1, x2)
-    smooth = arithmetic.add(
-        large, transcendental.log1p(transcendental.exp(arithmetic.neg(arithmetic.abs(delta))))
-    )
-    return _select(logical.ne(delta, delta), arithmetic.add(x1, x2), smooth)
+    result = _log_of_sum("logaddexp", x1, x2, transcendental.exp, 1.0)
+    return _weak_if_all_are(result, x1, x2) if _is_complex(result) else result
 
 
 @numpy_function
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """`log2(2**x1 + 2**x2)`, without overflow where the result has none."""
-    x1, x2 = promote_arguments_inexact("logaddexp2", x1, x2)
-    large = arithmetic.max(x1, x2)
+    result = _log_of_sum("logaddexp2", x1, x2, transcendental.exp2, 1 / np.log(2.0))
+    return _weak_if_all_are(result, x1, x2)
+
+
+def _log_of_sum(name: str, x1: Any, x2: Any, exp: Callable[[Any], Any], unit: float) -> Any:
+    """Logarithm of `exp(x1) + exp(x2)` to the base of `exp`, in which `unit` is the logarithm of e."""
+    x1, x2 = promote_arguments_inexact(name, x1, x2)
+    large, total = arithmetic.max(x1, x2), arithmetic.add(x1, x2)
+    is_complex = _is_complex(large)
     delta = arithmetic.sub(x1, x2)
-    term = transcendental.log1p(transcendental.exp2(arithmetic.neg(arithmetic.abs(delta))))
-    smooth = arithmetic.add(large, arithmetic.div(term, constant_like(term, np.log(2.0))))
-    return _select(logical.ne(delta, delta), arithmetic.add(x1, x2), smooth)
+    # How far the smaller one lies below the larger one; complex numbers are ordered by their real parts.
+    below = (
+        arithmetic.sub(total, arithmetic.mul(large, constant_like(large, 2)))
+        if is_complex
+        else arithmetic.neg(arithmetic.abs(delta))
+    )
+    term = transcendental.log1p(exp(below))
+    term = term if unit == 1 else arithmetic.mul(term, constant_like(term, unit))
+    result = arithmetic.add(large, term)
+    if is_complex:
+        imag = _wrapped(complex_parts.imag(result), np.pi * unit)
+        return complex_parts.complex(complex_parts.real(result), imag)
+    return _select(logical.ne(delta, delta), total, result)
+
+
+def _wrapped(x: Any, bound: float) -> Any:
+    """`x` moved by a multiple of `2 bound` into [-bound, bound]."""
+    half, whole, zero = (constant_like(x, v) for v in (bound, 2 * bound, 0))
+    rest = arithmetic.rem(arithmetic.add(x, half), whole)
+    rest = _select(logical.lt(rest, zero), arithmetic.add(rest, whole), rest)
+    return arithmetic.sub(rest, half)
 
 
 @numpy_function
 def copysign(x1: Any, x2: Any, /) -> Any:
     """Magnitude of `x1` with the sign of `x2`."""
     x1, x2 = promote_arguments_inexact("copysign", x1, x2)
+    _check_real("copysign", x1, x2, error=DtypeError)
     magnitude = arithmetic.abs(x1)
     return _select(signbit(x2), arithmetic.neg(magnitude), magnitude)
 
@@ -463,12 +578,13 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 @numpy_function
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero."""
+    given = x1, x2
     x1, x2 = promote_arguments_inexact("heaviside", x1, x2)
     zero = constant_like(x1, 0)
     step = _select(
         logical.lt(x1, zero), zero, _select(logical.gt(x1, zero), constant_like(x1, 1), x2)
     )
-    return _select(logical.ne(x1, x1), x1, step)
+    return _weak_if_all_are(_select(logical.ne(x1, x1), x1, step), *given)
 
 
 @numpy_function
@@ -488,6 +604,7 @@ def sinc(x: Any, /) -> Any:
 @numpy_function
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """`arr` with values below `min` raised to it and values above `max` lowered to it."""
+    _check_real("clip", *(x for x in (arr, min, max) if x is not None))
     if min is not None:
         arr = maximum(min, arr)
     if max is not None:
@@ -553,7 +670,7 @@ def _as_bools(name: str, *operands: Any) -> list[Any]:
     bools = []
     for i, x in enumerate(operands):
         aval = aval_of(name, x, i)
-        bools.append(x if aval.dtype == np.bool_ else logical.ne(x, np.zeros((), aval.dtype)[()]))
+        bools.append(x if aval.dtype == np.bool_ else logical.ne(x, scalar(0, aval.dtype)))
     return promote_shapes(name, *bools)
 
 
@@ -579,6 +696,10 @@ def _integers(name: str, *operands: Any) -> list[Any]:
     return promoted
 
 
+def _numeric_integers(name: str, *operands: Any) -> list[Any]:
+    return promote_arguments_numeric(name, *_integers(name, *operands))
+
+
 bitwise_and = _binary(
     "bitwise_and", logical.bitwise_and, _integers, "Bits set in both `x` and `y`."
 )
@@ -590,18 +711,20 @@ bitwise_not = bitwise_invert = invert = _unary(
     "invert", logical.bitwise_not, _integers, "Bits not set in `x`."
 )
 bitwise_count = _unary(
-    "bitwise_count",
-    lambda x: convert_element_type(
-        logical.population_count(
-            arithmetic.abs(x) if not type_of(x).dtype.name.startswith("u") else x
-        ),
-        np.dtype(np.uint8),
-    ),
-    _integers,
+    "bitwise_count", lambda x: _count_bits(x), _integers,
     "Number of bits set in the absolute value of `x`.",
-)
+)  # fmt: skip
+
+
+def _count_bits(x: Any) -> Any:
+    aval: Any = type_of(x)
+    if aval.dtype != np.bool_:
+        x = logical.population_count(x if aval.dtype.name.startswith("u") else arithmetic.abs(x))
+    return convert_element_type(x, np.dtype(np.uint8))
+
+
 left_shift = bitwise_left_shift = _binary(
-    "left_shift", logical.shift_left, _integers, "Bits of `x` moved left by `y`."
+    "left_shift", logical.shift_left, _numeric_integers, "Bits of `x` moved left by `y`."
 )
 
 
@@ -611,7 +734,10 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 
 right_shift = bitwise_right_shift = _binary(
-    "right_shift", _shift_right, _integers, "Bits of `x` moved right by `y`; the sign is kept."
+    "right_shift",
+    _shift_right,
+    _numeric_integers,
+    "Bits of `x` moved right by `y`; the sign is kept.",
 )
 
 
@@ -643,33 +769,40 @@ def isinf(x: Any, /) -> Any:
         return broadcast_in_dim(np.False_, aval.shape, ())
     if aval.dtype.kind == "c":
         return logical.bitwise_or(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
-    return logical.eq(arithmetic.abs(x), np.asarray(np.inf, aval.dtype)[()])
+    return logical.eq(arithmetic.abs(x), scalar(np.inf, aval.dtype))
 
 
 @numpy_function
 def isposinf(x: Any, /, out: None = None) -> Any:
     """Whether `x` is positive infinity."""
     del out
-    return logical.eq(*promote_arguments("isposinf", x, np.inf))
+    return _equals("isposinf", x, np.inf)
 
 
 @numpy_function
 def isneginf(x: Any, /, out: None = None) -> Any:
     """Whether `x` is negative infinity."""
     del out
-    return logical.eq(*promote_arguments("isneginf", x, -np.inf))
+    return _equals("isneginf", x, -np.inf)
+
+
+def _equals(name: str, x: Any, infinity: float) -> Any:
+    aval = aval_of(name, x)
+    _check_real(name, x)
+    if not dtypes.is_inexact(aval.dtype):
+        return broadcast_in_dim(np.False_, aval.shape, ())
+    return logical.eq(x, scalar(infinity, aval.dtype))
 
 
 @numpy_function
 def signbit(x: Any, /) -> Any:
     """Whether the sign bit of `x` is set, also for -0.0 and NaN."""
     aval = aval_of("signbit", x)
+    _check_real("signbit", x)
     if not dtypes.is_inexact(aval.dtype):
-        return logical.lt(x, np.zeros((), aval.dtype)[()])
+        return logical.lt(x, scalar(0, aval.dtype))
     bits = np.dtype(f"int{aval.dtype.itemsize * 8}")
-    return logical.lt(
-        bitcast_convert_type(convert(x, aval, aval.dtype), bits), np.zeros((), bits)[()]
-    )
+    return logical.lt(bitcast_convert_type(convert(x, aval, aval.dtype), bits), scalar(0, bits))
 
 
 @numpy_function(static="equal_nan")
@@ -706,7 +839,8 @@ def imag(val: Any, /) -> Any:
     aval = aval_of("imag", val)
     if aval.dtype.kind == "c":
         return complex_parts.imag(val)
-    return broadcast_in_dim(np.zeros((), aval.dtype)[()], aval.shape, ())
+    zeros = broadcast_in_dim(scalar(0, aval.dtype), aval.shape, ())
+    return convert(zeros, type_of(zeros), aval.dtype, aval.weak_type)
 
 
 @numpy_function
@@ -721,7 +855,9 @@ conj = conjugate
 @numpy_function(static="deg")
 def angle(z: Any, deg: bool = False) -> Any:
     """Angle of the complex number `z`, in radians (or degrees, if `deg`)."""
-    [z] = promote_dtypes_inexact("angle", z)
+    aval = aval_of("angle", z)
+    if not dtypes.is_inexact(aval.dtype) or (aval.ndim == 0 and aval.dtype.kind != "c"):
+        z = convert(z, aval, dtypes.default_float_dtype())
     re, im = real(z), imag(z)
     found = transcendental.atan2(im, re)
     return rad2deg(found) if deg else found

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.manipulation import canonical_axes, roll
-from pellucid.numpy.promotion import aval_of
+from pellucid.numpy.promotion import aval_of, convert
 from pellucid.primitives import arithmetic
+from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj
 from pellucid.primitives.fourier import FftType, fft as lax_fft
 from pellucid.primitives.movement import transpose
@@ -238,7 +239,7 @@ def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any)
             got=f"{len(lengths)} lengths, {len(axes)} axes",
         )
     if kind is FftType.RFFT and aval.dtype.kind == "c":
-        raise DtypeError(
+        raise ArgumentValueError(
             f"jnp.fft.{name} takes real signals only.",
             got=f"operand: {aval.text()}",
             do=f"Use `jnp.fft.{name.removeprefix('r')}` for complex ones.",
@@ -248,7 +249,8 @@ def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any)
         if kind is FftType.IRFFT and sizes:
             sizes[-1] = max(0, 2 * (sizes[-1] - 1))
         lengths = tuple(sizes)
-    if any(n < 1 for n in lengths):
+    stated = lengths if s is not None else lengths[-1:] if kind is FftType.RFFT else ()
+    if any(n < 1 for n in stated):
         raise ArgumentValueError(
             f"jnp.fft.{name} needs at least one element along each axis.",
             got=[f"operand: {aval.text()}", f"lengths: {lengths}"],
@@ -260,9 +262,13 @@ def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any)
 def _compiled(
     a: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...], norm: str
 ) -> Any:
+    aval: Any = type_of(a)
     if not axes:
-        return arithmetic.mul(a, dtypes.to_complex_dtype(type_of(a).dtype).type(1))
-    ndim = type_of(a).ndim
+        to = dtypes.to_inexact_dtype if kind is FftType.RFFT else dtypes.to_complex_dtype
+        return convert(a, aval, to(aval.dtype))
+    if 0 in lengths:  # along an empty axis there is nothing to transform
+        return _empty(aval, kind, lengths, axes)
+    ndim = aval.ndim
     needed = list(lengths)
     if kind is FftType.IRFFT:
         needed[-1] = lengths[-1] // 2 + 1
@@ -274,6 +280,18 @@ def _compiled(
     x = _several(x, kind, lengths)
     x = transpose(x, back) if order != tuple(range(ndim)) else x
     return _scaled(x, kind, math.prod(lengths), norm)
+
+
+def _empty(aval: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """The transform of an array without elements: zeros of its type."""
+    shape = list(aval.shape)
+    for axis, n in zip(axes, lengths, strict=True):
+        shape[axis] = n
+    if kind is FftType.RFFT:
+        shape[axes[-1]] = lengths[-1] // 2 + 1
+    is_real = kind is FftType.IRFFT
+    dtype = (dtypes.to_floating_dtype if is_real else dtypes.to_complex_dtype)(aval.dtype)
+    return broadcast_in_dim(dtype.type(0), shape, ())
 
 
 def _several(x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:

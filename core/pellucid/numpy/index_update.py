@@ -326,7 +326,7 @@ class IndexUpdateRef:
         "power",
         scatter_mul,
         """`x` with the elements at `index` raised to the powers `values`.""",
-        elementwise.power.python,
+        elementwise.power,
     )
     min = _method(
         "min", scatter_min, """`x` with the lesser of the elements at `index` and `values`."""

@@ -9,18 +9,35 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base import dtypes
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConcretizationError,
+    ShapeError,
+)
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.creation import asarray, canonical_shape
+from pellucid.numpy.creation import asarray, band, canonical_shape, diagonal_number
 from pellucid.numpy.promotion import (
     aval_of,
     broadcast_arrays as _broadcast_arrays,
     check_arrays,
+    convert,
     promote_dtypes,
 )
 from pellucid.numpy.sorting import sized_nonzero
-from pellucid.primitives import broadcasting, concatenation, logical, movement, slicing
+from pellucid.primitives import (
+    arithmetic,
+    broadcasting,
+    concatenation,
+    cumulative,
+    logical,
+    movement,
+    slicing,
+)
 from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.scalars import scalar
+from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 
 
@@ -463,10 +480,16 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if isinstance(shift, (int, np.integer)) or (
         isinstance(shift, tuple) and all(isinstance(s, (int, np.integer)) for s in shift)
     ):
-        shifts = tuple(int(s) for s in np.broadcast_to(shift, (len(axes),)))
+        pairs = np.broadcast(shift, axes)
+        shifts, axes = (
+            zip(*((int(s), int(i)) for s, i in pairs), strict=True) if pairs.size else ((), ())
+        )
         return _roll_static(a, shifts, axes)
-    shifts_ = broadcast_to(shift, (len(axes),))
-    return _roll_traced(a, shifts_, axes)
+    # Several shifts along one axis add up.
+    shifts = asarray(shift)
+    count = len(axes) if shifts.ndim == 0 else max(len(axes), shifts.size)
+    axes = axes * count if len(axes) == 1 else axes
+    return _roll_traced(a, broadcast_to(shifts, (count,)), axes)
 
 
 @numpy_function(static=("shifts", "axes"))
@@ -508,7 +531,11 @@ def repeat(
 ) -> Any:
     """Each element (or slice along `axis`) of `a`, `repeats` times in a row.
 
-    `repeats` must be known when tracing, unless `total_repeat_length` fixes the size of the result.
+    `repeats` must be known when tracing, unless `total_repeat_length` fixes the size of the result: what is
+    beyond it is left out, and where there is less the last element is repeated.
+
+    >>> repeat(np.array([5, 6]), np.array([1, 2]), total_repeat_length=5)
+    Array([5, 6, 6, 6, 6], dtype=int32)
     """
     del out_sharding
     if axis is None:
@@ -517,18 +544,33 @@ def repeat(
     axis = canonical_axis(axis, aval.ndim)
     if total_repeat_length is None and isinstance(repeats, (int, np.integer)):
         return _repeat(a, int(repeats), axis)
-    counts = np.broadcast_to(np.asarray(repeats), (aval.shape[axis],))
-    order = np.repeat(np.arange(aval.shape[axis]), counts)
-    if total_repeat_length is not None:
-        order = np.concatenate(
-            [
-                order,
-                np.full(max(0, total_repeat_length - len(order)), order[-1] if len(order) else 0),
-            ]
-        )
-        order = order[:total_repeat_length]
+    size = aval.shape[axis]
     from_axis = (slice(None),) * axis
+    if total_repeat_length is not None:
+        if size == 0:
+            return asarray(a)
+        order = _repeated_order(asarray(repeats), size, operator.index(total_repeat_length))
+        return asarray(a)[(*from_axis, order)]
+    if isinstance(repeats, Tracer):
+        raise ArgumentTypeError(
+            "jnp.repeat can't know the size of its result: `repeats` is traced.",
+            got=f"repeats: {repeats.aval.text()}",
+            do="Give `total_repeat_length`, or repeats that are known when tracing.",
+        )
+    order = np.repeat(np.arange(size), np.broadcast_to(np.asarray(repeats), (size,)))
     return asarray(a)[(*from_axis, order)]
+
+
+@numpy_function(static=("size", "total"))
+def _repeated_order(repeats: Any, size: int, total: int) -> Any:
+    """Which of `size` elements stand at the places of the result [total], each repeated as often as `repeats` says."""
+    index = dtypes.default_int_dtype()
+    counts = broadcasting.broadcast_to(convert(repeats, type_of(repeats), index), (size,))
+    starts = arithmetic.sub(cumulative.cumsum(counts, 0), counts)
+    # At each start, the position in the input moves on by one; starts beyond the end are dropped.
+    steps = broadcasting.broadcast_in_dim(index.type(0), (total,), ())
+    moves = steps.at[starts].add(index.type(1))
+    return arithmetic.sub(cumulative.cumsum(moves, 0), index.type(1))
 
 
 @numpy_function(static=("repeats", "axis"))
@@ -556,7 +598,7 @@ def where(
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ArgumentValueError("jnp.where takes either one argument or three.")
+        raise ArgumentTypeError("jnp.where takes either one argument or three.", got="two")
     return _where(condition, x, y)
 
 
@@ -564,7 +606,7 @@ def where(
 def _where(condition: Any, x: Any, y: Any) -> Any:
     aval = aval_of("where", condition)
     if aval.dtype != np.bool_:
-        condition = logical.ne(condition, np.zeros((), aval.dtype)[()])
+        condition = logical.ne(condition, scalar(0, aval.dtype))
     x, y = promote_dtypes("where", x, y)
     if _ndim(condition) == 0:
         x, y = _broadcast_arrays("where", x, y)
@@ -578,10 +620,20 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
     """
-    aval_of("nonzero", a)
+    aval = aval_of("nonzero", a)
+    if not aval.ndim:
+        raise ArgumentValueError(
+            "jnp.nonzero needs an array with axes.", do="Use `jnp.atleast_1d(a)`."
+        )
     if size is None:
+        if isinstance(a, Tracer):
+            raise ConcretizationError(
+                "jnp.nonzero can't know the size of its result: the array is traced.",
+                got=f"got {aval.text()}",
+                do="Give `size=`, the number of indices to return.",
+            )
         host = np.nonzero(np.asarray(a))
-        return tuple(asarray(index.astype(np.int32)) for index in host)
+        return tuple(asarray(index.astype(dtypes.default_int_dtype())) for index in host)
     return sized_nonzero(a, size, fill_value)
 
 
@@ -609,38 +661,47 @@ def diag(v: Any, k: int = 0) -> Any:
 @numpy_function(static="k")
 def _diag(v: Any, k: int) -> Any:
     dtype, n = type_of(v).dtype, _shape(v)[0] + abs(k)
-    zero = np.zeros((), dtype)[()]
-    rows, columns = np.arange(n)[:, None], np.arange(n)[None, :]
+    zero = scalar(0, dtype)
     # The element at (i, i + k) is number i of `v`; below the main diagonal, number i + k, the column.
     padded = concatenation.concatenate([v, np.zeros(abs(k), dtype)], 0) if k else v
     spread = broadcasting.broadcast_in_dim(padded, (n, n), (0,) if k >= 0 else (1,))
     return logical.select_n(
-        rows + k == columns, broadcasting.broadcast_in_dim(zero, (n, n), ()), spread
+        band(n, n, k, np.dtype(bool), "eq"), broadcasting.broadcast_in_dim(zero, (n, n), ()), spread
     )
 
 
-def triu(m: Any, k: int = 0) -> Any:
-    """`m` with zeros below its diagonal number `k`."""
-    return _triangle(m, operator.index(k), upper=True)
+def triu(m: Any, k: Any = 0) -> Any:
+    """`m` with zeros below its diagonal number `k`, which may be traced.
+
+    >>> triu(np.ones((2, 2), np.int32))
+    Array([[1, 1],
+           [0, 1]], dtype=int32)
+    """
+    return _triangle(m, diagonal_number("triu", k), upper=True)
 
 
-def tril(m: Any, k: int = 0) -> Any:
-    """`m` with zeros above its diagonal number `k`."""
-    return _triangle(m, operator.index(k), upper=False)
+def tril(m: Any, k: Any = 0) -> Any:
+    """`m` with zeros above its diagonal number `k`, which may be traced.
+
+    >>> tril(np.ones((2, 2), np.int32))
+    Array([[1, 0],
+           [1, 1]], dtype=int32)
+    """
+    return _triangle(m, diagonal_number("tril", k), upper=False)
 
 
-@numpy_function(static=("k", "upper"))
-def _triangle(m: Any, k: int, upper: bool) -> Any:
+@numpy_function(static="upper")
+def _triangle(m: Any, k: Any, upper: bool) -> Any:
     aval: Any = aval_of("triu" if upper else "tril", m)
     if aval.ndim < 2:
         raise ShapeError(
             f"jnp.{'triu' if upper else 'tril'} needs at least two dimensions.",
             got=f"got {aval.text()}",
         )
-    rows, columns = aval.shape[-2:]
-    at_or_below = np.arange(rows)[:, None] + (k - 1 if upper else k) >= np.arange(columns)[None, :]
+    k = arithmetic.sub(convert(k, type_of(k), np.dtype(np.int32)), np.int32(upper))
+    at_or_below = band(*aval.shape[-2:], k, np.dtype(bool), "ge")
     mask = broadcasting.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))
-    zeros = broadcasting.broadcast_in_dim(np.zeros((), aval.dtype)[()], aval.shape, ())
+    zeros = broadcasting.broadcast_in_dim(scalar(0, aval.dtype), aval.shape, ())
     return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.cumulative import accumulated
-from pellucid.numpy.promotion import aval_of, convert, promote_shapes
+from pellucid.numpy.promotion import aval_of, canonical, convert, promote_shapes
 from pellucid.numpy.reductions import (
     AND,
     MAX,
@@ -64,8 +64,8 @@ def _present(a: Any) -> Any:
 def _accumulated(
     name: str, kind: Kind, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    own = aval_of(name, a).dtype
-    result = dtype or promoted(own)
+    a, aval = canonical(name, a)
+    result = dtype or promoted(aval.dtype)
     computed = wide(result) if dtype is None else result
     total = reduced(
         name, kind, _without_nan(name, a, kind.identity), axis, computed, keepdims, initial, where
@@ -130,6 +130,7 @@ def _extreme(
     name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
     """An extreme element that is not NaN; NaN if all are and there is no `initial`."""
+    a, _ = canonical(name, a)
     found = extreme(
         name, kind, _without_nan(name, a, kind.identity), axis, keepdims, initial, where
     )
@@ -190,7 +191,7 @@ def _position(
     name: str, find: Callable[..., Any], kind: Kind, a: Any, axis: int | None, keepdims: bool
 ) -> Any:
     """Index of an extreme element that is not NaN; -1 if all are."""
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     found = position(name, find, _without_nan(name, a, kind.identity), axis, keepdims)
     if not _has_nan(aval):
         return found
@@ -237,7 +238,7 @@ def nanargmin(
 
 
 def _mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     if not _has_nan(aval):
         return mean_of(name, a, axis, dtype, keepdims, where)
     result = dtype or aval.dtype
@@ -275,7 +276,7 @@ def nanmean(
 def _variance(
     name: str, a: Any, ddof: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
 ) -> Any:
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     computed, result = variance_dtypes(name, aval.dtype, dtype)
     a = convert(a, aval, computed)
     if mean is None:

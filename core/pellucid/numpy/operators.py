@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.errors import ShapeError
 from pellucid.numpy import (
     creation,
     cumulative,
@@ -21,9 +22,12 @@ from pellucid.numpy import (
     statistics,
 )
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.namespace import namespace_for
 from pellucid.numpy.promotion import convert
+from pellucid.primitives import complex_parts
 from pellucid.primitives.conversion import bitcast_convert_type
 from pellucid.primitives.reshard import reshard
+from pellucid.primitives.scalars import scalar
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
@@ -34,7 +38,7 @@ from pellucid.xla.calls import make_call
 _BINARY: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
     "truediv": elementwise.true_divide, "floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
-    "divmod": elementwise.divmod, "pow": elementwise.power, "and": elementwise.bitwise_and,
+    "divmod": elementwise.divmod, "and": elementwise.bitwise_and,
     "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor, "lshift": elementwise.left_shift,
     "rshift": elementwise.right_shift,
 }  # fmt: skip
@@ -85,24 +89,15 @@ def _traced(function: Any, *, swapped: bool) -> Callable[[Any, Any], Any]:
 
 
 def _power(x: Any, y: Any) -> Any:
-    """`x ** y`; a Python integer exponent is known when compiling, so it has a call of its own."""
-    if type(y) is int:
-        return (
-            _integer_power(x, y) if not isinstance(x, Tracer) else elementwise.integer_power(x, y)
-        )
-    if not is_array_like(y):
-        return NotImplemented
-    return elementwise.power(x, y)
+    return elementwise.raised(x, y) if is_array_like(y) else NotImplemented
 
 
-@numpy_function(static="y")
-def _integer_power(x: Any, y: int) -> Any:
-    return elementwise.integer_power(x, y)
+def _power_reversed(x: Any, y: Any) -> Any:
+    return elementwise.raised(y, x) if is_array_like(y) else NotImplemented
 
 
-def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def _astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """`x` converted to `dtype`; complex to real drops the imaginary part, as NumPy does."""
-    del copy
     wanted = (
         dtypes.check_user_dtype(dtype, "astype")
         if dtype is not None
@@ -113,18 +108,18 @@ def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
         if isinstance(wanted, dtypes.ExtendedDType)
         else dtypes.canonicalize(np.dtype(wanted))
     )
-    result = _astype(x, wanted)
+    result = creation.array(_converted(x, wanted), copy=copy)
     return result if device is None else creation.asarray(result, device=device)
 
 
 @numpy_function(static="dtype")
-def _astype(x: Any, dtype: Any) -> Any:
+def _converted(x: Any, dtype: Any) -> Any:
     aval: Any = type_of(x)
     if aval.dtype.kind == "c" and dtype.kind != "c" and dtype != np.bool_:
         x = elementwise.real(x)
         aval = type_of(x)
     if dtype == np.bool_ and aval.dtype != np.bool_:
-        return elementwise.not_equal(x, np.zeros((), aval.dtype)[()])
+        return elementwise.not_equal(x, scalar(0, aval.dtype))
     return convert(x, aval, dtype)
 
 
@@ -164,13 +159,42 @@ def _transpose(x: Any, *args: Any) -> Any:
 
 
 def _round(x: Any, ndigits: int | None = None) -> Any:
-    return elementwise.round(x, ndigits or 0)
+    rounded = elementwise.round(x, ndigits or 0)
+    return _astype(rounded, int) if ndigits is None else rounded
 
 
 def _view(x: Any, dtype: Any = None, type: None = None) -> Any:
-    """The bits of `x` read as `dtype`."""
+    """The bytes of `x` read as elements of `dtype`: the last axis grows or shrinks with their size."""
     del type
-    return x if dtype is None else bitcast_convert_type(x, np.dtype(dtype))
+    return x if dtype is None else _viewed(x, dtypes.check_user_dtype(dtype, "view"))
+
+
+@numpy_function(static="dtype")
+def _viewed(x: Any, dtype: Any) -> Any:
+    aval: Any = type_of(x)
+    if aval.dtype == dtype:
+        return x
+    old, new = dtypes.itemsize_bits(aval.dtype), dtypes.itemsize_bits(dtype)
+    if old != new and (not aval.ndim or aval.shape[-1] * old % new):
+        raise ShapeError(
+            f"x.view can't read elements of {old} bits as elements of {new}.",
+            got=f"{aval.text()} as {dtype}",
+            do=f"The last axis must hold a multiple of {new} bits.",
+        )
+    if aval.dtype == np.bool_:
+        return _viewed(convert(x, aval, np.dtype(np.uint8)), dtype)
+    if aval.dtype.kind == "c":
+        parts = [elementwise.real(x), elementwise.imag(x)]
+        return _viewed(manipulation.stack(parts, -1).reshape(*aval.shape[:-1], -1), dtype)
+    if dtype == np.bool_:
+        return elementwise.not_equal(_viewed(x, np.dtype(np.uint8)), 0)
+    if dtype.kind == "c":
+        parts = _viewed(x, dtypes.to_floating_dtype(dtype))
+        return complex_parts.complex(parts[..., ::2], parts[..., 1::2])
+    if new > old:
+        x = manipulation.reshape(x, (*aval.shape[:-1], -1, new // old))
+    bits = bitcast_convert_type(x, dtype)
+    return manipulation.reshape(bits, (*aval.shape[:-1], -1)) if new < old else bits
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -181,14 +205,35 @@ def _matmul_reversed(x: Any, y: Any) -> Any:
     return products.matmul(y, x) if is_array_like(y) else NotImplemented
 
 
+def _byteswap(x: Any) -> Any:
+    """`x` with the bytes of each element in reverse order."""
+    aval: Any = type_of(x)
+    if aval.dtype.kind == "c":
+        return complex_parts.complex(_byteswap(x.real), _byteswap(x.imag))
+    size = dtypes.item_bytes(aval.dtype)
+    if size == 1:
+        return x
+    each = _view(manipulation.expand_dims(x, -1), np.uint8)
+    return _view(manipulation.flip(each, -1), aval.dtype).reshape(aval.shape)
+
+
+def _copy(x: Any) -> Any:
+    return creation.array(x, copy=True)
+
+
+def _array_namespace(x: Any, /, *, api_version: str | None = None) -> Any:
+    """`pellucid.numpy`, which implements the array API standard."""
+    return namespace_for(api_version)
+
+
 METHODS: dict[str, Any] = {
-    "astype": astype, "clip": elementwise.clip, "conj": elementwise.conjugate, "conjugate": elementwise.conjugate,
-    "copy": lambda x: creation.array(x, copy=True), "diagonal": manipulation.diagonal,
+    "astype": _astype, "byteswap": _byteswap, "clip": elementwise.clip, "conj": elementwise.conjugate, "conjugate": elementwise.conjugate,
+    "copy": _copy, "diagonal": manipulation.diagonal,
     "flatten": manipulation.ravel, "nonzero": manipulation.nonzero, "ravel": manipulation.ravel,
     "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,
     "swapaxes": manipulation.swapaxes, "transpose": _transpose, "view": _view, "__iter__": _iterate,
     "__contains__": _contains, "__round__": _round, "__getitem__": indexing.getitem,
-    "__setitem__": index_update.setitem, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
+    "__setitem__": index_update.setitem, "__array_namespace__": _array_namespace, "__pow__": _power, "__rpow__": _power_reversed, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
     "argsort": sorting.argsort, "cumprod": cumulative.cumprod, "cumsum": cumulative.cumsum, "dot": products.dot,
     "max": reductions.max, "mean": statistics.mean, "min": reductions.min, "prod": reductions.prod,
@@ -224,7 +269,6 @@ def install() -> None:
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
         setattr(ArrayImpl, f"__{name}__", function)
     for cls in (Tracer, ArrayImpl):
-        cls.__pow__ = _power  # pyright: ignore[reportAttributeAccessIssue]
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)
     if "__getattr__" in vars(ArrayImpl):  # which loaded this module

@@ -11,7 +11,9 @@ from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
-from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.conversion import convert_element_type, converted
+from pellucid.primitives.scalars import scalar
+from pellucid.runtime.transfer import out_of_range
 from pellucid.tracing.values import is_array_like, type_of
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -40,16 +42,45 @@ def aval_of(name: str, x: Any, position: int = 0) -> ShapedArray:
 
 
 def convert(x: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> Any:
-    """`x`, of type `aval`, as `dtype`; a Python number becomes a NumPy scalar, hence a literal."""
-    if type(x) in _PYTHON_SCALARS:
+    """`x`, of type `aval`, as `dtype`; a Python number becomes a NumPy scalar, hence a literal.
+
+    Raises: IntegerRangeError for a Python integer that the default integer dtype can't hold.
+    """
+    kind = type(x)
+    if kind in _PYTHON_SCALARS:
+        if kind is int and not (_RANGES[aval.dtype][0] <= x <= _RANGES[aval.dtype][1]):
+            raise out_of_range(x, aval.dtype)
         if aval.dtype == dtype and aval.weak_type == weak_type:
             return x
-        return (
-            np.asarray(x, dtype)[()] if not weak_type else convert_element_type(x, dtype, weak_type)
-        )
+        if not weak_type and _is_exactly_defined(x, dtype):
+            return scalar(np.asarray(x).astype(dtype), dtype)
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
-    return convert_element_type(x, dtype, weak_type)
+    if aval.dtype.kind == "c" and dtype not in dtypes.KINDS["complex floating"]:
+        return convert_element_type(x, dtype, weak_type)  # which warns
+    return converted(x, dtype, weak_type)
+
+
+_RANGES = {
+    np.dtype(name): (int(np.iinfo(name).min), int(np.iinfo(name).max))
+    for name in ("int32", "int64")
+}
+
+
+def _is_exactly_defined(x: Any, dtype: Any) -> bool:
+    """Whether NumPy and devices convert the Python number `x` to `dtype` alike: integers wrap, the rest must fit."""
+    kind = type(x)
+    if kind is float and dtype in dtypes.KINDS["integral"]:
+        limits = dtypes.iinfo(dtype)
+        return limits.min <= x <= limits.max
+    return kind is not complex or dtype in dtypes.KINDS["complex floating"]
+
+
+def canonical(name: str, x: Any) -> tuple[Any, ShapedArray]:
+    """`x` and its type, elements of 64 bits being converted to 32 while 64-bit dtypes are off."""
+    aval = aval_of(name, x)
+    dtype = dtypes.canonicalize(aval.dtype)
+    return (x, aval) if dtype == aval.dtype else (convert(x, aval, dtype), aval.update(dtype=dtype))
 
 
 def promote_dtypes(name: str, *operands: Any) -> list[Any]:

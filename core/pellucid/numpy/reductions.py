@@ -13,7 +13,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeErr
 from pellucid.numpy import elementwise
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes, diagonal
-from pellucid.numpy.promotion import aval_of, convert
+from pellucid.numpy.promotion import aval_of, canonical, convert
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.broadcasting import (
     broadcast_in_dim,
@@ -33,6 +33,7 @@ from pellucid.primitives.reduction import (
     reduce_or,
     reduce_prod,
 )
+from pellucid.primitives.scalars import scalar
 from pellucid.tracing.values import type_of
 
 Axis = int | tuple[int, ...] | None
@@ -156,7 +157,8 @@ def _accumulated(
     promote: bool,
 ) -> Any:
     """Sum or product; without a `dtype`, small integers are widened and half precision is computed in float32."""
-    own = aval_of(name, a).dtype
+    a, aval = canonical(name, a)
+    own = aval.dtype
     result = dtype or (promoted(own) if promote or own == _BOOL else own)
     computed = wide(result) if dtype is None else result
     total = reduced(name, kind, a, axis, computed, keepdims, initial, where)
@@ -271,7 +273,7 @@ def any(
 @numpy_function(static=("axis", "keepdims"))
 def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
     aval = aval_of("count_nonzero", a)
-    chosen = logical.ne(a, aval.dtype.type(0))
+    chosen = logical.ne(a, scalar(0, aval.dtype))
     return reduced("count_nonzero", SUM, chosen, axis, dtypes.default_int_dtype(), keepdims)
 
 
@@ -291,7 +293,7 @@ def extreme(
     name: str, kind: Kind, a: Any, axis: Any, keepdims: bool, initial: Any = None, where: Any = None
 ) -> Any:
     """Maximum or minimum; raises unless there is an element, or `initial`, to give."""
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     if initial is None:
         if where is not None:
             raise ArgumentValueError(

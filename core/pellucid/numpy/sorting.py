@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import not_equal
-from pellucid.numpy.promotion import aval_of
+from pellucid.numpy.promotion import aval_of, convert
 from pellucid.primitives import (
     arithmetic,
     broadcasting,
@@ -22,8 +23,6 @@ from pellucid.primitives import (
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing.values import type_of
-
-_INDEX = np.dtype(np.int32)
 
 
 def sort(
@@ -83,24 +82,23 @@ def _argsort(a: Any, axis: int, stable: bool, descending: bool) -> Any:
     if descending:
         a = movement.rev(a, (axis,))
     aval: Any = type_of(a)
-    positions = creation.broadcasted_iota(
-        _INDEX, aval.shape, axis, out_sharding=aval.shown_sharding
-    )
+    index = dtypes.default_int_dtype()
+    positions = creation.broadcasted_iota(index, aval.shape, axis, out_sharding=aval.shown_sharding)
     _, order = sorting.sort_key_val(a, positions, axis, stable)
     if descending:
         order = movement.rev(order, (axis,))
-        order = arithmetic.sub(np.asarray(aval.shape[axis] - 1, _INDEX)[()], order)
+        order = arithmetic.sub(np.asarray(aval.shape[axis] - 1, index)[()], order)
     return order
 
 
 @numpy_function(static="size")
 def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     """For each axis, the indices of the first `size` nonzero elements; `fill_value` (0) where there are fewer."""
-    aval = aval_of("nonzero", a)
+    aval, index = aval_of("nonzero", a), dtypes.default_int_dtype()
     mask = movement.reshape(a if aval.dtype == np.bool_ else not_equal(a, 0), (aval.size,))
     # A stable sort by "is zero" brings the positions of nonzero elements to the front, in order.
     is_zero = logical.bitwise_not(mask)
-    positions = creation.broadcasted_iota(_INDEX, (aval.size,), 0)
+    positions = creation.broadcasted_iota(index, (aval.size,), 0)
     _, order = sorting.sort_key_val(is_zero, positions, 0, True)
     kept = min(size, aval.size)
     order = slicing.slice_in_dim(order, 0, kept, 1, 0)
@@ -112,9 +110,11 @@ def sized_nonzero(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     stride = aval.size
     for length, fill in zip(aval.shape, fills, strict=True):
         stride = stride // length if length else 0
-        unit = np.asarray(max(stride, 1), _INDEX)[()]
-        along = arithmetic.rem(arithmetic.div(order, unit), np.asarray(max(length, 1), _INDEX)[()])
-        filler = np.asarray(0 if fill is None else fill, _INDEX)[()]
+        unit, count = (np.asarray(max(n, 1), index)[()] for n in (stride, length))
+        along = arithmetic.rem(arithmetic.div(order, unit), count)
+        filler = (
+            convert(0, type_of(0), index) if fill is None else convert(fill, type_of(fill), index)
+        )
         chosen = logical.select(found, along, broadcasting.broadcast_in_dim(filler, (kept,), ()))
         if kept < size:
             rest = broadcasting.broadcast_in_dim(filler, (size - kept,), ())

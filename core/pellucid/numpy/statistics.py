@@ -11,7 +11,13 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
-from pellucid.numpy.promotion import aval_of, convert, promote_dtypes_inexact, promote_shapes
+from pellucid.numpy.promotion import (
+    aval_of,
+    canonical,
+    convert,
+    promote_dtypes_inexact,
+    promote_shapes,
+)
 from pellucid.numpy.reductions import (
     SUM,
     Axis,
@@ -40,7 +46,7 @@ def _count(name: str, aval: Any, axis: Any, where: Any, dtype: Any, keepdims: bo
 
 def mean_of(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
     """Mean, under a trace."""
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     result = dtype or dtypes.to_inexact_dtype(aval.dtype)
     computed = wide(result) if dtype is None else result
     total = reduced(name, SUM, a, axis, computed, keepdims, where=where)
@@ -94,7 +100,7 @@ def _variance(
     name: str, a: Any, correction: Any, mean: Any, axis: Any, dtype: Any, keepdims: bool, where: Any
 ) -> Any:
     """Variance, under a trace; NaN where there are no more elements than `correction`."""
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     computed, result = variance_dtypes(name, aval.dtype, dtype)
     a = convert(a, aval, computed)
     if mean is None:
@@ -189,7 +195,7 @@ def std(
 
 @numpy_function(static=("axis", "keepdims"))
 def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    aval = aval_of("average", a)
+    a, aval = canonical("average", a)
     if weights is None:
         average = mean_of("average", a, axis, None, keepdims, None)
         found: Any = type_of(average)

@@ -16,6 +16,7 @@ from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import constant_like, kind_of
+from pellucid.primitives.scalars import scalar
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import stated_result
@@ -167,7 +168,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "full")
         if type(fill_value) in _PYTHON_SCALARS or isinstance(fill_value, np.generic):
-            fill_value = np.asarray(fill_value).astype(dtype)
+            fill_value = scalar(np.asarray(fill_value).astype(dtype), dtype)
         else:
             fill_value = convert_element_type(fill_value, dtype)
     return _filled(sizes, fill_value, sharding)

@@ -19,6 +19,7 @@ from pellucid.primitives.broadcasting import (
     brought_to,
     unbroadcast,
 )
+from pellucid.primitives.scalars import scalar as number_as
 from pellucid.sharding import propagation
 from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh
@@ -71,7 +72,7 @@ def constant_like(x: Any, value: Any) -> Any:
         scalar = {"c": complex, "f": float, "i": int}[aval.dtype.kind](value)
         if type_of(scalar) == aval.update(shape=()):
             return scalar
-    return np.asarray(value, aval.dtype)
+    return number_as(value, aval.dtype)
 
 
 def full_as(x: Any, value: Any) -> Any:

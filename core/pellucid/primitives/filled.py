@@ -10,6 +10,7 @@ from pellucid.base import dtypes
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.rules import Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.scalars import scalar as number_as
 from pellucid.primitives.varying import vary
 from pellucid.tracing.context import bottom, context
 from pellucid.tracing.values import type_of
@@ -48,4 +49,4 @@ def _host_scalar(aval: Any, value: int) -> Any:
         for kind in (float, int, complex):
             if type_of(kind(value)) is aval:
                 return kind(value)
-    return aval.dtype.type(value)
+    return number_as(value, aval.dtype)

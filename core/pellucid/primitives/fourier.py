@@ -79,7 +79,7 @@ class Fft(Movement):
         if x.dtype.name not in (
             ("float32", "float64") if wants_real else ("complex64", "complex128")
         ):
-            raise DtypeError(
+            raise ArgumentValueError(
                 f"{kind.name} needs a {'float32 or float64' if wants_real else 'complex'} operand.",
                 got=got,
             )

@@ -21,7 +21,7 @@ from pellucid.primitives.complex_parts import imag, real
 from pellucid.primitives.concatenation import aligned_at_one_dim
 from pellucid.primitives.counts import sort_comparisons, top_k_comparisons
 from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.families import kind_of
+from pellucid.primitives.families import constant_like, kind_of
 from pellucid.primitives.gather import gather
 from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
 from pellucid.primitives.logical import (
@@ -159,14 +159,14 @@ def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
 
 def _ordered_parts(x: Any) -> list[Any]:
     """Real numbers, with one zero and one NaN only, by whose total order `x` is ordered."""
-    dtype = type_of(x).dtype
-    match kind_of(dtype):
+    match kind_of(type_of(x).dtype):
         case "complex":
             return [*_ordered_parts(real(x)), *_ordered_parts(imag(x))]
         case "floating":
             # XLA recognizes exactly this pattern and sorts by radix where it can.
-            one_zero = select_n(eq(x, dtype.type(0)), x, dtype.type(0))
-            return [select_n(ne(x, x), one_zero, dtype.type(np.nan))]
+            zero = constant_like(x, 0)
+            one_zero = select_n(eq(x, zero), x, zero)
+            return [select_n(ne(x, x), one_zero, constant_like(x, np.nan))]
     return [x]
 
 

@@ -56,7 +56,7 @@ setattr(ArrayImpl, "__getattr__", late_attribute)  # until the NumPy API is ther
 
 # Type ---------------------------------------------------------------------------------------------
 
-for _name in ("shape", "dtype", "ndim", "size", "weak_type"):
+for _name in ("shape", "dtype", "ndim", "size", "weak_type", "nbytes"):
     # One C-level getter on top of another: no Python frame for the attributes that are read most.
     def _getter(array: Any, _name: str = _name) -> Any:
         return getattr(array.aval, _name)
@@ -68,12 +68,6 @@ for _name in ("shape", "dtype", "ndim", "size", "weak_type"):
 def _itemsize(array: Any) -> int:
     """Bytes of one element."""
     return np.dtype(array.dtype).itemsize
-
-
-@attribute("nbytes")
-def _nbytes(array: Any) -> int:
-    """Bytes of all elements, wherever they lie."""
-    return array.aval.nbytes
 
 
 @method("__len__")

@@ -98,14 +98,19 @@ def _as_numpy(value: Any, dtype: Any) -> np.ndarray:
     try:
         return np.asarray(value, dtype=dtype)
     except OverflowError:
-        limits = np.iinfo(dtype)
-        raise IntegerRangeError(
-            f"a Python integer is too large for {dtype}.",
-            got=f"{value}; {dtype} holds {limits.min} to {limits.max}",
-            do="Switch on 64 bits with the option `jax_enable_x64`, or give the dtype: `np.uint32(...)`."
-            if dtype.itemsize < 8
-            else None,
-        ) from None
+        raise out_of_range(value, dtype) from None
+
+
+def out_of_range(value: Any, dtype: Any) -> IntegerRangeError:
+    """The error to raise for a Python integer that `dtype` can't hold."""
+    limits = np.iinfo(dtype)
+    return IntegerRangeError(
+        f"a Python integer is too large for {dtype}.",
+        got=f"{value}; {dtype} holds {limits.min} to {limits.max}",
+        do="Switch on 64 bits with the option `jax_enable_x64`, or give the dtype: `np.uint32(...)`."
+        if dtype.itemsize < 8
+        else None,
+    )
 
 
 def _put(

@@ -39,16 +39,15 @@ def _array_type(x: Any) -> AbstractValue:
     return shaped_array(x.shape, dtypes.canonicalize(dtype), False)
 
 
-def _scalar_type(x: Any) -> AbstractValue:
-    return (_WIDE if _x64.value else _NARROW)[type(x)]
+def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
+    """Handler of Python numbers of type `kind`, and of its subclasses (enumerations of numbers are such)."""
+    wide, narrow = _WIDE[kind], _NARROW[kind]
+    return lambda x: wide if _x64.value else narrow
 
 
 type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     ArrayImpl: lambda x: x.aval,
-    bool: _scalar_type,
-    int: _scalar_type,
-    float: _scalar_type,
-    complex: _scalar_type,
+    **{kind: _number_handler(kind) for kind in (bool, int, float, complex)},
     np.ndarray: _array_type,
 }
 """For each type of operand, how to get its aval. Extended at import by layers that add types."""

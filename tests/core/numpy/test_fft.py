@@ -7,7 +7,7 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.numpy import fft
 
 RNG = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def test_derivative_is_the_transform_of_the_tangent() -> None:
     [
         (
             lambda: fft.rfft(np.ones(3, np.complex64)),
-            DtypeError,
+            ArgumentValueError,
             ["jnp.fft.rfft", "c64[3]", "jnp.fft.fft"],
         ),
         (lambda: fft.fft(np.ones(3), norm="both"), ArgumentValueError, ["'both'", "ortho"]),

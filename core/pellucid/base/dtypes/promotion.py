@@ -35,6 +35,7 @@ from pellucid.base.dtypes.catalog import (
 )
 from pellucid.base.dtypes.errors import TypePromotionError
 from pellucid.base.dtypes.extended import ExtendedDType
+from pellucid.base.dtypes.facts import canonicalize
 from pellucid.base.errors import DtypeError
 
 Node: TypeAlias = Any
@@ -139,7 +140,7 @@ class _Promotion:
 
     def promote(self, operands: tuple[OperandType, ...]) -> OperandType:
         """Dtype and weak type of what is made of `operands`, not looked up but found."""
-        first = operands[0]
+        first = operands[0]  # of equal types, also of 64 bits while these are off
         if all(operand == first for operand in operands[1:]) and not (
             self.is_strict and first[1] and len(operands) > 1
         ):
@@ -154,7 +155,7 @@ class _Promotion:
             )
         if node in _WEAK_NODES:
             return python_scalar_dtype(node), True
-        return node, all_weak and node != BOOL
+        return canonicalize(node), all_weak and node != BOOL
 
 
 def _weak_node(dtype: DType | ExtendedDType) -> Node:
