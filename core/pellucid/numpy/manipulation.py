@@ -699,7 +699,8 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
             got=f"got {aval.text()}",
         )
     k = arithmetic.sub(convert(k, type_of(k), np.dtype(np.int32)), np.int32(upper))
-    at_or_below = band(*aval.shape[-2:], k, np.dtype(bool), "ge")
+    rows, columns = aval.shape[-2:]
+    at_or_below = band(rows, columns, k, np.dtype(bool), "ge")
     mask = broadcasting.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))
     zeros = broadcasting.broadcast_in_dim(scalar(0, aval.dtype), aval.shape, ())
     return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)

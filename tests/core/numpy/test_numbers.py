@@ -1,0 +1,231 @@
+"""Single numbers that were wrong, and arguments that only traced or only eager calls took."""
+
+from __future__ import annotations
+
+import enum
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from corpus import wide_arrays
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid.base.errors import DtypeError, IntegerRangeError
+
+
+def modes(function):
+    """`function` eagerly and jitted."""
+    return [function, pl.jit(function)]
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("float32", 10), ("float64", 22)])
+def test_logarithms_of_powers_are_integers(dtype, largest) -> None:
+    with pl.enable_x64(True):
+        tens = np.array([10.0**k for k in range(largest + 1)], dtype)
+        twos = np.ldexp(np.ones(200, dtype), np.arange(-100, 100))
+        for log10, log2 in zip(modes(jnp.log10), modes(jnp.log2), strict=True):
+            np.testing.assert_array_equal(log10(tens), np.arange(largest + 1))
+            np.testing.assert_array_equal(log2(twos), np.arange(-100, 100))
+
+
+def test_derivatives_of_logarithms_at_powers() -> None:
+    np.testing.assert_allclose(pl.grad(jnp.log10)(100.0), 1 / (100 * np.log(10)), rtol=1e-6)
+    np.testing.assert_allclose(pl.grad(jnp.log2)(8.0), 1 / (8 * np.log(2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("log", [jnp.log2, jnp.log10])
+def test_logarithms_of_complex_zero_and_infinity(log) -> None:
+    found = log(np.array([0, np.inf], np.complex64))
+    assert not np.isnan(found).any()
+    np.testing.assert_array_equal(np.real(found), [-np.inf, np.inf])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "uint32"])
+def test_remainders_of_integers_by_zero_are_zero(dtype) -> None:
+    x, zero = np.array([0, 1, 7], dtype), np.zeros(3, dtype)
+    remainders = [
+        jnp.remainder,
+        jnp.mod,
+        jnp.fmod,
+        lambda x, y: jnp.divmod(x, y)[1],
+        lambda x, y: x % y,
+    ]
+    for function in remainders:
+        for call in modes(function):
+            np.testing.assert_array_equal(call(jnp.asarray(x), zero), zero)
+
+
+def test_floating_quotients_by_zero_are_infinite() -> None:
+    x = np.float32([1, -1, 0])
+    for call in modes(jnp.floor_divide):
+        np.testing.assert_array_equal(call(x, 0.0), [np.inf, -np.inf, np.nan])
+    np.testing.assert_array_equal(jnp.divmod(x, 0.0)[0], [np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize(
+    "power",
+    [
+        lambda x: jnp.power(x, -1),
+        lambda x: x**-1,
+        lambda x: x ** np.int64(-1),
+        lambda x: x ** jnp.int32(-1),
+        lambda x: 2 ** jnp.int32(-1) * x,
+    ],
+)
+def test_integers_to_known_negative_powers_are_refused(power) -> None:
+    for call in modes(power):
+        with pytest.raises(DtypeError, match="negative powers"):
+            call(jnp.arange(3))
+
+
+@pytest.mark.parametrize("x", [np.uint8([1, 255]), np.uint32([1, 2])], ids=["uint8", "uint32"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x == -1, lambda x: jnp.where(x == 1, x, -1), lambda x: x.at[0].set(-1), lambda x: jnp.clip(x, -1, 300),
+        lambda x: jnp.full_like(x, -1), lambda x: jnp.maximum(x, -1), lambda x: jnp.max(x, initial=-1),
+        lambda x: jnp.sum(x, initial=-1), lambda x: x + 300, lambda x: jnp.full((2,), -1, x.dtype),
+        lambda x: lax.full_like(x, -1),
+    ],
+)  # fmt: skip
+def test_python_integers_wrap_beside_unsigned_arrays(function, x) -> None:
+    eager, jitted = (call(jnp.asarray(x)) for call in modes(function))
+    np.testing.assert_array_equal(eager, jitted)
+    assert eager.dtype == jitted.dtype
+
+
+def test_python_integers_beyond_the_default_dtype_are_refused() -> None:
+    for function in (lambda x: x + 2**31, lambda x: x + 2**40, lambda x: x + 2**70):
+        for call in modes(function):
+            with pytest.raises(IntegerRangeError, match="too large"):
+                call(jnp.arange(3.0))
+
+
+def test_an_infinite_number_becomes_an_integer_alike_everywhere() -> None:
+    eager, jitted = (call(np.int32([1, 2])) for call in modes(lambda x: jnp.full_like(x, np.inf)))
+    np.testing.assert_array_equal(eager, jitted)
+
+
+@pytest.mark.parametrize("text", wide_arrays.AS_THE_REFERENCE)
+def test_wide_arrays_with_64_bits_off(oracle, text) -> None:
+    oracle.check(wide_arrays.evaluate, text, library=pl)
+
+
+@pytest.mark.parametrize(
+    "function", [jnp.argsort, lambda x: jnp.nonzero(x)[0], jnp.argmax, lambda x: jnp.where(x)[0]]
+)
+def test_indices_are_wide_where_64_bits_are_on(function) -> None:
+    with pl.enable_x64(True):
+        assert function(jnp.arange(3.0)).dtype == np.int64
+    assert function(jnp.arange(3.0)).dtype == np.int32
+
+
+def test_long_ranges_are_counted_and_not_made() -> None:
+    assert pl.eval_shape(lambda: jnp.arange(3 * 10**9, dtype="float32")).shape == (3 * 10**9,)
+    assert pl.eval_shape(lambda: jnp.arange(0, 10**9, 0.5)).shape == (2 * 10**9,)
+    with pytest.raises(IntegerRangeError):
+        jnp.arange(2**31, 2**31 + 2)
+
+
+def test_masks_of_triangles_are_not_constants() -> None:
+    for function in (jnp.tril, jnp.triu, lambda x: jnp.diag(x[0])):
+        program = pl.make_jaxpr(function)(np.ones((64, 64), np.float32))
+        assert sum(np.size(c) for c in program.consts) < 64
+
+
+class Color(enum.IntEnum):
+    RED = 3
+
+
+class Weight(float, enum.Enum):
+    HEAVY = 2.5
+
+
+def test_enumerations_are_the_numbers_that_they_are() -> None:
+    for call in modes(lambda x: (x + Color.RED, x * Weight.HEAVY)):
+        added, scaled = call(jnp.arange(2))
+        assert (added.dtype, scaled.dtype) == (np.int32, np.float32)
+        np.testing.assert_array_equal(scaled, [0, 2.5])
+    assert jnp.asarray(Color.RED).weak_type
+
+
+def test_numbers_made_under_a_trace_are_arrays() -> None:
+    def function(x):
+        made = [
+            jnp.float16(3),
+            jnp.imag(2),
+            jnp.conj(2.5),
+            jnp.positive(True),
+            jnp.array(2.7, "int32"),
+        ]
+        assert all(isinstance(m, pl.Array) for m in made)
+        return x
+
+    pl.jit(function)(1.0)
+    assert pl.jit(lambda x: jnp.uint8(200) + 100 + x)(jnp.uint8(0)) == 44
+
+
+def test_traced_arrays_tell_their_bytes() -> None:
+    assert pl.jit(lambda x: x.itemsize + x.nbytes)(np.ones((2, 3), np.int8)) == 7
+
+
+def test_diagonals_may_be_traced() -> None:
+    np.testing.assert_array_equal(pl.jit(lambda k: jnp.eye(3, k=k))(1), np.eye(3, k=1))
+    batched = pl.vmap(lambda k: jnp.tri(3, k=k))(np.arange(-1, 2))
+    np.testing.assert_array_equal(batched, [np.tri(3, k=k) for k in (-1, 0, 1)])
+
+
+@pytest.mark.parametrize("repeats", [[1, 2, 0], [0, 0, 4], [3, 3, 3], [1, 0, 0]])
+@pytest.mark.parametrize("total", [2, 5, 9])
+def test_repeats_to_a_total_length(repeats, total) -> None:
+    x, order = np.float32([5, 6, 7]), np.repeat([0, 1, 2], repeats)
+    order = np.concatenate([order, np.full(total, 2)])[
+        :total
+    ]  # the last element fills what is left
+    for call in modes(lambda r: jnp.repeat(x, r, total_repeat_length=total)):
+        np.testing.assert_array_equal(call(np.int8(repeats)), x[order])
+
+
+def test_copies_are_of_their_own() -> None:
+    x = jnp.arange(3.0)
+    for copied in (jnp.array(x, copy=True), x.copy(), x.astype("float32", copy=True)):
+        assert copied.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    names = [str(e.primitive) for e in pl.make_jaxpr(lambda x: jnp.array(x))(x).eqns]
+    assert names == ["copy"]
+
+
+def test_bytes_in_reverse_order_and_views() -> None:
+    for x in (np.float32([1, -2]), np.int16([[1, 2]]), np.complex64([1 + 2j]), np.uint8([3])):
+        np.testing.assert_array_equal(
+            np.asarray(jnp.asarray(x).byteswap()).view(np.uint8), x.byteswap().view(np.uint8)
+        )
+        np.testing.assert_array_equal(jnp.asarray(x).view("uint8"), x.view(np.uint8))
+    np.testing.assert_array_equal(jnp.arange(4, dtype="uint8").view("uint16"), [256, 770])
+
+
+def test_the_namespace_of_arrays() -> None:
+    info = jnp.arange(2).__array_namespace__().__array_namespace_info__()
+    assert info.default_dtypes()["integral"] == np.int32
+    assert "float64" not in info.dtypes(kind="real floating")
+    assert info.devices()[0] is None
+    with pytest.raises(ValueError, match="2024"):
+        jnp.arange(2).__array_namespace__(api_version="1999.1")
+
+
+def test_traced_sizes_ask_for_what_makes_them_known() -> None:
+    with pytest.raises(TypeError, match="size="):
+        pl.jit(jnp.nonzero)(np.ones(3))
+    with pytest.raises(TypeError, match="total_repeat_length"):
+        pl.jit(jnp.repeat)(np.ones(3), np.arange(3))
+
+
+def test_a_scalar_type_is_the_first_thing_called() -> None:
+    for module in ("pellucid", "pellucid.numpy"):
+        program = f"import {module}, pellucid.numpy as jnp; print(jnp.float32(3))"
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "3.0\n"
