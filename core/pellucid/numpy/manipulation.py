@@ -552,7 +552,7 @@ def repeat(
         order = _repeated_order(asarray(repeats), size, operator.index(total_repeat_length))
         return asarray(a)[(*from_axis, order)]
     if isinstance(repeats, Tracer):
-        raise ArgumentTypeError(
+        raise ConcretizationError(
             "jnp.repeat can't know the size of its result: `repeats` is traced.",
             got=f"repeats: {repeats.aval.text()}",
             do="Give `total_repeat_length`, or repeats that are known when tracing.",
