@@ -19,6 +19,18 @@ schema = importlib.util.module_from_spec(_spec)
 sys.modules[_spec.name] = schema
 _spec.loader.exec_module(schema)
 
+KINDS = {
+    name: kind
+    for kind, names in {
+        "contraction": "dot dot_general",
+        "control": "checkpoint cond fusion jit scan while",
+        "indexing": "gather",
+        "movement": "broadcast broadcast_in_dim convert_element_type reshape transpose",
+        "random": "random_bits",
+        "reduction": "reduce reduce_max reduce_sum",
+    }.items()
+    for name in names.split()
+}
 ITEM_BYTES = {"f32": 4, "bf16": 2, "i32": 4, "u32": 4, "bool": 1, "f64": 8}
 
 
@@ -299,6 +311,10 @@ class ProgramBuilder:
                 text=[text for text, _ in self.literals], type=[type for _, type in self.literals]
             ),
             equations=equations,
+            kinds={
+                row.primitive: KINDS.get(row.primitive.removeprefix("stablehlo."), "elementwise")
+                for row in rows
+            },
             bodies=bodies,
             costs=[
                 schema.CostColumn(

@@ -117,10 +117,12 @@ class _HloWriter:
         columns = self.columns
         ids = instruction.equation_ids
         equation = self.equations.get(ids[-1]) if ids else None
+        row = operation_of(instruction.opcode)
         self.rows[instruction.name] = columns.equation_count
         columns.equation(
             columns.equation_count + 1,
             instruction.opcode,
+            row.kind,
             [values[name] for name in instruction.operands],
             [values[instruction.name]],
             list(instruction.attributes.items()),
@@ -130,7 +132,6 @@ class _HloWriter:
             origins=[ids[-1]] if ids else (),
         )
         operands = [shape for name in instruction.operands for shape in shapes[name]]
-        row = operation_of(instruction.opcode)
         details = _details(instruction, operands)
         own = operation_cost(row, operands, shapes[instruction.name], details)
         self.costs.add(own, row.bodies)

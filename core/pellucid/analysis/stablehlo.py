@@ -145,10 +145,12 @@ class _ModuleWriter:
             role = roles[i] if roles else f"branches[{i}]" if name == "stablehlo.case" else "body"
             bodies.append((len(self.blocks), role, trips))
             self.blocks.append(_Block(region.blocks[0], role, is_function=False))
+        row = operation_of(name)
         self.rows[operation] = columns.equation_count
         columns.equation(
             columns.equation_count + 1,
             name,
+            row.kind,
             operands,
             results,
             params,
@@ -162,7 +164,6 @@ class _ModuleWriter:
             [ids[-1]] if ids else (),
         )
         shapes = [self.shape(o) for o in operands]
-        row = operation_of(name)
         details = _details(name, operation, shapes)
         own = operation_cost(row, shapes, [self.shape(r) for r in results], details)
         self.costs.add(own, row.bodies)

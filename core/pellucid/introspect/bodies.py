@@ -17,10 +17,13 @@ class Body(NamedTuple):
     trips: int | None
     """How often one run of the equation runs it; None where that is not known."""
 
+    @property
+    def is_branch(self) -> bool:
+        """Whether the equation runs one of several programs, of which this is one."""
+        return self.role.startswith("branches[")
 
-_UNKNOWN_TRIPS = frozenset({
-    "cond", "custom_linear_solve", "reduce", "reduce_window", "scatter_apply", "while",
-})  # fmt: skip
+
+_UNKNOWN_TRIPS = frozenset({"custom_linear_solve", "while"})
 
 
 def bodies_of(equation: Equation) -> list[Body]:
@@ -29,8 +32,10 @@ def bodies_of(equation: Equation) -> list[Body]:
     # The result types of primitives with programs in their params are not cached.
     if equation.primitive.remember_types or not subjaxprs(params):
         return []
-    name = equation.primitive.name
-    trips = None if name in _UNKNOWN_TRIPS else params.length if name == "scan" else 1
+    if equation.primitive.traits.flops is not None or equation.primitive.name in _UNKNOWN_TRIPS:
+        trips = None
+    else:
+        trips = getattr(params, "length", 1)
     found = []
     for role, value in zip(params._fields, params, strict=True):
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
@@ -38,7 +43,7 @@ def bodies_of(equation: Equation) -> list[Body]:
         elif isinstance(value, (tuple, list)):
             names = getattr(value, "_fields", None) or range(len(value))
             found += [
-                Body(_open(item), f"{role}[{name}]", trips)
+                Body(_open(item), f"{role}[{name}]", None if role == "branches" else trips)
                 for name, item in zip(names, value, strict=True)
                 if isinstance(item, (Jaxpr, ClosedJaxpr))
             ]

@@ -28,6 +28,7 @@ class ProgramColumns:
             body_counts=[], bodies=[], body_roles=[], body_trips=[], transformation=[],
             origin_counts=[], origins=[],
         )  # fmt: skip
+        self.kinds: dict[str, str] = {}
         self.bodies: list[schema.BodyRecord] = []
         self._strings: dict[str, int] = {"": 0}
         self._types: dict[Any, int] = {}
@@ -157,6 +158,7 @@ class ProgramColumns:
         self,
         id: int,
         primitive: str,
+        kind: str,
         operands: Sequence[int],
         results: Sequence[int],
         params: Sequence[tuple[str, str]] = (),
@@ -180,6 +182,7 @@ class ProgramColumns:
         string, columns = self.string, self.equations
         columns.id.append(id)
         columns.primitive.append(string(primitive))
+        self.kinds[primitive] = kind
         columns.scope.append(scope)
         columns.span.append(span)
         columns.effects.append(string(effects))
@@ -251,6 +254,7 @@ class ProgramColumns:
             values=self.values,
             literals=literals,
             equations=self.equations,
+            kinds=self.kinds,
             bodies=self.bodies,
             costs=costs,
             listing=listing,

@@ -110,6 +110,7 @@ class _JaxprWriter:
         self.columns.equation(
             equation.id,
             equation.primitive.name,
+            equation.primitive.traits.kind,
             operands,
             results,
             shown_params(equation),

@@ -258,6 +258,8 @@ class ProgramRecord(Record):
     values: ValueColumns
     literals: LiteralColumns
     equations: EquationColumns
+    kinds: dict[str, str]
+    """Kind of work of each primitive or operation that occurs: `contraction`, `movement`, `control`, …"""
     bodies: list[BodyRecord]
     """The first is the program itself."""
     costs: list[CostColumn]

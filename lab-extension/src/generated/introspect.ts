@@ -186,6 +186,10 @@ export interface ProgramRecord {
   readonly values: ValueColumns;
   readonly literals: LiteralColumns;
   readonly equations: EquationColumns;
+  /**
+   * Kind of work of each primitive or operation that occurs: `contraction`, `movement`, `control`, …
+   */
+  readonly kinds: Readonly<Record<string, string>>;
   /** The first is the program itself. */
   readonly bodies: readonly BodyRecord[];
   readonly costs: readonly CostColumn[];

@@ -45,6 +45,18 @@ describe('a program', () => {
     expect(names).toContain('x₁₁');
   });
 
+  test('says the kind of work of each equation, as far as the record does', () => {
+    const record = sample<ProgramRecord>('mlp');
+    const first = (program: Program, name: string) =>
+      program.family(program.ids.findIndex((_, each) => program.primitive(each) === name));
+    expect(first(new Program(record), 'dot_general')).toBe('contraction');
+    expect(first(new Program(record), 'tanh')).toBe('elementwise');
+    const { kinds: _, ...older } = record;
+    expect(first(new Program(older as ProgramRecord), 'dot_general')).toBe('elementwise');
+    const hostile = { ...record, kinds: { dot_general: '__proto__', tanh: 'of the future' } };
+    expect(first(new Program(hostile), 'dot_general')).toBe('elementwise');
+  });
+
   test('knows params, spans, scopes and bodies', () => {
     const program = sampleProgram('control_flow');
     const scan = program.ids.findIndex((_, equation) => program.primitive(equation) === 'scan');

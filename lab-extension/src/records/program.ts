@@ -2,6 +2,7 @@
 
 import type { CostColumn, ProgramRecord, SourceRecord, TypeRecord } from '../generated/introspect';
 import { RecordError, integers, lengthOf, starts, texts } from './columns';
+import { familiesOf, type Family } from './families';
 
 /** A program within a program, as one equation uses it. */
 export interface BodyUse {
@@ -77,6 +78,7 @@ export class Program {
   readonly useEquations: Int32Array;
 
   private readonly strings: readonly string[];
+  private readonly families: ReadonlyMap<string, Family>;
   private readonly valueNames: Int32Array;
   private readonly userNames: Int32Array;
   private readonly effectTexts: Int32Array;
@@ -95,6 +97,7 @@ export class Program {
     this.types = record.types ?? [];
     this.sources = record.sources ?? [];
     this.costs = record.costs ?? [];
+    this.families = familiesOf(record.kinds ?? {});
 
     const { values, equations, literals, scopes, spans } = record;
     if (!values || !equations || !literals || !scopes || !spans) {
@@ -240,6 +243,11 @@ export class Program {
 
   primitive(equation: number): string {
     return this.strings[this.primitives[equation]!]!;
+  }
+
+  /** The kind of work that an equation does; records of older versions don't say it. */
+  family(equation: number): Family {
+    return this.families.get(this.primitive(equation)) ?? 'elementwise';
   }
 
   effects(equation: number): string {

@@ -1,14 +1,11 @@
 """Estimated costs of equations."""
 
-import importlib
-import pkgutil
-
 import numpy as np
 import pytest
 
+import pellucid as pl
 from pellucid import analysis, lax
-from pellucid.analysis.costs import Cost, has_count
-from pellucid.ir.primitive import registry
+from pellucid.analysis.costs import Cost
 from tests.introspect.costs import total_cost
 
 F = np.float32
@@ -73,25 +70,15 @@ def test_what_cannot_be_known_is_none():
     assert found == (None, None, None)
 
 
-NOT_COUNTED = {
-    "pure_callback",
-    "io_callback",
-    "debug_callback",
-    "debug_print",
-    "ffi_call",
-    "custom_partitioning",
-}
-"""Primitives that run what is not a program of arrays."""
+def test_a_function_that_combines_elements_runs_for_each_pair():
+    def largest_magnitude(a, b):
+        return lax.max(lax.abs(a), lax.abs(b))
 
-
-def test_every_first_order_primitive_is_counted():
-    for package in ("primitives", "linalg", "random", "parallel"):
-        try:
-            module = importlib.import_module(f"pellucid.{package}")
-        except ModuleNotFoundError:
-            continue
-        for entry in pkgutil.iter_modules(module.__path__):
-            importlib.import_module(f"{module.__name__}.{entry.name}")
-    ours = [p for p in registry.values() if type(p).__module__.startswith("pellucid.")]
-    missing = [p.name for p in ours if p.remember_types and not has_count(p.name)]
-    assert sorted(set(missing) - NOT_COUNTED) == []
+    x = np.ones((3, 4), F)
+    found = cost(lambda x: lax.reduce(x, F(0), largest_magnitude, (1,)), x)
+    assert found.flops == 3 * (3 * 4 - 3)
+    assert found.bytes == 4 * (12 + 1 + 3)
+    lowered = analysis.program(
+        pl.jit(lambda x: lax.reduce(x, F(0), largest_magnitude, (1,))).lower(x)
+    )
+    assert total_cost(lowered, "flops") == found.flops

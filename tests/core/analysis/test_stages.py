@@ -6,6 +6,7 @@ import pytest
 import pellucid as pl
 from pellucid import analysis, lax
 from pellucid.analysis import hlo
+from pellucid.analysis.opcodes import OPERATIONS, opcode_of
 from pellucid.base.errors import ArgumentValueError
 
 X = np.ones((4, 3), np.float32)
@@ -103,6 +104,17 @@ def test_what_a_rule_defines_in_python_belongs_to_its_equation(stages):
             start += count
         assert sort in origins
         assert set(origins) <= set(jaxpr.equations.id)
+
+
+def test_records_state_the_kind_of_each_operation(stages):
+    jaxpr = analysis.program(function, *ARGS)
+    records = [jaxpr, *map(analysis.program, stages)]
+    assert all(r.kinds.keys() == set(texts(r, r.equations.primitive)) for r in records)
+    assert records[0].kinds["dot_general"] == records[1].kinds["stablehlo.dot_general"]
+    assert (records[0].kinds["scan"], records[1].kinds["stablehlo.while"]) == ("control",) * 2
+    assert records[2].kinds["while"] == "control"
+    known = {opcode_of(name) for r in records[1:] for name in r.kinds}
+    assert known <= OPERATIONS.keys()
 
 
 def test_a_fusion_holds_its_members(stages):

@@ -2,7 +2,7 @@
 
 import { type LayoutClient } from '../../layout/client';
 import { criticalPath, overlaysOf, type Overlay } from '../../records/costs';
-import { FAMILIES, familyOf, type Family } from '../../records/families';
+import { FAMILIES, type Family } from '../../records/families';
 import type { Grouping } from '../../records/hierarchy';
 import { listingOf } from '../../records/listing';
 import type { Program } from '../../records/program';
@@ -474,7 +474,7 @@ export class ProgramExplorer {
     const families = new Set<Family>(program.bodies.length > 1 ? ['control'] : []);
     for (const equation of program.primitives.keys()) {
       if (primitives.delete(program.primitives[equation]!)) {
-        families.add(familyOf(program.primitive(equation)));
+        families.add(program.family(equation));
       }
     }
     return el(

@@ -1,7 +1,7 @@
 /** Boxes of a program graph: what one sees of equations, groups, inputs and outputs. */
 
 import { callName, type Child, type Group } from '../../records/hierarchy';
-import { familyOf, type Family } from '../../records/families';
+import type { Family } from '../../records/families';
 import type { Program } from '../../records/program';
 import { counted, oneLine } from '../format';
 
@@ -174,7 +174,7 @@ function equationBox(program: Program, equation: number, key: string, parent: Bo
   return makeBox('equation', key, parent, {
     title: [shortPrimitive(primitive), ...literals].join(' '),
     subtitle: subtitle.filter(Boolean).join('  '),
-    family: familyOf(primitive),
+    family: program.family(equation),
     equation,
     equations: [equation],
   });
