@@ -6,7 +6,6 @@ somebody looks.
 
 from __future__ import annotations
 
-import functools
 import linecache
 import os
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
+from pellucid.base.caching import cached
 from pellucid.xla.traceback import Traceback, location_of
 
 capture: Callable[[], Any] = Traceback.get_traceback
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
         return f"{self.file}:{self.line} ({self.function})"
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def is_user_file(file: str) -> bool:
     """Whether frames of `file` belong to the user rather than to pellucid or the standard library."""
     if file.startswith("<") and not file.startswith(("<ipython", "<stdin", "<string", "<doctest")):

@@ -22,6 +22,7 @@ import zlib
 from typing import Any, NamedTuple
 
 from pellucid.base import config
+from pellucid.base.caching import cached
 from pellucid.base.errors import ConfigError
 from pellucid.base.events import logger
 from pellucid.xla import mlir
@@ -75,7 +76,7 @@ def folder() -> pathlib.Path | None:
     return _usable_folder(path)
 
 
-@functools.lru_cache(maxsize=8)
+@cached(8)
 def _usable_folder(path: str) -> pathlib.Path | None:
     found = pathlib.Path(path).expanduser()
     try:

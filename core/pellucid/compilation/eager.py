@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from pellucid.base.caching import clearing
+from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import ConcretizationError, UnexpectedTracerError
 from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
@@ -63,7 +62,7 @@ class EvalTrace(Trace):
         return _scalar(value, aval, default_sharding())
 
 
-@functools.lru_cache(maxsize=256)
+@cached(256)
 def _scalar(value: Any, aval: Any, sharding: Any) -> Any:
     return put_host(value, aval, sharding, committed=False)
 
@@ -72,7 +71,7 @@ bottom = EvalTrace()
 """The bottom trace of every thread."""
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
 
@@ -117,7 +116,7 @@ def _applied(primitive: Primitive[Any], params: Any, operands: tuple[Any, ...]) 
     return results, executable.fast_path(flatten(results)[1], operands)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def _program(
     primitive: Primitive[Any],
     params: Any,
@@ -135,7 +134,7 @@ def _program(
     return ValueProgram(constants_as_inputs(jaxpr), consts)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def _executable(program: ValueProgram, name: str, place: Where) -> Executable:
     request = Request(
         name, place.placement, place.shardings, None,
@@ -144,12 +143,7 @@ def _executable(program: ValueProgram, name: str, place: Where) -> Executable:
     return compile_program(program.closed, request)
 
 
-@clearing
-def _forget() -> None:
-    compiled_primitive.cache_clear()
-    _program.cache_clear()
-    _executable.cache_clear()
-    CallCache.clear_all()
+clearing(CallCache.clear_all)
 
 
 def from_tracers(operands: tuple[Any, ...]) -> None:

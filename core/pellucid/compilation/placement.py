@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.caching import cached
 from pellucid.base.errors import DeviceError
 from pellucid.ir.jaxpr import Jaxpr, subjaxprs
 from pellucid.ir.primitive import Primitive
@@ -52,9 +52,6 @@ class Placement(NamedTuple):
         return _device_list(self.devices) if self.devices else None
 
 
-_device_list = functools.lru_cache(maxsize=256)(DeviceList)
-
-
 class Where(NamedTuple):
     """Where the arguments of one call, and its program, say that it runs."""
 
@@ -64,6 +61,11 @@ class Where(NamedTuple):
     """For each argument, where it must be; None where the compiler may choose."""
     mesh: Mesh | AbstractMesh | None = None
     """The mesh whose axes name placements, if there is one."""
+
+
+@cached(256)
+def _device_list(devices: tuple[Any, ...]) -> DeviceList:
+    return DeviceList(devices)
 
 
 def replicated_over(placement: Placement, mesh: Mesh | AbstractMesh | None) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from pellucid.base.caching import clearing
+from pellucid.base.caching import cached
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Placement, canonical
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -23,7 +22,7 @@ def relaid(x: Any, sharding: Any, layout: Layout | None = None) -> Any:
     return result
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(1024)
 def _executable(aval: Any, old: Any, own: Layout, new: Any, layout: Layout | None) -> Executable:
     value = Var(aval)
     devices = tuple(new._internal_device_list)
@@ -32,8 +31,3 @@ def _executable(aval: Any, old: Any, own: Layout, new: Any, layout: Layout | Non
         committed=True, argument_layouts=(own,), result_layouts=(layout,), mesh=getattr(new, "mesh", None) or getattr(old, "mesh", None),
     )  # fmt: skip
     return compile_program(ClosedJaxpr(Jaxpr((), (value,), (), (value,))), request)
-
-
-@clearing
-def _forget() -> None:
-    _executable.cache_clear()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.caching import clearing
+from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, EffectsError
 from pellucid.base.tree import keystr, structure_differences
 from pellucid.ir.avals import ShapedArray
@@ -39,13 +38,10 @@ class Body(NamedTuple):
         return self.program.out_avals
 
 
-_bodies: weakref.WeakKeyDictionary[Any, dict[Any, Body]] = weakref.WeakKeyDictionary()
-_BODIES_KEPT = 64
-
-
-@clearing
-def _forget_bodies() -> None:
-    _bodies.clear()
+@cached(4096, weakly=True)
+def _known(function: Callable[..., Any], *key: Any) -> list[Body]:
+    """The place for the one body of `function` that `key` decides."""
+    return []
 
 
 def traced(
@@ -68,18 +64,15 @@ def known_body(
     function: Callable[..., Any], key: tuple[Any, ...], trace: Callable[[], Body]
 ) -> Body:
     """What `trace` gives, remembered for the function and `key` under the options in force."""
-    key = (*key, trace_context())
     try:
-        known = _bodies.setdefault(function, {})
+        known = _known(function, *key, trace_context())
     except TypeError:  # neither hashed nor referred to weakly
-        known = {}
-    body = known.get(key)
-    if body is None:
-        body = trace()
-        if not any(isinstance(c, Tracer) for c in body.consts):
-            if len(known) >= _BODIES_KEPT:
-                known.clear()
-            known[key] = body
+        known = []
+    if known:
+        return known[0]
+    body = trace()
+    if not any(isinstance(c, Tracer) for c in body.consts):
+        known.append(body)
     return body
 
 

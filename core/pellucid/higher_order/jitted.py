@@ -6,14 +6,13 @@ import functools
 import threading
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pellucid.base import config
-from pellucid.base.caching import clearing
+from pellucid.base.caching import cached, clearing
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, IntegerRangeError
 from pellucid.base.events import CacheLooked, on, publish
 from pellucid.base.source import capture
@@ -113,25 +112,18 @@ _SHARED_PROGRAMS = 128
 _SHARED_BYTES = 1 << 20
 """Programs that close over more than this aren't shared: they would keep the arrays of dropped functions."""
 _lock = threading.RLock()
-"""Held while what all jitted functions share is looked at or changed; comparing keys may run user code."""
-_shared: OrderedDict[Any, Program] = OrderedDict()
-"""Programs by the content of their functions, latest last: for functions that are defined again."""
+"""Held while the list of all jitted functions is looked at or changed."""
 
 
-@clearing
-def _forget_shared() -> None:
-    with _lock:
-        _shared.clear()
+@cached(_SHARED_PROGRAMS)
+def _shared(content: Any) -> list[Program]:
+    """The place for the program of functions of the same content: for functions that are defined again."""
+    return []
 
 
 def _shared_program(content: Any) -> Program | None:
-    if content is None:
-        return None
-    with _lock:
-        program = _shared.get(content)
-        if program is not None:
-            _shared.move_to_end(content)
-        return program
+    known = [] if content is None else _shared(content)
+    return known[0] if known else None
 
 
 def _share(content: Any, program: Program) -> None:
@@ -139,10 +131,7 @@ def _share(content: Any, program: Program) -> None:
         return
     if _calls_python(program.params.jaxpr.jaxpr):
         return  # a function of equal content may speak to other objects
-    with _lock:
-        _shared[content] = program
-        while len(_shared) > _SHARED_PROGRAMS:
-            _shared.popitem(last=False)
+    _shared(content).append(program)
 
 
 def _calls_python(jaxpr: Jaxpr) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from pellucid.base.caching import CacheUse, cache_uses
 from pellucid.base.events import logger as logger
 from pellucid.base.source import describe
 from pellucid.base.tree import structure_differences
@@ -200,11 +201,23 @@ def explanation(miss: Miss) -> str:
     return "\n".join([head, *(f"  because {reason}" for reason in miss.reasons)])
 
 
-def explain_misses(n: int = 20) -> None:
-    """Print the latest `n` misses of jitted functions: what was compiled again, why, and what it cost."""
+def explain_misses(n: int = 20, *, caches: bool = False) -> None:
+    """Print the latest `n` misses of jitted functions: what was compiled again, why, and what it cost.
+
+    With `caches`, also how each cache of the process is used: its entries and the number that it may have, calls
+    that found a result, and calls that made one.
+    """
     shown = list(recent)[-n:]
     print(  # noqa: T201
         "\n".join(map(explanation, shown))
         if shown
         else "no jitted function was traced or compiled yet"
     )
+    if caches:
+        uses = sorted(cache_uses(), key=lambda use: -use.misses)
+        print("\n".join(["", "caches: entries of size, hits, misses", *map(_use_text, uses)]))  # noqa: T201
+
+
+def _use_text(use: CacheUse) -> str:
+    name = use.name.removeprefix("pellucid.")
+    return f"  {name}: {use.entries} of {use.size}, {use.hits} hits, {use.misses} misses"

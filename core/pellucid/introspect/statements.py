@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import bisect
-import functools
 import linecache
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from pellucid.base.caching import cached
 
 Range = tuple[int, int, int, int]
 """Line, column, end line, end column, as Python gives them for a frame."""
@@ -110,6 +111,6 @@ def statements_of(file: str) -> Statements:
     return _parsed("".join(linecache.getlines(file)))
 
 
-@functools.lru_cache(maxsize=64)
+@cached(64)
 def _parsed(text: str) -> Statements:
     return Statements(text)

@@ -11,6 +11,7 @@ import numpy as np
 import opt_einsum
 
 from pellucid.base import dtypes
+from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, convert
@@ -203,7 +204,7 @@ def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ..
     return tuple(found)
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def _plan(
     subscripts: str, shapes: tuple[Shape, ...], optimize: Any
 ) -> tuple[Notation, tuple[Step, ...]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
+from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.higher_order.scatter_apply import scatter_apply
 from pellucid.ir.avals import AbstractRef
@@ -85,7 +85,7 @@ def _check_cast(array: Any, values: Any) -> None:
         )
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def _compiled_update(structure: Structure, update: Update) -> Any:
     def update_at(x: Any, values: Any, *operands: Any) -> Any:
         return scattered(x, structure.index(operands), values, update)

@@ -6,12 +6,12 @@ scalars, windows of which lengths, arrays), and its numbers are operands.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.base.caching import cached
 from pellucid.base.errors import IndexingError, ShapeError
 from pellucid.ir.avals import AbstractRef
 from pellucid.numpy.compiled import numpy_function
@@ -87,7 +87,7 @@ def taken(x: Any, index: Any, lookup: Lookup) -> Any:
     return _compiled_take(structure, lookup)(x, *operands)
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def _compiled_take(structure: Structure, lookup: Lookup) -> Any:
     def getitem(x: Any, *operands: Any) -> Any:
         return take(x, structure.index(operands), lookup)

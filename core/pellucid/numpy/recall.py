@@ -11,9 +11,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base.caching import clearing
+from pellucid.base.caching import cached
 from pellucid.base.errors import PellucidError
-from pellucid.base.events import on
 from pellucid.ir.avals import ShapedArray
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.plan import Plan, plan_of
@@ -22,18 +21,30 @@ from pellucid.tracing.tracer import Tracer
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.flags import trace_context
 
-_MOST_PLANS = 1024
-"""Kinds of calls remembered for each function."""
 _NEW = Plan([], [], [], [])
 _SEEN = Plan([], [], [], [])
 """Of a kind that was seen once."""
-_all_plans: list[dict[Any, Plan | None]] = []
 
 
-@clearing
-def _forget() -> None:
-    for plans in _all_plans:
-        plans.clear()
+class _Kind:
+    """A kind of calls of one function; its plan is None where none can be used again."""
+
+    __slots__ = ("plan",)
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = _NEW
+
+
+@cached(1 << 16)
+def _kind(function: Callable[..., Any], *key: Any) -> _Kind:
+    return _Kind()
+
+
+class _Draft(StagingTrace):
+    """A trace whose equations are no part of a program."""
+
+    __slots__ = ()
+    is_heard = False
 
 
 def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> Callable[..., Any]:
@@ -42,17 +53,13 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
     A kind is the types of arrays and tracers, the values of Python numbers and of the arguments in `static_names`,
     and the options that tracing depends on. Other calls (of lists, of NumPy arrays) simply run.
     """
-    plans: dict[Any, Plan | None] = {}
-    _all_plans.append(plans)
     names = list(inspect.signature(function).parameters)
     static_positions = frozenset(i for i, name in enumerate(names) if name in static_names)
     static = frozenset(static_names)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if on.equation_staged:  # who listens wants the equations as Python makes them, once
-            return function(*args, **kwargs)
-        key: list[Any] = [trace_context()]
+        key: list[Any] = [function, trace_context()]
         operands: list[Any] = []
         for i, x in enumerate(args):
             if i in static_positions:
@@ -69,18 +76,16 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
                 key.append((type(x), x))
             elif not _noted(x, key, operands):
                 return function(*args, **kwargs)
-        kind = tuple(key)
         try:
-            plan = plans.get(kind, _NEW)
+            kind = _kind(*key)
         except TypeError:  # a static argument that can't be hashed
-            plan = None
+            return function(*args, **kwargs)
+        plan = kind.plan
         if plan is _NEW:  # what happens once only is not worth a plan
-            if len(plans) >= _MOST_PLANS:
-                plans.clear()
-            plans[kind] = _SEEN
+            kind.plan = _SEEN
             return function(*args, **kwargs)
         if plan is _SEEN:
-            plan = plans[kind] = _plan(function, args, kwargs, operands)
+            plan = kind.plan = _plan(function, args, kwargs, operands)
         if plan is None:
             return function(*args, **kwargs)
         results = context.trace.run_plan(plan, operands)
@@ -126,7 +131,7 @@ def _plan(
         containers.append(type(result) if several else None)
         return list(result) if several else [result]
 
-    trace = StagingTrace()
+    trace = _Draft()
     arguments = [trace.new_argument(x.aval) for x in operands]
     try:
         with use_trace(trace):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config
+from pellucid.base.caching import cached
 from pellucid.base.errors import AgreementError, ArgumentValueError, DistributedError
 from pellucid.base.tree import (
     broadcast_prefix,
@@ -271,12 +272,12 @@ def _whole(x: Any) -> np.ndarray:
     return np.asarray(_laid_out(replicated)(x).addressable_data(0))
 
 
-@functools.lru_cache
+@cached(128)
 def _laid_out(sharding: NamedSharding) -> Any:
     return jit(lambda x: x, out_shardings=sharding)
 
 
-@functools.lru_cache
+@cached(128)
 def _summed(mesh: Mesh) -> Any:
     replicated = NamedSharding(mesh, PartitionSpec())
     return jit(lambda rows: rows.sum(axis=0, dtype=rows.dtype), out_shardings=replicated)

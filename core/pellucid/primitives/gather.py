@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
@@ -435,7 +435,8 @@ class Scatter(Primitive[ScatterParams]):
 
     def update_program(self, dtype: Any, params: Any) -> ClosedJaxpr:
         """The program, on scalars, that combines what is there with an update."""
-        return _update_program(self.combine or _replaced, dtype)
+        combine: Any = self.combine or _replaced
+        return _update_program(combine, dtype)
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         program = (
@@ -450,7 +451,7 @@ def _replaced(old: Any, new: Any) -> Any:
     return new
 
 
-@functools.lru_cache(maxsize=256)
+@cached(256)
 def _update_program(combine: Callable[[Any, Any], Any], dtype: Any) -> ClosedJaxpr:
     scalar = shaped_array((), dtype)
     with use_lineage(LOWERED):

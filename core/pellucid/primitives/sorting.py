@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
@@ -133,7 +133,7 @@ class Sort(Primitive[SortParams]):
 sort_p = Sort()
 
 
-@functools.lru_cache(maxsize=256)
+@cached(256)
 def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
     """The program that tells, of two elements of each operand, whether the first ones come first."""
 
@@ -398,7 +398,7 @@ def _text(value: bool) -> str:
     return "true" if value else "false"
 
 
-@functools.lru_cache(maxsize=64)
+@cached(64)
 def _better(dtype: Any, greater: bool) -> ClosedJaxpr:
     """The program that compares two elements; their positions come along unused."""
     element, position = shaped_array((), dtype), shaped_array((), _INT32)

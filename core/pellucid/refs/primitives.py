@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.caching import cached
 from pellucid.base.errors import BatchingRuleError, EffectsError
 from pellucid.higher_order.jitted import jit
 from pellucid.ir.avals import AbstractRef, abstract_ref, shaped_array
@@ -254,7 +254,7 @@ class PartParams(NamedTuple):
     index: RefIndex
 
 
-@functools.lru_cache(maxsize=2048)
+@cached(2048)
 def _compiled(function: Any, index: RefIndex, *, donates: bool) -> Any:
     """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pellucid.base.caching import cached
 from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.sharding.single_device import GSPMDSharding, make_single_device_sharding
@@ -68,7 +68,7 @@ class RuntimeTokens(threading.local):
             token.block_until_ready()
 
 
-@functools.lru_cache(maxsize=256)
+@cached(256)
 def _everywhere(devices: tuple[Any, ...]) -> Any:
     """Where a token of a program on `devices` is."""
     if len(devices) == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config, dtypes
+from pellucid.base.caching import cached
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -176,7 +176,7 @@ def same_order(a: Any, b: Any) -> bool:
     return a == b or _equal_layouts(a, b)
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(1024)
 def _equal_layouts(a: Any, b: Any) -> bool:
     # Arrays and programs differ in what they say of the size of elements of less than a byte.
     a, b = Layout.from_pjrt_layout(a), Layout.from_pjrt_layout(b)
@@ -209,7 +209,7 @@ _WORTH_A_PROGRAM = 1 << 20
 """Bytes from which on devices exchange parts themselves, by a program to be compiled, instead of through the host."""
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(1024)
 def _is_row_major(pjrt_layout: Any) -> bool:
     order = Layout.from_pjrt_layout(pjrt_layout).major_to_minor
     return order == tuple(range(len(order)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.base.caching import cached
 from pellucid.sharding.errors import PartitionSpecError, ShardingError
 from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
 from pellucid.sharding.partition_spec import PartitionSpec, rank_error
@@ -94,7 +94,7 @@ class Tiles(NamedTuple):
     """[device]: position of each device along the Manual axes; all 0 where there are none."""
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     """Tile counts and positions that `sharding` gives a value of `ndim` dimensions.
 
@@ -139,7 +139,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) -> bool:
     """Whether two HLO shardings put the same part of a value of `ndim` dimensions on each device."""
     if a == b:

@@ -7,11 +7,11 @@ devices in order), `_to_xla_hlo_sharding(ndim)` (which part each one holds) and 
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pellucid.base.caching import cached
 from pellucid.sharding.errors import (
     AbstractPlacementError,
     MemoryKindError,
@@ -204,13 +204,13 @@ def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:
     return tiling
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def _shard_shape(sharding: Sharding, shape: Shape) -> Shape:
     tiling = _even_tiles(sharding, shape)
     return tuple(size // count for size, count in zip(shape, tiling.counts, strict=True))
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(1024)
 def addressable_parts(
     sharding: Sharding, shape: Shape
 ) -> tuple[tuple[Device, ...], tuple[Index, ...]]:
@@ -220,7 +220,7 @@ def addressable_parts(
     return tuple(local), tuple([indices[device] for device in local])
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(1024)
 def _devices_indices(sharding: Sharding, shape: Shape) -> dict[Device, Index]:
     tiling = _even_tiles(sharding, shape)
     if tiling.addends.any():

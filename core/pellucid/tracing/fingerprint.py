@@ -1,8 +1,9 @@
 """What a function is, by content: so that the same function, defined again, finds its old programs.
 
-A fingerprint covers everything that tracing could read: code, defaults, closure values, the globals and
-helper functions that the code names, recursively. Where a value could change without the fingerprint noticing
-(an object of an unknown class, a large or mutable container), there is no fingerprint, and nothing is shared.
+A fingerprint covers everything that tracing could read: code, defaults, closure values, the globals and helper
+functions that the code names, recursively, in libraries too. Trusted are the functions of a few modules, which give
+equal results for equal arguments. Where a value could change without the fingerprint noticing (C code of other
+modules, an object of an unknown class, a large container), there is no fingerprint, and nothing is shared.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import importlib.util
 import sys
 import sysconfig
 import types
@@ -19,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base.caching import cached
+from pellucid.ir.avals import AbstractValue
 from pellucid.xla.arrays import ArrayImpl
 
 _LARGEST = 4096
@@ -29,17 +33,24 @@ _FIXED_PATHS = tuple(
 )
 
 
-_IMPURE = frozenset({"numpy.random", "random", "time", "os", "datetime", "secrets", "uuid"})
-"""Modules whose functions give another result each time, which tracing would keep."""
-_READS_ANYTHING = frozenset(
-    {"eval", "exec", "globals", "locals", "vars", "__import__", "open", "input"}
-)
-"""Builtins through which code reads what its text doesn't name."""
-_VALUE_MODULES = (
-    "pellucid.base", "pellucid.sharding", "pellucid.ir", "pellucid.xla", "pellucid.numpy",
-    "pellucid.higher_order.stages", "pellucid.higher_order.shape_dtype_struct", "jaxlib",
+_FUNCTIONS_WALKED = 256
+"""A function that reaches more functions than this has no fingerprint."""
+_PURE = frozenset(
+    {
+        "builtins", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "collections",
+        "ml_dtypes", "numpy", "numpy.linalg", "numpy.fft",
+    }
 )  # fmt: skip
-"""Where classes are defined whose instances don't change."""
+"""Modules whose functions are trusted, besides pellucid's."""
+_READS_ANYTHING = frozenset(
+    {
+        "eval", "exec", "globals", "locals", "vars", "__dict__", "__import__", "open", "input",
+        "fromfile", "load", "loadtxt", "genfromtxt", "memmap", "geterr", "get_printoptions",
+    }
+)  # fmt: skip
+"""Their functions through which code reads what its text doesn't name."""
+_DISPATCHER = type(np.mean)
+"""NumPy's class of functions that other arrays may take over."""
 
 
 class _Unknown(Exception):
@@ -60,7 +71,7 @@ class _Walk:
     """One fingerprint; functions met twice (recursion) are referred to by number."""
 
     def __init__(self) -> None:
-        self.seen: dict[int, int] = {}
+        self.seen: dict[Any, int] = {}
         self.kept: list[Any] = []
         self.names: list[tuple[str, ...]] = []
         """For each function that is being looked at, the names that its code reads."""
@@ -80,14 +91,12 @@ class _Walk:
             return self.function(value)
         if kind is types.BuiltinFunctionType and not isinstance(value.__self__, types.ModuleType):
             return ("method", value.__name__, self.of(value.__self__))
-        if kind in (types.BuiltinFunctionType, np.ufunc, type, types.GenericAlias) or isinstance(
-            value, np.dtype
-        ):
-            return self.fixed(value)
-        if isinstance(value, type):
-            return self.fixed(value)
+        if kind in (np.ufunc, types.GenericAlias) or isinstance(value, np.dtype):
+            return ("fixed", _Same(value))
+        if kind in (types.BuiltinFunctionType, _DISPATCHER) or isinstance(value, type):
+            return ("fixed", _Same(value)) if _is_pure(value.__module__) else self.unknown(value)
         if kind is types.MethodType:
-            return ("method", self.function(value.__func__), self.of(value.__self__))
+            return ("method", self.of(value.__self__), self.of(value.__func__))
         if kind is functools.partial:
             return ("partial", self.of(value.func), self.of(value.args), self.of(value.keywords))
         if kind is ArrayImpl:
@@ -113,9 +122,7 @@ class _Walk:
             return (kind.__name__, frozenset(map(self.of, value)))
         if kind is dict:
             return ("dict", tuple((self.of(k), self.of(v)) for k, v in value.items()))  # pyright: ignore[reportAttributeAccessIssue]
-        if getattr(kind, "__module__", "").startswith(_VALUE_MODULES) and _hashable(value):
-            return ("value", kind, value)
-        return self.unknown(value)
+        return ("value", kind, value) if _is_value(value) else self.unknown(value)
 
     def function(self, function: types.FunctionType) -> Any:
         number = self.seen.get(id(function))
@@ -123,9 +130,10 @@ class _Walk:
             return ("again", number)
         self.seen[id(function)] = len(self.seen)
         self.kept.append(function)
-        module = sys.modules.get(function.__module__ or "")
-        if module is not None and _is_fixed_module(module):
+        if _is_pure(function.__globals__.get("__name__")):  # `functools.wraps` copies `__module__`
             return ("library function", _Same(function), self.closure(function))
+        if len(self.seen) > _FUNCTIONS_WALKED:
+            return self.unknown(function)
         code = function.__code__
         names = _all_names(code)
         if not _READS_ANYTHING.isdisjoint(names):
@@ -147,17 +155,21 @@ class _Walk:
 
     def module(self, module: types.ModuleType) -> Any:
         """A library, with those of its attributes that the code at hand may read: users replace some."""
-        if not _is_fixed_module(module) or module.__name__ in _IMPURE:
+        names = self.names[-1] if self.names else ()
+        if not _is_fixed_module(module):
             return self.unknown(module)
-        if (
-            module.__name__.partition(".")[0] == "pellucid"
-        ):  # its attributes load when they are first used
+        if _is_ours(module.__name__):  # its attributes load when they are first used
             return ("module", module.__name__)
-        names, attributes = self.names[-1] if self.names else (), vars(module)
-        if any(f"{module.__name__}.{name}" in _IMPURE for name in names):
-            return self.unknown(module)
-        read = [(name, attributes[name]) for name in names if name in attributes]
-        return ("module", module.__name__, tuple((name, _Same(value)) for name, value in read))
+        again = id(module), id(names)
+        if again in self.seen:
+            return ("again", self.seen[again])
+        self.seen[again] = len(self.seen)
+        attributes = vars(module)
+        read = [(name, self.of(attributes[name])) for name in names if name in attributes]
+        if "__getattr__" in attributes:  # NumPy loads some of its modules when they are first used
+            late = [n for n in names if n not in attributes and _is_module(module.__name__, n)]
+            read += [(name, self.imported(f"{module.__name__}.{name}")) for name in late]
+        return ("module", module.__name__, tuple(read))
 
     def closure(self, function: types.FunctionType) -> Any:
         values = []
@@ -176,14 +188,6 @@ class _Walk:
         if hasattr(builtins, name):
             return ("builtin", _Same(getattr(builtins, name)))
         return None
-
-    def fixed(self, value: Any) -> Any:
-        """A value of a library that does not change while the process runs."""
-        module = sys.modules.get(getattr(value, "__module__", None) or "")
-        known = (
-            isinstance(value, (np.ufunc, np.dtype)) if module is None else _is_fixed_module(module)
-        )
-        return ("fixed", _Same(value)) if known else self.unknown(value)
 
     def unknown(self, value: Any) -> Any:
         raise _Unknown(type(value).__name__)
@@ -223,23 +227,42 @@ class _SameWhileAlive:
         return self.number
 
 
-def _hashable(value: Any) -> bool:
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("pellucid", "jaxlib")
+
+
+def _is_pure(module: Any) -> bool:
+    return module in _PURE or (isinstance(module, str) and _is_ours(module))
+
+
+def _is_value(x: Any) -> bool:
+    """Whether `x` can't change: a type of a program, or an object of a class of ours that hashes its content."""
+    kind = type(x)
+    if isinstance(x, AbstractValue):
+        return True
+    if not _is_ours(kind.__module__) or kind.__hash__ in (None, object.__hash__):
+        return False
     try:
-        hash(value)
+        hash(x)
     except TypeError:
         return False
     return True
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(1024)
 def _fixed_file(file: str) -> bool:
     return file.startswith(_FIXED_PATHS) or "site-packages" in file
+
+
+@cached(4096)
+def _is_module(package: str, name: str) -> bool:
+    return importlib.util.find_spec(f"{package}.{name}") is not None
 
 
 def _is_fixed_module(module: types.ModuleType) -> bool:
     """Whether a module belongs to the standard library, an installed package, or pellucid itself."""
     name = module.__name__
-    if name.partition(".")[0] in ("pellucid", "numpy", "builtins", "jaxlib"):
+    if _is_ours(name):
         return True
     if name == "__main__":
         return False
@@ -256,7 +279,7 @@ def _all_names(code: types.CodeType) -> tuple[str, ...]:
     return tuple(names)
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def _imports(code: types.CodeType) -> tuple[str, ...]:
     """Modules that `code` and the functions nested in it import."""
     found = [i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"]

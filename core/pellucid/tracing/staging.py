@@ -61,6 +61,8 @@ class StagingTrace(Trace):
     """Writes equations. Everything bound while it is current becomes part of the program."""
 
     __slots__ = ("alive", "const_values", "const_vars", "debug", "effects", "equations", "invars")
+    is_heard = True
+    """Whether its equations are published."""
 
     def __init__(self, debug: DebugInfo | None = None) -> None:
         self.equations: list[Equation] = []
@@ -98,7 +100,7 @@ class StagingTrace(Trace):
         self.equations.append(equation)
         if effects:
             self.effects = self.effects | effects
-        if on.equation_staged:
+        if on.equation_staged and self.is_heard:
             publish(on.equation_staged, EquationStaged(equation))
         return [StagingTracer(self, var, equation) for var in results]
 
@@ -128,7 +130,7 @@ class StagingTrace(Trace):
             self.equations.append(equation)
             if effects:
                 self.effects = self.effects | effects
-            if on.equation_staged:
+            if on.equation_staged and self.is_heard:
                 publish(on.equation_staged, EquationStaged(equation))
             atoms += results
             values += [StagingTracer(self, var, equation) for var in results]

@@ -155,6 +155,13 @@ def test_methods_of_containers_count_by_what_they_are_of() -> None:
         "import random\ndef f(x): return x + random.random()",
         "import numpy as np\ndef f(x): return x + np.random.randn()",
         "def f(x):\n  import random\n  return x + random.random()",
+        "import threading\ndef f(x): return x + threading.get_ident()",
+        "import uuid\ndef f(x): return x + uuid.uuid4().int",
+        "from numpy.random import default_rng\ndef f(x): return x + default_rng().random()",
+        "import numpy as np\ndef f(x): return x + np.load('x.npy')",
+        "import platform\ndef f(x): return x + len(platform.node())",
+        "import sys\ndef f(x): return x + sys.getrecursionlimit()",
+        "import dataclasses\ndef f(x): return x + len(dataclasses.__dict__)",
         "def f(x):\n  import a_module_that_is_not_loaded\n  return x",
         "def f(x): return x + globals()['n']",
         "def f(x): return x + eval('n')",
@@ -165,6 +172,20 @@ def test_methods_of_containers_count_by_what_they_are_of() -> None:
 )
 def test_what_code_reads_unseen_has_no_fingerprint(code: str) -> None:
     assert fingerprint(define(code)) is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import math\ndef f(x): return x + math.sqrt(2) * math.pi",
+        "import numpy as np\ndef f(x): return np.float32(2) * x.mean() + np.prod((2, 3)) + np.zeros(2)",
+        "import functools\ndef f(x): return functools.reduce(lambda a, b: a + b, [x, x])",
+        "import textwrap\ndef f(x): return x * len(textwrap.indent('a', 'b'))",
+        "import numpy as np\ndef f(x): return np.linalg.norm(np.ones(2)) * x",
+    ],
+)
+def test_functions_that_give_equal_results_are_shared(code: str) -> None:
+    assert fingerprint(define(code)) == fingerprint(define(code)) is not None
 
 
 def test_our_own_modules_of_that_name_are_pure() -> None:

@@ -1,10 +1,10 @@
 """Which dtype is a kind of which: `issubdtype` and `isdtype`."""
 
-import functools
 from typing import Any
 
 import numpy as np
 
+from pellucid.base.caching import cached
 from pellucid.base.dtypes.catalog import COMPLEXES, FLOATS, KINDS, SIGNED, UNSIGNED, DTypeLike
 from pellucid.base.dtypes.extended import ExtendedDType, extended, prng_key
 from pellucid.base.errors import DtypeError
@@ -51,7 +51,7 @@ def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
         return _issubdtype.__wrapped__(a, b)
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def _issubdtype(a: Any, b: Any) -> bool:
     if isinstance(b, ExtendedDType):
         return b == a
