@@ -10,7 +10,7 @@ NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lab test test-slow test-browser bench bench-lab gallery lint format types layers check snapshots wheel clean
+.PHONY: help environment lab test test-all test-browser bench bench-lab gallery lint format types layers check snapshots wheel clean
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -21,11 +21,11 @@ environment: ## make .venv or bring it up to date
 lab: environment ## open JupyterLab on the first notebook
 	$(BIN)/jupyter lab $(ALLOW_ROOT) $(NOTEBOOK)
 
-test: environment ## run all tests that need neither accelerator, browser nor minutes
+test: environment ## run the tests that need neither accelerator nor browser, of rotating ones one part in eight
 	$(PYTEST) -n $(WORKERS) --dist worksteal
 
-test-slow: environment ## run the tests left out of `make test` that this machine can run
-	$(PYTEST) -n $(WORKERS) -m "slow"
+test-all: environment ## run the same with all parts of the rotating tests: an hour or more
+	PELLUCID_TEST_PART=all $(PYTEST) -n $(WORKERS) --dist worksteal
 
 test-browser: environment ## drive JupyterLab in Chromium
 	$(PYTEST) -m browser tests/browser

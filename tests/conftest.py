@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import rotation
 from oracle import Oracle, is_available, oracle_for
 
 
@@ -42,8 +43,19 @@ def _oracle(*, x64: bool = False, devices: int = 1) -> Oracle:
     return oracle_for(x64=x64, devices=devices)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that asks the oracle."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the part of this run once; processes of pytest-xdist inherit it."""
+    part = rotation.part_of_run()
+    os.environ[rotation.VARIABLE] = rotation.ALL if part is None else str(part)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(rotation.summary())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test that asks the oracle; leave out the rotating tests of other parts."""
     for item in items:
         if any(name.startswith("oracle") for name in getattr(item, "fixturenames", ())):
             item.add_marker("oracle")
+    rotation.deselect(config, items)

@@ -66,19 +66,17 @@ def used() -> usage.Usage:
     return usage.of_tests(but=pathlib.Path(__file__))
 
 
-@pytest.mark.parametrize("path", FUNCTIONS)
-def test_a_test_names_the_function(used: usage.Usage, path: str) -> None:
-    found = usage.member(pellucid, path)
-    assert found is not None, f"there is no pellucid.{path}"
-    assert used.objects.get(id(found)), f"no test uses pellucid.{path}"
+def test_tests_name_every_function(used: usage.Usage) -> None:
+    members = {path: usage.member(pellucid, path) for path in FUNCTIONS}
+    assert [path for path, found in members.items() if found is None] == []
+    assert [path for path, found in members.items() if not used.objects.get(id(found))] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(kind, n) for kind, names in ATTRIBUTES.items() for n in names.split()]
-)
-def test_a_test_asks_for_the_attribute(used: usage.Usage, kind: str, name: str) -> None:
-    assert hasattr(samples()[kind], name)
-    assert used.attributes.get(name), f"no test asks a value for {name}"
+def test_tests_ask_for_every_attribute(used: usage.Usage) -> None:
+    values = samples()
+    names = [(kind, name) for kind, names in ATTRIBUTES.items() for name in names.split()]
+    assert [(kind, name) for kind, name in names if not hasattr(values[kind], name)] == []
+    assert [name for _, name in names if not used.attributes.get(name)] == []
 
 
 def samples() -> dict[str, Any]:

@@ -37,7 +37,7 @@ def transformer_step(jax: Any) -> Any:
 
 
 def cases() -> list[Any]:
-    """The programs as parameters of tests; those that are not `QUICK` are slow."""
+    """The programs as parameters of tests; those that are not `QUICK` rotate."""
     found: dict[str, Any] = {
         f.__name__: lambda jax, f=f, a=a: f(jax, *a) for f, a in sharded_programs.PROGRAMS
     }
@@ -48,7 +48,7 @@ def cases() -> list[Any]:
         if name not in manual_programs.NESTED and name not in found
     }
     return [
-        pytest.param(program, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        pytest.param(program, id=name, marks=() if name in QUICK else pytest.mark.rotates)
         for name, program in found.items()
     ]
 

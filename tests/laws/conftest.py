@@ -9,34 +9,38 @@ from typing import Any
 import pytest
 
 import pellucid
-from tests.laws.evaluation import Task, evaluate
+from tests.laws.evaluation import CHUNK, Evaluated, Task, evaluate
 from tests.laws.sample import Sample
 
-_outcomes: dict[Any, dict[Any, Any]] = {}
+HERE = Path(__file__).parent
 
-
-ROWS_BY_DEFAULT = 2
-"""Rows of each function that every run checks; the others are marked slow (`make test-slow` runs them)."""
+_outcomes: dict[Any, dict[Sample, Evaluated | Exception]] = {}
+"""By law, then by row: what was evaluated so far."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all but the first rows of each function as slow: 1,600 rows for nine laws take an hour.
+    """Let all rows rotate but the first of each kind that a law has of a function.
 
     Rows may convert complex numbers to real ones, which warns.
     """
-    seen: dict[tuple[str, str], int] = {}
+    seen: set[tuple[str, str, str]] = set()
     for item in items:
-        if item.path.parent != Path(__file__).parent:
+        if item.path.parent != HERE:
             continue
         item.add_marker(pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning"))
         callspec = getattr(item, "callspec", None)
         sample = callspec.params.get("sample") if callspec is not None else None
         if isinstance(sample, Sample):
-            key = (getattr(item, "originalname", item.name), sample.call.partition("(")[0])
-            seen[key] = seen.get(key, 0) + 1
-            if seen[key] > ROWS_BY_DEFAULT:
-                item.add_marker(pytest.mark.slow)
+            key = (law_of(item), sample.function_name, sample.kind)
+            if key in seen:
+                item.add_marker(pytest.mark.rotates(str(sample)))
+            seen.add(key)
+
+
+def law_of(item: Any) -> str:
+    """Name of the test without its row."""
+    return f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -48,52 +52,47 @@ def _free_programs() -> Iterator[None]:
 
 @pytest.fixture
 def together(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
-    """`together(task, x64)`: the results of this test's row, computed together with those of its other rows.
+    """`together(task, x64)`: the results of this test's row, computed together with those of its neighbours.
 
     `task(sample)` gives a function of flat values and its operands; `x64(sample)` says where it needs 64 bits.
-    The first call compiles the rows that were collected for this test; an error is raised for its own row only.
+    Rows that were collected for this test are compiled in chunks; an error is raised for its own row only.
     """
-
-    def test_of(item: Any) -> Any:
-        return item.path, getattr(item, "originalname", None)
+    law = law_of(request.node)
 
     def results(task: Callable[[Sample], Task], x64: Callable[[Sample], bool]) -> list[Any]:
-        test = test_of(request.node)
-        return outcome(test, request.node, lambda item: test_of(item) == test, task, x64)
+        return outcome(law, request.node, lambda item: law_of(item) == law, task, x64).results
 
     return results
 
 
 @pytest.fixture
-def compiled(request: pytest.FixtureRequest) -> list[Any]:
-    """The results of this test's row by a compiled program, computed once for all tests that want them."""
+def compiled(request: pytest.FixtureRequest) -> Evaluated:
+    """The staged program of this test's row and its results, computed once for all tests that want them."""
     return outcome(
         "compiled",
         request.node,
-        lambda item: (
-            item.path.parent == Path(__file__).parent
-            and "compiled" in getattr(item, "fixturenames", ())
-        ),
+        lambda item: item.path.parent == HERE and "compiled" in item.fixturenames,
         lambda sample: (sample.function, sample.arguments),
         lambda sample: sample.needs_x64,
     )
 
 
 def outcome(
-    pool: Any,
+    pool: str,
     item: Any,
     belongs: Callable[[Any], bool],
     task: Callable[[Sample], Task],
     x64: Callable[[Sample], bool],
-) -> list[Any]:
-    """The results for the row of test `item`; the rows of all collected tests that belong to the pool come with it."""
-    if pool not in _outcomes:
-        others = [i for i in item.session.items if belongs(i)]
-        samples = dict.fromkeys(i.callspec.params["sample"] for i in others)
-        _outcomes[pool] = {}
-        for wide in (False, True):
-            _outcomes[pool] |= evaluate({s: task(s) for s in samples if x64(s) is wide}, x64=wide)
-    found = _outcomes[pool][item.callspec.params["sample"]]
+) -> Evaluated:
+    """What was evaluated for the row of test `item`; the rest of its chunk of collected rows comes with it."""
+    done = _outcomes.setdefault(pool, {})
+    sample = item.callspec.params["sample"]
+    if sample not in done:
+        collected = [i.callspec.params["sample"] for i in item.session.items if belongs(i)]
+        rows = [row for row in dict.fromkeys(collected) if x64(row) == x64(sample)]
+        start = rows.index(sample) // CHUNK * CHUNK
+        done |= evaluate({row: task(row) for row in rows[start : start + CHUNK]}, x64=x64(sample))
+    found = done[sample]
     if isinstance(found, Exception):
         raise found
     return found

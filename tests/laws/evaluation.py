@@ -7,7 +7,7 @@ costs a third of sixty programs.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,16 @@ Task = tuple[Callable[..., Sequence[Any]], Sequence[Any]]
 """A function of flat values, and its operands."""
 
 
-def evaluate(tasks: dict[Hashable, Task], *, x64: bool) -> dict[Hashable, list[Any] | Exception]:
-    """For each task its results, computed by compiled programs, or the error that it raised."""
-    outcomes: dict[Hashable, list[Any] | Exception] = {}
+class Evaluated(NamedTuple):
+    """A staged program and its results."""
+
+    jaxpr: Any
+    results: list[Any]
+
+
+def evaluate(tasks: dict[Hashable, Task], *, x64: bool) -> dict[Hashable, Evaluated | Exception]:
+    """For each task its program and results, computed by compiled programs, or the error that it raised."""
+    outcomes: dict[Hashable, Evaluated | Exception] = {}
     with config.enable_x64(x64):
         staged = {}
         for key, (function, operands) in tasks.items():
@@ -42,7 +49,7 @@ def evaluate(tasks: dict[Hashable, Task], *, x64: bool) -> dict[Hashable, list[A
     return outcomes
 
 
-def run_together(chunk: dict[Hashable, Any]) -> dict[Hashable, list[Any] | Exception]:
+def run_together(chunk: dict[Hashable, Any]) -> dict[Hashable, Evaluated | Exception]:
     """Results of staged tasks by one program; one by one if that fails, to find who is to blame."""
     operands = [operands for _, _, operands in chunk.values()]
     programs = [(jaxpr, consts) for jaxpr, consts, _ in chunk.values()]
@@ -54,7 +61,8 @@ def run_together(chunk: dict[Hashable, Any]) -> dict[Hashable, list[Any] | Excep
 
     try:
         results = jit(all_results, compiler_options=QUICK_COMPILATION)(operands)
-        return dict(zip(chunk, results, strict=True))
+        pairs = zip(chunk, programs, results, strict=True)
+        return {key: Evaluated(jaxpr, found) for key, (jaxpr, _), found in pairs}
     except Exception as error:
         if len(chunk) == 1:
             return {next(iter(chunk)): error}

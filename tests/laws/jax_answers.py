@@ -1,18 +1,14 @@
-"""A process of its own that answers, for rows, what the reference library gives.
-
-Reads a pickled list of questions from standard input and writes the pickled list of answers.
-"""
+"""What the reference library gives for rows; runs in the process of the oracle."""
 
 from __future__ import annotations
 
-import os
-import pickle
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
 CHUNK = 60
+QUICK = {"xla_llvm_disable_expensive_passes": True}
+"""As `evaluation.QUICK_COMPILATION`, so that equal programs give equal bits."""
 
 
 class Question(NamedTuple):
@@ -42,24 +38,15 @@ Outcome = tuple[list[Any], tuple[bool, ...], str] | str
 """Results, weak types and text, or an error."""
 
 
-def main() -> None:
-    questions = pickle.load(sys.stdin.buffer)
-    output = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what libraries print must not mix with the answers
-    pickle.dump(answers(questions), output)
-
-
-def answers(questions: list[Question]) -> list[Answer]:
+def answers(jax: Any, questions: list[Question]) -> list[Answer]:
     """An answer for each question."""
-    import jax
-
     found: dict[int, Answer] = {}
     for x64 in (False, True):
         with jax.enable_x64(x64):
             asked = {i: q for i, q in enumerate(questions) if q.x64 is x64}
-            values = outcomes({i: (function_of(q), q.operands) for i, q in asked.items()})
+            values = outcomes(jax, {i: (function_of(jax, q), q.operands) for i, q in asked.items()})
             pairs = outcomes(
-                {i: (derivatives_of(q), q.operands) for i, q in asked.items() if q.wrt}
+                jax, {i: (derivatives_of(jax, q), q.operands) for i, q in asked.items() if q.wrt}
             )
             for i in asked:
                 found[i] = answer(values[i], pairs.get(i))
@@ -79,14 +66,12 @@ def answer(values: Outcome, pair: Outcome | None) -> Answer:
     return given._replace(derivatives=tuple(pair[0]))
 
 
-def outcomes(tasks: dict[int, tuple[Any, list[Any]]]) -> dict[int, Outcome]:
+def outcomes(jax: Any, tasks: dict[int, tuple[Any, list[Any]]]) -> dict[int, Outcome]:
     """Results of flat functions, weak types, and programs' texts, or what they raised.
 
     What can be traced is compiled together: many small compilations are slow, and results of equal
     programs are then equal to the last bit.
     """
-    import jax
-
     traced: dict[int, Any] = {}
     found: dict[int, Outcome] = {}
     for i, (function, operands) in tasks.items():
@@ -97,13 +82,14 @@ def outcomes(tasks: dict[int, tuple[Any, list[Any]]]) -> dict[int, Outcome]:
     keys = list(traced)
     for start in range(0, len(keys), CHUNK):
         chunk = keys[start : start + CHUNK]
-        found |= run_together({i: traced[i] for i in chunk}, {i: tasks[i][1] for i in chunk})
+        found |= run_together(jax, {i: traced[i] for i in chunk}, {i: tasks[i][1] for i in chunk})
     return found
 
 
-def run_together(programs: dict[int, Any], operands: dict[int, list[Any]]) -> dict[int, Outcome]:
+def run_together(
+    jax: Any, programs: dict[int, Any], operands: dict[int, list[Any]]
+) -> dict[int, Outcome]:
     """Results of traced programs by one compiled program; one by one if that fails."""
-    import jax
 
     def all_results(groups: list[list[Any]]) -> list[list[Any]]:
         return [
@@ -112,7 +98,7 @@ def run_together(programs: dict[int, Any], operands: dict[int, list[Any]]) -> di
         ]
 
     try:
-        results = jax.jit(all_results)(list(operands.values()))
+        results = jax.jit(all_results, compiler_options=QUICK)(list(operands.values()))
         results = [[np.asarray(r) for r in group] for group in results]
     except Exception as error:
         if len(programs) == 1:
@@ -120,7 +106,7 @@ def run_together(programs: dict[int, Any], operands: dict[int, list[Any]]) -> di
         return {
             i: o
             for k in programs
-            for i, o in run_together({k: programs[k]}, {k: operands[k]}).items()
+            for i, o in run_together(jax, {k: programs[k]}, {k: operands[k]}).items()
         }
     return {
         i: (group, tuple(a.weak_type for a in programs[i].out_avals), str(programs[i]))
@@ -128,12 +114,9 @@ def run_together(programs: dict[int, Any], operands: dict[int, list[Any]]) -> di
     }
 
 
-def function_of(question: Question) -> Any:
+def function_of(jax: Any, question: Question) -> Any:
     """The row's expression as a function that gives a list."""
-    import jax
-    import jax.numpy as jnp
-
-    names = {"lax": jax.lax, "jax": jax, "jnp": jnp, "np": np}
+    names = {"lax": jax.lax, "jax": jax, "jnp": jax.numpy, "np": np}
     evaluate = eval(f"lambda {', '.join(question.names)}: {question.call}", names)
 
     def function(*operands: Any) -> list[Any]:
@@ -143,19 +126,16 @@ def function_of(question: Question) -> Any:
     return function
 
 
-def derivatives_of(question: Question) -> Any:
+def derivatives_of(jax: Any, question: Question) -> Any:
     """The function from operands to tangents of the floating results, then cotangents of the operands."""
-    import jax
-    import jax.numpy as jnp
-
-    function = function_of(question)
+    function = function_of(jax, question)
 
     def derivatives(*operands: Any) -> list[Any]:
         def of_some(*some: Any) -> list[Any]:
             every = list(operands)
             for i, x in zip(question.wrt, some, strict=True):
                 every[i] = x
-            return [r for r in function(*every) if jnp.issubdtype(r.dtype, jnp.inexact)]
+            return [r for r in function(*every) if jax.numpy.issubdtype(r.dtype, jax.numpy.inexact)]
 
         some = tuple(operands[i] for i in question.wrt)
         _, tangents = jax.jvp(of_some, some, tuple(question.tangents))
@@ -163,12 +143,3 @@ def derivatives_of(question: Question) -> Any:
         return [*tangents, *back(list(question.cotangents))]
 
     return derivatives
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ["XLA_FLAGS"] = "--xla_llvm_disable_expensive_passes=true"
-    # Pickles name the classes of the module, not those of `__main__`.
-    from tests.laws import jax_answers
-
-    jax_answers.main()

@@ -18,6 +18,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from rotation import kind_of_types
 
 import pellucid.higher_order
 import pellucid.primitives
@@ -157,6 +158,16 @@ class Sample:
         """Whether the row is about 64-bit types."""
         wide = ("float64", "int64", "uint64", "complex128")
         return self.x64 or any(o.dtype.name in wide for o in self.operands)
+
+    @property
+    def function_name(self) -> str:
+        """Name of the function that the row calls."""
+        return self.call.partition("(")[0]
+
+    @property
+    def kind(self) -> str:
+        """What the row's types stand for; see `kind_of_types`."""
+        return "wide" if self.x64 else kind_of_types(o.dtype for o in self.operands)
 
     @property
     def differentiated(self) -> tuple[int, ...]:

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-import pickle
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from oracle import Oracle
 
 from pellucid.base import config
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
+from tests.laws import jax_answers
 from tests.laws.compare import assert_close, assert_same_bits
 from tests.laws.directions import cotangents_by, inexact, linear_program, tangents_of
+from tests.laws.evaluation import CHUNK, Evaluated
 from tests.laws.jax_answers import Answer, Question
 from tests.laws.sample import NAMES, Sample, all_samples, differentiable_samples
-
-pytestmark = pytest.mark.oracle
 
 _differentiated = set(differentiable_samples())
 compared = [s for s in all_samples() if s.agrees != "no"]
 
 
-@pytest.fixture(scope="module")
-def answers(request: pytest.FixtureRequest) -> dict[Sample, Answer]:
-    """The reference library's answers for the rows that were collected."""
-    here = [i for i in request.session.items if i.path == request.path]
-    samples = list(dict.fromkeys(i.callspec.params["sample"] for i in here))
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.laws.jax_answers"], check=False, capture_output=True,
-        input=pickle.dumps([question(s) for s in samples]), cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    if child.returncode:
-        raise RuntimeError(child.stderr.decode())
-    return dict(zip(samples, pickle.loads(child.stdout), strict=True))
+_answers: dict[Sample, Answer] = {}
+
+
+@pytest.fixture
+def answer(request: pytest.FixtureRequest, oracle: Oracle) -> Answer:
+    """The reference library's answer for this test's row, asked together with those for its neighbours."""
+    sample = request.node.callspec.params["sample"]
+    if sample not in _answers:
+        here = [i for i in request.session.items if i.path == request.path]
+        rows = list(dict.fromkeys(i.callspec.params["sample"] for i in here))
+        start = rows.index(sample) // CHUNK * CHUNK
+        chunk = rows[start : start + CHUNK]
+        questions = [question(row) for row in chunk]
+        _answers.update(zip(chunk, oracle.call(jax_answers.answers, questions), strict=True))
+    found = _answers[sample]
+    assert found.error is None, f"the reference library: {found.error}"
+    return found
 
 
 def question(sample: Sample) -> Question:
@@ -70,18 +72,15 @@ def cotangents(sample: Sample) -> list[np.ndarray]:
     ]
 
 
-def answered(answers: dict[Sample, Answer], sample: Sample) -> Answer:
-    """The answer for a row; fails if the reference library could not evaluate it."""
-    answer = answers[sample]
-    assert answer.error is None, f"the reference library: {answer.error}"
-    return answer
-
-
 @pytest.mark.parametrize("sample", compared, ids=str)
-def test_values_agree(sample: Sample, answers, compiled: list[Any]) -> None:
-    answer = answered(answers, sample)
-    assert len(compiled) == len(answer.values)
-    for i, (got, expected) in enumerate(zip(compiled, answer.values, strict=True)):
+def test_program_agrees(sample: Sample, answer: Answer, compiled: Evaluated) -> None:
+    """Weak types of results, the text of the program and the values are those of the reference library."""
+    jaxpr, results = compiled
+    assert tuple(a.weak_type for a in jaxpr.out_avals) == answer.weak_types
+    if sample.same_text:
+        assert in_one_line(str(jaxpr)) == in_one_line(answer.text)
+    assert len(results) == len(answer.values)
+    for i, (got, expected) in enumerate(zip(results, answer.values, strict=True)):
         assert type_of(got).dtype == expected.dtype, f"result {i}"
         if sample.agrees == "exact":
             assert_same_bits(got, expected, f"result {i}")
@@ -89,11 +88,9 @@ def test_values_agree(sample: Sample, answers, compiled: list[Any]) -> None:
             assert_close(got, expected, sample.tolerance, f"result {i}")
 
 
-@pytest.mark.parametrize("sample", compared, ids=str)
-def test_weak_types_agree(sample: Sample, answers) -> None:
-    with config.enable_x64(sample.needs_x64):
-        jaxpr, _ = stage(sample.function, [type_of(x) for x in sample.arguments])
-    assert tuple(a.weak_type for a in jaxpr.out_avals) == answered(answers, sample).weak_types
+def in_one_line(text: str) -> str:
+    """A program's text without its layout."""
+    return re.sub(r"\s+", " ", text).replace("[ ", "[").replace(" ]", "]").strip()
 
 
 def derivative_task(sample: Sample):
@@ -117,9 +114,8 @@ def derivative_task(sample: Sample):
 @pytest.mark.parametrize(
     "sample", [s for s in differentiable_samples() if s.agrees != "no" and s.has_reverse], ids=str
 )
-def test_derivatives_agree(sample: Sample, answers, together) -> None:
+def test_derivatives_agree(sample: Sample, answer: Answer, together: Any) -> None:
     results = together(derivative_task, lambda s: s.needs_x64)
-    answer = answered(answers, sample)
     assert answer.derivative_error is None, f"the reference library: {answer.derivative_error}"
     assert len(results) == len(answer.derivatives)
     n_tangents = len(results) - len(sample.differentiated)
@@ -127,15 +123,3 @@ def test_derivatives_agree(sample: Sample, answers, together) -> None:
         what = f"tangent {i}" if i < n_tangents else f"cotangent {i - n_tangents}"
         assert type_of(got).dtype == want.dtype, what
         assert_close(got, want, sample.tolerance, what)
-
-
-@pytest.mark.parametrize("sample", [s for s in compared if s.same_text], ids=str)
-def test_texts_of_programs_agree(sample: Sample, answers) -> None:
-    with config.enable_x64(sample.needs_x64):
-        jaxpr, _ = stage(sample.function, [type_of(x) for x in sample.arguments])
-    assert in_one_line(str(jaxpr)) == in_one_line(answered(answers, sample).text)
-
-
-def in_one_line(text: str) -> str:
-    """A program's text without its layout."""
-    return re.sub(r"\s+", " ", text).replace("[ ", "[").replace(" ]", "]").strip()

@@ -17,10 +17,10 @@ NOT_DIFFERENTIATED = ("pmax", "pmin", "psum of complex", "psum of a tree")
 
 
 def cases(names: Any, *default: str) -> list[Any]:
-    """(way, name) for all ways; those that are not in `default` are slow."""
+    """(way, name) for all ways; those that are not in `default` rotate."""
     return [
         pytest.param(
-            way, name, id=f"{way}-{name}", marks=() if way in default else (pytest.mark.slow,)
+            way, name, id=f"{way}-{name}", marks=() if way in default else (pytest.mark.rotates,)
         )
         for way in WAYS
         for name in names
@@ -57,7 +57,7 @@ def test_derivative_and_adjoint(way: str, name: str) -> None:
     np.testing.assert_allclose(dot(pulled, t), dot(cotangents, tangents), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.rotates
 @pytest.mark.parametrize("name", SMOOTH)
 def test_batches_over_devices(name: str) -> None:
     f, x = WAYS["mapped"](pl, name), values(name)

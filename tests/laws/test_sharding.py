@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,24 @@ import pellucid
 from pellucid.primitives.sharding_constraint import with_sharding_constraint
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from tests.laws.compare import assert_close
+from tests.laws.evaluation import Evaluated
 from tests.laws.sample import Sample, all_samples
 
-AXES = ({"x": 8}, {"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 4}, {"x": 2})
-"""Sizes of mesh axes that are tried in turn for each row: meshes of one axis and of two."""
+AXES = ({"x": 8}, {"x": 4, "y": 2}, {"x": 2, "y": 4})
+"""Sizes of mesh axes, tried in turn for each row. All have the same devices: rows are compiled together."""
 
 
 def mesh_over(axes: dict[str, int]) -> Mesh:
-    devices = np.array(pellucid.devices()[: np.prod(list(axes.values()))])
-    return Mesh(devices.reshape(*axes.values()), tuple(axes))
+    return Mesh(np.array(pellucid.devices()).reshape(*axes.values()), tuple(axes))
 
 
 def mesh_of(sample: Sample) -> Mesh:
     """A mesh that splits some operand of the row evenly; which is tried first depends on the row."""
-    first = zlib.crc32(str(sample).encode()) % 3
+    first = zlib.crc32(str(sample).encode()) % len(AXES)
     for axes in (*AXES[first:], *AXES[:first]):
         mesh = mesh_over(axes)
         if any(layout(mesh, x, i).axis_names for i, x in enumerate(sample.arguments)):
-            return mesh
+            break
     return mesh
 
 
@@ -54,44 +54,49 @@ def over_dims(mesh: Mesh, x: Any, i: int, fits: Callable[[int, int], bool]) -> P
     return PartitionSpec(*entries)
 
 
-def task(sample: Sample, mesh: Mesh, layout: Callable[[Mesh, Any, int], PartitionSpec]) -> Any:
-    specs = [layout(mesh, x, i) for i, x in enumerate(sample.arguments)]
-
-    def sharded(*operands: Any) -> Any:
-        placed = [
-            with_sharding_constraint(x, NamedSharding(mesh, spec)) if np.ndim(x) else x
-            for x, spec in zip(operands, specs, strict=True)
-        ]
-        return sample.function(*placed)
-
-    return sharded, sample.arguments
-
-
-def evenly(sample: Sample) -> Any:
-    return task(sample, mesh_of(sample), layout)
-
-
-def unevenly(sample: Sample) -> Any:
-    """Parts are padded to one size: what they are padded with must not show."""
-    return task(sample, mesh_over({"x": 4, "y": 2}), uneven_layout)
-
-
-def check(found: list[Any], sample: Sample, compiled: list[Any]) -> None:
-    for i, (got, want) in enumerate(zip(found, compiled, strict=True)):
-        assert_close(got, want, sample.tolerance, f"result {i}")
-
-
-@pytest.mark.parametrize("sample", all_samples(), ids=str)
-def test_sharded_equals_single_device(sample: Sample, compiled: list[Any], together: Any) -> None:
-    check(together(evenly, lambda s: s.needs_x64), sample, compiled)
-
-
 SIGNS_OF_ZERO = "lax.top_k(x, 3) float32[2,5]"
 """The row whose result depends on signs of zeros, which devices don't keep when they exchange uneven parts."""
 
 
-@pytest.mark.parametrize("sample", [s for s in all_samples() if str(s) != SIGNS_OF_ZERO], ids=str)
-def test_unevenly_sharded_equals_single_device(
-    sample: Sample, compiled: list[Any], together: Any
-) -> None:
-    check(together(unevenly, lambda s: s.needs_x64), sample, compiled)
+def placed(sample: Sample, mesh: Mesh, specs: list[PartitionSpec], operands: Sequence[Any]) -> Any:
+    """Results of a row whose operands are laid out over `mesh`."""
+    return sample.function(
+        *(
+            with_sharding_constraint(x, NamedSharding(mesh, spec)) if np.ndim(x) else x
+            for x, spec in zip(operands, specs, strict=True)
+        )
+    )
+
+
+def ways(sample: Sample) -> list[tuple[Mesh, list[PartitionSpec]]]:
+    """Meshes and layouts of the operands: parts of one size, then of several sizes.
+
+    Parts of several sizes are padded to one: what they are padded with must not show.
+    """
+    mesh = mesh_of(sample)
+    found = [(mesh, [layout(mesh, x, i) for i, x in enumerate(sample.arguments)])]
+    if str(sample) != SIGNS_OF_ZERO:
+        mesh = mesh_over({"x": 4, "y": 2})
+        found.append((mesh, [uneven_layout(mesh, x, i) for i, x in enumerate(sample.arguments)]))
+    return found
+
+
+def task(sample: Sample) -> Any:
+    """Results of a row in all ways, one after another."""
+    everyone = ways(sample)
+
+    def sharded(*operands: Any) -> list[Any]:
+        return [r for mesh, specs in everyone for r in placed(sample, mesh, specs, operands)]
+
+    return sharded, sample.arguments
+
+
+@pytest.mark.parametrize("sample", all_samples(), ids=str)
+def test_sharded_equals_single_device(sample: Sample, compiled: Evaluated, together: Any) -> None:
+    found = together(task, lambda s: s.needs_x64)
+    expected = compiled.results
+    assert len(found) == len(expected) * len(ways(sample))
+    for i, got in enumerate(found):
+        way, result = divmod(i, len(expected))
+        what = f"{('even', 'uneven')[way]} parts, result {result}"
+        assert_close(got, expected[result], sample.tolerance, what)

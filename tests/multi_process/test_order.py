@@ -50,7 +50,7 @@ def test_who_runs_a_program_more_than_the_others_is_told_so():
     assert seconds < 10
 
 
-@pytest.mark.slow
+@pytest.mark.rotates
 def test_groups_that_wait_for_each_other_are_told():
     for process, (values, seen) in enumerate(results(launch("in_a_circle", 3, module="order"))):
         assert values == [4, 6][process // 2 :]

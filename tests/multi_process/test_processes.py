@@ -141,7 +141,8 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(
-    ("how", "who", "where"), [*QUICK, *[pytest.param(*c, marks=pytest.mark.slow) for c in OTHERS]]
+    ("how", "who", "where"),
+    [*QUICK, *[pytest.param(*c, marks=pytest.mark.rotates) for c in OTHERS]],
 )
 def test_the_others_hear_of_a_process_that_fails(how, who, where):
     check_failure(how, who, where, count=2, heartbeat=2 if how == "stop" else 60)
@@ -202,7 +203,7 @@ def test_a_process_that_never_comes_is_named():
         assert seconds < 8
 
 
-@pytest.mark.slow
+@pytest.mark.rotates
 def test_a_process_that_dies_while_all_join_is_named():
     ends = launch("dies_while_joining", 2)
     assert ends[1].exit_code == -9
@@ -240,7 +241,7 @@ def test_joining_after_devices_were_used_is_an_error():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.rotates
 def test_all_processes_stop_after_the_same_step_when_one_is_preempted():
     first, second = results(launch("is_preempted", 2))
     assert first == second

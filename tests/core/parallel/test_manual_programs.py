@@ -22,7 +22,10 @@ import pellucid as pl
 QUICK = (value_at_once, gradient, batch_of_gradients)
 CASES = [
     pytest.param(
-        form, name, id=f"{form.__name__}-{name}", marks=() if form in QUICK else (pytest.mark.slow,)
+        form,
+        name,
+        id=f"{form.__name__}-{name}",
+        marks=() if form in QUICK else (pytest.mark.rotates,),
     )
     for form in FORMS
     for name in PROGRAMS

@@ -13,7 +13,7 @@ import pellucid as pl
 
 def seeds(quick: int, all_of_them: int) -> list[Any]:
     return [
-        pytest.param(seed, marks=() if seed < quick else (pytest.mark.slow,))
+        pytest.param(seed, marks=() if seed < quick else (pytest.mark.rotates,))
         for seed in range(all_of_them)
     ]
 

@@ -34,10 +34,10 @@ LONG = {
 
 
 def rows(programs):
-    """Each program with its arguments; the long ones are marked."""
+    """Each program with its arguments; the long ones rotate."""
     return [
         pytest.param(
-            program, arguments, marks=[pytest.mark.slow] * ((program, arguments[-1]) in LONG)
+            program, arguments, marks=[pytest.mark.rotates] * ((program, arguments[-1]) in LONG)
         )
         if arguments and isinstance(arguments[-1], str)
         else (program, arguments)
@@ -69,7 +69,7 @@ def test_models_agree_with_the_reference(oracle, program, arguments):
     oracle.check(models.compiled, program, *arguments, library=pellucid)
 
 
-@pytest.mark.slow
+@pytest.mark.rotates
 @pytest.mark.parametrize(
     ("program", "arguments"), models.PROGRAMS, ids=lambda x: getattr(x, "__name__", "")
 )
