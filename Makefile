@@ -3,6 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+# Seconds of each test, for tools/check_seconds.py.
+RESULTS := .test-results/tests.xml
 # Two processes: every test process has eight virtual devices and compiles, so more don't help.
 WORKERS ?= 2
 NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
@@ -10,7 +12,7 @@ NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lab test test-all test-browser bench bench-lab gallery lint format types layers check snapshots wheel clean
+.PHONY: help environment lab test test-all references test-browser bench bench-lab gallery lint format types layers check snapshots wheel clean
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -22,10 +24,13 @@ lab: environment ## open JupyterLab on the first notebook
 	$(BIN)/jupyter lab $(ALLOW_ROOT) $(NOTEBOOK)
 
 test: environment ## run the tests that need neither accelerator nor browser, of rotating ones one part in eight
-	$(PYTEST) -n $(WORKERS) --dist worksteal
+	$(PYTEST) -n $(WORKERS) --dist worksteal --junit-xml $(RESULTS)
 
 test-all: environment ## run the same with all parts of the rotating tests: an hour or more
 	PELLUCID_TEST_PART=all $(PYTEST) -n $(WORKERS) --dist worksteal
+
+references: environment ## record what jax answers to tests where that is missing, and drop what no test asks for
+	PELLUCID_TEST_PART=all $(PYTEST) tests -m "oracle and not multi_process" --references=renew
 
 test-browser: environment ## drive JupyterLab in Chromium
 	$(PYTEST) -m browser tests/browser
@@ -71,6 +76,6 @@ wheel: environment ## build the wheel into dist/
 	@ls dist
 
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) .venv-smoke build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-smoke .test-results build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf lab-extension/node_modules lab-extension/lib lab-extension/dist tests/browser/output
 	find core kernel viz profiler tools tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,8 +8,10 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import recorded
 import rotation
 from oracle import Oracle, is_available, oracle_for
+from recorded import RecordedOracle
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,27 +22,41 @@ def reference_stays_outside() -> Iterator[None]:
 
 
 @pytest.fixture
-def oracle() -> Oracle:
+def oracle(request: pytest.FixtureRequest) -> Oracle:
     """`jax` in a process of its own, with its default options."""
-    return _oracle(x64=False)
+    return RecordedOracle(oracle_for(x64=False), request.config.option.references)
 
 
 @pytest.fixture
-def oracle_x64() -> Oracle:
+def oracle_x64(request: pytest.FixtureRequest) -> Oracle:
     """`jax` in a process of its own, with 64-bit dtypes."""
-    return _oracle(x64=True)
+    return RecordedOracle(oracle_for(x64=True), request.config.option.references)
 
 
 @pytest.fixture
-def oracle_8_devices() -> Oracle:
+def oracle_8_devices(request: pytest.FixtureRequest) -> Oracle:
     """`jax` in a process of its own, with eight virtual devices."""
-    return _oracle(devices=8)
+    return RecordedOracle(oracle_for(devices=8), request.config.option.references)
 
 
-def _oracle(*, x64: bool = False, devices: int = 1) -> Oracle:
+@pytest.fixture
+def live_oracle() -> Oracle:
+    """`jax` in a process of its own, with its default options, asked whatever is recorded."""
     if not is_available():
         pytest.skip("needs a Python with jax")
-    return oracle_for(x64=x64, devices=devices)
+    return oracle_for()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How answers of the oracle are recorded: not at all, where missing, or also dropping unused ones."""
+    parser.addoption("--references", choices=recorded.MODES, default="read")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """After `--references=renew`, drop the answers that no test asked for."""
+    if session.config.option.references == "renew" and exitstatus == 0:
+        recorded.drop_unused()
 
 
 def pytest_configure(config: pytest.Config) -> None:

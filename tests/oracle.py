@@ -30,7 +30,7 @@ import time
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -260,6 +260,10 @@ class Oracle:
         if isinstance(answer, Failure):
             answer.report(function.__qualname__)
         return answer
+
+    def call_each(self, function: Callable[..., list[Any]], questions: Sequence[Any]) -> list[Any]:
+        """`function(jax, questions)`: a list with an answer for each question."""
+        return self.call(function, list(questions))
 
     def run(
         self,

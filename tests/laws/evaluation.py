@@ -16,11 +16,10 @@ from pellucid.higher_order.jitted import jit
 from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
+from tests.laws.jax_answers import COMPILATION
 
 CHUNK = 60
-QUICK_COMPILATION = {"xla_llvm_disable_expensive_passes": True}
-"""Halves the time of compilation; the reference library is compiled likewise (`jax_answers`)."""
-
+"""Rows in one program."""
 Task = tuple[Callable[..., Sequence[Any]], Sequence[Any]]
 """A function of flat values, and its operands."""
 
@@ -60,7 +59,7 @@ def run_together(chunk: dict[Hashable, Any]) -> dict[Hashable, Evaluated | Excep
         ]
 
     try:
-        results = jit(all_results, compiler_options=QUICK_COMPILATION)(operands)
+        results = jit(all_results, compiler_options=COMPILATION)(operands)
         pairs = zip(chunk, programs, results, strict=True)
         return {key: Evaluated(jaxpr, found) for key, (jaxpr, _), found in pairs}
     except Exception as error:

@@ -36,7 +36,7 @@ def answer(request: pytest.FixtureRequest, oracle: Oracle) -> Answer:
         start = rows.index(sample) // CHUNK * CHUNK
         chunk = rows[start : start + CHUNK]
         questions = [question(row) for row in chunk]
-        _answers.update(zip(chunk, oracle.call(jax_answers.answers, questions), strict=True))
+        _answers.update(zip(chunk, oracle.call_each(jax_answers.answers, questions), strict=True))
     found = _answers[sample]
     assert found.error is None, f"the reference library: {found.error}"
     return found
