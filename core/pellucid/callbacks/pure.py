@@ -57,11 +57,6 @@ class HostCall(Primitive[Any]):
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return params.result_avals
 
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: Any
-    ) -> Sequence[Any]:
-        return results
-
     def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
         """Results outside a trace: the function is called, and nothing compiled."""
         results = params.callback.call(operands, params.result_avals)

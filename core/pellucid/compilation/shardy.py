@@ -12,6 +12,7 @@ from pellucid.compilation.placement import canonical
 from pellucid.ir.avals import element_shape
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.shardy import (
     DimensionDescription,
     MeshDescription,
@@ -90,7 +91,13 @@ class ShardyAttributes:
             return self.everywhere(aval)
         words = ["{}"] * len(element_shape(aval))
         dims = ", ".join([*("{}" if i in whole else "{?}" for i in range(aval.ndim)), *words])
-        return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self.mesh)}, [{dims}]>")
+        marks = "" if aval.shown_sharding is None else self._unreduced(aval.shown_sharding)
+        return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self.mesh)}, [{dims}]{marks}>")
+
+    def _unreduced(self, sharding: Any) -> str:
+        """The part of an attribute's text that names the axes over which devices hold addends."""
+        spec = PartitionSpec(unreduced=sharding.spec.unreduced)
+        return _axis_set("unreduced", describe(NamedSharding(sharding.mesh, spec), 0).unreduced)
 
     def uneven_dims(self, aval: Any, along: Callable[[Iterable[bool]], bool]) -> list[int]:
         """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh split unevenly."""

@@ -37,10 +37,8 @@ class Name(Movement):
     def abstract_eval(self, avals: tuple[Any, ...], params: NameParams) -> Sequence[Any]:
         return avals
 
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: NameParams
-    ) -> Sequence[Any]:
-        return avals
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: NameParams) -> None:
+        return None  # the types have their shardings already
 
     def undo(self, cotangent: Any, aval: Any, params: NameParams) -> Any:
         return cotangent

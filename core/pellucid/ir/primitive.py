@@ -11,19 +11,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pellucid.base.errors import ArgumentTypeError, MissingRule
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
 from pellucid.ir.effects import Effects, no_effects
+from pellucid.ir.factors import Factors
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import Traits
-from pellucid.sharding.explicit_types import (
-    Operand,
-    checked_out_spec,
-    operand_of,
-    sharding_type_error,
-    shown_sharding,
-)
-from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
+from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.propagation import operands_and_mesh
 
 P = TypeVar("P")
 
@@ -144,49 +137,20 @@ class Primitive(Generic[P]):
         """The layout over Explicit mesh axes that the user asked for the results, where the params hold one."""
         return None
 
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: P
-    ) -> Sequence[AbstractValue]:
-        """`results` with their shardings; asked only if some operand's type has a sharding, or the user gave one."""
-        if not self.remember_types:
-            return results  # they come from a program, with their shardings
-        asked = self.out_sharding(params)
-        if asked is not None:
-            mesh = asked.mesh.abstract_mesh
-            specs = self.specs_as_asked([*map(operand_of, avals)], mesh, results, params, asked)
-        else:
-            operands, mesh = operands_and_mesh(self.name, avals)
-            specs = self.explicit_specs(operands, mesh, results, params)
-        return [
-            r.update(shown_sharding=shown_sharding(mesh, spec))
-            for r, spec in zip(results, specs, strict=True)
-        ]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: P) -> Factors | None:
+        """Which dimensions of operands and results are cut together, in the words of `sharding/factors.py`.
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: P
-    ) -> Sequence[PartitionSpec]:
-        """How the results are laid out over the Explicit axes of `mesh`, by the layouts of the operands.
-
-        Raises: ShardingTypeError where that is ambiguous, or would move data behind the user's back.
+        Asked only if some operand's type has a sharding, or the user stated that of the result. None where the
+        types that `abstract_eval` gives have their shardings already.
         """
+        operands = [*map(operand_of, avals)]
         raise sharding_type_error(
             self.name,
             "it has no rule for operands that are sharded over Explicit mesh axes.",
             operands,
-            mesh,
+            mesh_of(self.name, avals),
             "Gather them first with reshard(x, PartitionSpec()), or leave the axes to the compiler: auto_axes.",
         )
-
-    def specs_as_asked(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: P,
-        asked: NamedSharding,
-    ) -> Sequence[PartitionSpec]:
-        """`explicit_specs` where the user said how the results are to be laid out."""
-        return [checked_out_spec(self.name, asked, r.shape, mesh) for r in results]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P
@@ -272,11 +236,43 @@ class Primitive(Generic[P]):
             any(getattr(aval, "shown_sharding", None) is not None for aval in avals)
             or self.out_sharding(params) is not None
         ):
-            results = self.explicit_sharding(avals, results, params)
+            results = self._laid_out(avals, results, params)
         varying = [aval.varying for aval in avals if type(aval) is ShapedArray and aval.varying]
         if varying:
             results = self.varying_results(avals, results, frozenset().union(*varying), params)
         return tuple(results), self.effects(avals, params)
+
+    def _laid_out(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: P
+    ) -> Sequence[AbstractValue]:
+        """`results` with their shardings over Explicit mesh axes, as factors and traits imply or the user stated."""
+        if not self.remember_types:
+            return results  # they come from a program, with their shardings
+        factors = self.factors(avals, results, params)
+        if factors is None:
+            return results
+        asked = self.out_sharding(params)
+        mesh = mesh_of(self.name, avals) if asked is None else asked.mesh.abstract_mesh
+        linear = self.traits.linear_for(avals, params)
+        is_contraction = self.traits.kind == "contraction" and linear != "all"
+        operation = Operation(
+            self.name,
+            rule_of(factors),
+            [*map(operand_of, avals)],
+            mesh,
+            Linearity(linear, self.traits.passive_operands(len(avals)), is_contraction),
+            type(self).out_sharding is not Primitive.out_sharding,
+        )
+        shapes = [result.shape for result in results]
+        specs = (
+            operation.specs(shapes)
+            if asked is None
+            else [operation.spec_as_asked(asked, shape) for shape in shapes]
+        )
+        return [
+            result.update(shown_sharding=shown_sharding(mesh, spec))
+            for result, spec in zip(results, specs, strict=True)
+        ]
 
     def varying_results(
         self,

@@ -18,6 +18,7 @@ from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.sharding.explicit_types import shown_sharding
+from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import element_types, ir
 
 _create = ir.Operation.create
@@ -228,6 +229,15 @@ class LoweringContext:
 
     def broadcast(self, x: ir.Value, dims: Sequence[int], result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
+        shape = ir.RankedTensorType(x.type).shape
+        if 1 in shape and self.addends is not None:
+            # XLA makes two operations of one that stretches dimensions, and sums addends between them.
+            kept = [i for i, size in enumerate(shape) if size != 1]
+            kept_shape = tuple([shape[i] for i in kept])
+            x, dims = (
+                self.reshape(x, shaped_array(kept_shape, result.dtype)),
+                [dims[i] for i in kept],
+            )
         return self.op1(
             "stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)}
         )
@@ -386,13 +396,26 @@ class LoweringContext:
 
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""
-        sharding = getattr(aval, "shown_sharding", None)
-        if sharding is not None and self.manual is not None:
-            # What a type says of axes along which positions are programs of their own places nothing.
-            spec = sharding.spec
-            marks = [marks - self.manual.manual for marks in (spec.unreduced, spec.reduced)]
-            sharding = shown_sharding(sharding.mesh, spec.update(None, *marks))
+        sharding = self.placed_by_type(aval)
         return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)
+
+    def placed_by_type(self, aval: Any) -> Any:
+        """The sharding in the type `aval`, without what it says of axes along which positions are programs."""
+        sharding = getattr(aval, "shown_sharding", None)
+        if sharding is None or self.manual is None:
+            return sharding
+        spec = sharding.spec
+        marks = [marks - self.manual.manual for marks in (spec.unreduced, spec.reduced)]
+        return shown_sharding(sharding.mesh, spec.update(None, *marks))
+
+    @property
+    def addends(self) -> NamedSharding | None:
+        """The sharding of this equation's results if devices hold addends of these, else None."""
+        for aval in self.avals_out:
+            sharding = self.placed_by_type(aval)
+            if sharding is not None and sharding.spec.unreduced:
+                return sharding
+        return None
 
     @contextlib.contextmanager
     def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:

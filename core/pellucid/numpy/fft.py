@@ -23,6 +23,7 @@ from pellucid.numpy.promotion import aval_of, convert
 from pellucid.primitives import arithmetic
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj
+from pellucid.primitives.filled import zero_like_elements
 from pellucid.primitives.fourier import FftType, fft as lax_fft
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.padding import pad
@@ -322,7 +323,7 @@ def _resized(a: Any, axis: int, n: int) -> Any:
         return slice_in_dim(a, 0, n, axis=axis)
     if n > size:
         config = [(0, n - size if i == axis else 0, 0) for i in range(aval.ndim)]
-        return pad(a, aval.dtype.type(0), config)
+        return pad(a, zero_like_elements(a), config)
     return a
 
 

@@ -26,8 +26,6 @@ from pellucid.primitives.addends import marks_of, recast, reduced_p, vary_unredu
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.creation import iota
 from pellucid.primitives.varying import vary
-from pellucid.sharding.explicit_types import Operand, sharding_type_error
-from pellucid.sharding.mesh import AbstractMesh
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -106,24 +104,6 @@ def _text(axes: AxisNames) -> str:
 def size_along(axes: AxisNames, groups: Groups | None = None) -> int:
     """How many positions exchange values along `axes`: all, or those of one group."""
     return math.prod(context.axes[a] for a in axes) if groups is None else len(groups[0])
-
-
-def entries_around(
-    name: str, operand: Operand, mesh: AbstractMesh, dims: Sequence[int]
-) -> list[Any]:
-    """The spec's entry of each dimension of `operand`, whose `dims` positions exchange, gather or scatter.
-
-    Raises: ShardingTypeError if one of these is sharded over Explicit axes, over which data would move too.
-    """
-    if any(operand.axes_per_dim[dim] for dim in dims):
-        raise sharding_type_error(
-            name,
-            "a dimension that positions exchange is sharded over Explicit mesh axes.",
-            [operand],
-            mesh,
-            "Name these axes in axis_names too, or gather the dimension first with `reshard`.",
-        )
-    return list(operand.spec.partitions)
 
 
 def axis_size(axis_name: Any) -> int:

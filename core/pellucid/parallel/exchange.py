@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base.errors import CollectiveError, expecting
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import (
@@ -24,7 +25,6 @@ from pellucid.parallel.axes import (
     AxisNames,
     axis_index,
     checked_groups,
-    entries_around,
     listed_axes,
     size_along,
 )
@@ -38,9 +38,6 @@ from pellucid.primitives.logical import eq, select
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis
 from pellucid.primitives.slicing import dynamic_index_in_dim, index_take
 from pellucid.primitives.varying import CollectiveParams, vary
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
@@ -57,10 +54,9 @@ class Exchange(Movement):
     def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axis_name)
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+        dims = words(avals[0].ndim)
+        return [dims], [dims]
 
     def batch(
         self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
@@ -311,15 +307,12 @@ class AllToAll(Exchange):
         shape[params.concat_axis] *= params.parts
         return [x.update(shape=tuple(shape), weak_type=False)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: AllToAllParams,
-    ) -> Sequence[PartitionSpec]:
-        dims = [params.split_axis, params.concat_axis]
-        return [PartitionSpec(*entries_around(self.name, operands[0], mesh, dims))]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: AllToAllParams
+    ) -> Factors:
+        exchanged = [params.split_axis, params.concat_axis]
+        dims = with_mark(words(avals[0].ndim), exchanged, "!")
+        return [dims], [dims]
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         shown = equation.params._asdict()

@@ -15,6 +15,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups, device_groups, global_attributes
@@ -22,7 +23,6 @@ from pellucid.parallel.axes import (
     AxisNames,
     axis_index,
     checked_groups,
-    entries_around,
     listed_axes,
     size_along,
 )
@@ -35,9 +35,6 @@ from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
@@ -92,18 +89,14 @@ class AllGather(Movement):
             shape.insert(dim, params.axis_size)
         return [x.update(shape=tuple(shape))]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: GatherAxesParams,
-    ) -> Sequence[PartitionSpec]:
-        [operand], dim = operands, params.all_gather_dimension
-        entries = entries_around(self.name, operand, mesh, [dim] if params.tiled else [])
-        if not params.tiled:
-            entries.insert(dim, None)
-        return [PartitionSpec(*entries)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherAxesParams
+    ) -> Factors:
+        dims, at = words(avals[0].ndim), params.all_gather_dimension
+        if params.tiled:
+            dims = with_mark(dims, [at], "!")
+            return [dims], [dims]
+        return [dims], [[*dims[:at], *words(1, len(dims)), *dims[at:]]]
 
     def axis_names(self, params: GatherAxesParams, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axis_name)
@@ -280,18 +273,12 @@ class ReduceScatter(Movement):
             del shape[dim]
         return [x.update(shape=tuple(shape))]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ScatterSumParams,
-    ) -> Sequence[PartitionSpec]:
-        [operand], dim = operands, params.scatter_dimension
-        entries = entries_around(self.name, operand, mesh, [dim])
-        if not params.tiled:
-            del entries[dim]
-        return [PartitionSpec(*entries)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterSumParams
+    ) -> Factors:
+        at = params.scatter_dimension
+        dims = with_mark(words(avals[0].ndim), [at], "!")
+        return [dims], [dims if params.tiled else [*dims[:at], *dims[at + 1 :]]]
 
     def axis_names(self, params: ScatterSumParams, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axis_name)

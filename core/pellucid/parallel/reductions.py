@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
+from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import COLLECTIVE
@@ -33,9 +34,6 @@ from pellucid.primitives.monoids import MONOIDS, through_integers
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.reduction import reduce_max, reduce_min
 from pellucid.primitives.varying import CollectiveParams, vary
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
@@ -61,14 +59,11 @@ class AllReduce(Primitive[CollectiveParams]):
             axes = axes.difference(params.axes)
         return [results[0].update(varying=axes)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: CollectiveParams,
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: CollectiveParams
+    ) -> Factors:
+        dims = words(avals[0].ndim)
+        return [dims], [dims]
 
     def axis_names(self, params: CollectiveParams, inner: frozenset[Any]) -> frozenset[Any]:
         return frozenset(params.axes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import enum
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Zero
-from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL
+from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Linear
 from pellucid.primitives.accuracy import accuracy_params, with_accuracy
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.complex_parts import conj, real, real_dtype
@@ -204,8 +205,13 @@ def div(x: Any, y: Any) -> Any:
     return bind1(div_p, x, y)
 
 
+def _linear_quotient(avals: Sequence[Any], params: Any) -> Linear | None:
+    # Quotients of integers are rounded.
+    return (0,) if kind_of(avals[0].dtype) in FLOATING | COMPLEX else None
+
+
 div_p: Elementwise = Elementwise(
-    "div", traits=ARITHMETIC.replace(linear=(0,), cheap=True, makes_nan=True), accepts=NUMBER, hlo="divide",
+    "div", traits=ARITHMETIC.replace(linear=_linear_quotient, cheap=True, makes_nan=True), accepts=NUMBER, hlo="divide",
     tangents=(
         lambda t, z, x, y: div(t, y),
         lambda t, z, x, y: mul(div(neg(t), y), z),

@@ -10,9 +10,6 @@ from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind
 
 
@@ -25,10 +22,8 @@ class OptimizationBarrier(Primitive[Any]):
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return avals
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        return [operand.spec for operand in operands]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> None:
+        return None  # the types have their shardings already
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any

@@ -12,14 +12,11 @@ import numpy as np
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.factors import Factors, reducing, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import MOVEMENT, Traits
 from pellucid.primitives.counts import combinations
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, transpose
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -57,18 +54,12 @@ class BroadcastInDim(Movement):
                 )
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: BroadcastInDimParams,
-    ) -> Sequence[PartitionSpec]:
-        return [
-            propagation.broadcast_in_dim(
-                operands[0], params.shape, params.broadcast_dimensions, mesh
-            )
-        ]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: BroadcastInDimParams
+    ) -> Factors:
+        dims = words(len(params.shape))
+        kept = zip(avals[0].shape, params.broadcast_dimensions, strict=True)
+        return [[dims[d] if size == params.shape[d] else "1" for size, d in kept]], [dims]
 
     def out_sharding(self, params: BroadcastInDimParams) -> Any:
         return params.sharding
@@ -267,14 +258,10 @@ class ReduceSum(Movement):
         shape = reduced_shape(x.shape, params.axes, "reduce_sum")
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ReduceSumParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.reduction(self.name, operands[0], params.axes, mesh, is_sum=True)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReduceSumParams
+    ) -> Factors:
+        return reducing(avals[0].ndim, params.axes)
 
     def out_sharding(self, params: ReduceSumParams) -> Any:
         return params.out_sharding
@@ -342,14 +329,10 @@ class Squeeze(Movement):
         shape = tuple([s for i, s in enumerate(x.shape) if i not in params.dimensions])
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: SqueezeParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.squeeze(operands[0], params.dimensions)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: SqueezeParams
+    ) -> Factors:
+        return reducing(avals[0].ndim, params.dimensions)
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: SqueezeParams) -> Any:
         return expand_dims(cotangent, params.dimensions)

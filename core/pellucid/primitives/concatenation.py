@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
@@ -19,12 +20,8 @@ from pellucid.primitives.filled import instantiate
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
 from pellucid.primitives.padding import inserted
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.propagation import Linearity
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -123,14 +120,12 @@ class Concatenate(Joining):
         shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ConcatenateParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.concatenate(self.name, operands, params.dimension, mesh)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ConcatenateParams
+    ) -> Factors:
+        dims = words(avals[0].ndim, mark="=")
+        dims = with_mark(dims, [params.dimension], "~")
+        return [dims] * len(avals), [dims]
 
     def parts(
         self, cotangent: Any, operands: tuple[Any, ...], params: ConcatenateParams
@@ -201,15 +196,12 @@ class Stack(Joining):
         shape = inserted(first.shape, params.axis, len(avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: StackParams,
-    ) -> Sequence[PartitionSpec]:
-        propagation.require_same_layout(self.name, operands, mesh)
-        return [propagation.expand_dims(operands[0], [params.axis])]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: StackParams
+    ) -> Factors:
+        dims = words(avals[0].ndim, mark="=")
+        [new] = words(1, len(dims))
+        return [dims] * len(avals), [[*dims[: params.axis], new, *dims[params.axis :]]]
 
     def parts(
         self, cotangent: Any, operands: tuple[Any, ...], params: StackParams
@@ -304,14 +296,11 @@ class Split(Parting):
             for size in sizes
         ]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: SplitParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.resized(self.name, operands[0], r.shape, mesh) for r in results]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: SplitParams
+    ) -> Factors:
+        dims = with_mark(words(avals[0].ndim), [params.axis], "~")
+        return [dims], [dims] * len(results)
 
     def join(self, cotangents: list[Any], params: SplitParams) -> Any:
         return concatenate(cotangents, params.axis)
@@ -381,11 +370,11 @@ class Unstack(Parting):
         row = shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        propagation.along_dims(self.name, operands[0], [params.axis], mesh, Linearity.JOINT)
-        return [propagation.squeeze(operands[0], [params.axis])] * len(results)
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: UnstackParams
+    ) -> Factors:
+        dims = with_mark(words(avals[0].ndim), [params.axis], "!")
+        return [dims], [[*dims[: params.axis], *dims[params.axis + 1 :]]] * len(results)
 
     def join(self, cotangents: list[Any], params: UnstackParams) -> Any:
         return stack(cotangents, params.axis)
@@ -448,15 +437,12 @@ class Tile(Movement):
         shape = tuple([size * n for size, n in zip(x.shape, params.reps, strict=True)])
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: TileParams,
-    ) -> Sequence[PartitionSpec]:
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: TileParams
+    ) -> Factors:
         repeated = [i for i, n in enumerate(params.reps) if n != 1]
-        return [propagation.along_dims(self.name, operands[0], repeated, mesh, Linearity.JOINT)]
+        dims = with_mark(words(avals[0].ndim), repeated, "!")
+        return [dims], [dims]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: TileParams) -> Any:
         folded = reshape(cotangent, _folded(aval.shape, params.reps))

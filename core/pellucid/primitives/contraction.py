@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
-from pellucid.ir.traits import Traits
+from pellucid.ir.traits import Linear, Traits
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import dot_operations
@@ -28,11 +29,8 @@ from pellucid.primitives.precision import (
     preferred_dtype,
     product_dtype,
 )
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand, operand_of
-from pellucid.sharding.mesh import AbstractMesh
+from pellucid.sharding.explicit_types import operand_of
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -129,9 +127,20 @@ def cotangent_sharding(
     return NamedSharding(shardings[0].mesh, spec.update([spec.partitions[i] for i in order]))
 
 
+def _linear_product(avals: Sequence[Any], params: DotGeneralParams) -> Linear | None:
+    # Products of floating numbers are rounded where integers are preferred.
+    preferred = params.preferred_element_type
+    is_rounded = preferred is not None and dtypes.is_inexact(avals[0].dtype) > dtypes.is_inexact(
+        preferred
+    )
+    return None if is_rounded else "each"
+
+
 class DotGeneral(Bilinear):
     name = "dot_general"
-    traits = Traits(kind="contraction", flops=dot_operations, linear="each", makes_nan=True)
+    traits = Traits(
+        kind="contraction", flops=dot_operations, linear=_linear_product, makes_nan=True
+    )
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: DotGeneralParams
@@ -146,26 +155,18 @@ class DotGeneral(Bilinear):
             )
         ]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: DotGeneralParams,
-    ) -> Sequence[PartitionSpec]:
-        lhs, rhs = operands
-        return [propagation.dot_general(lhs, rhs, *params.dimension_numbers, mesh)]
-
-    def specs_as_asked(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: DotGeneralParams,
-        asked: NamedSharding,
-    ) -> Sequence[PartitionSpec]:
-        lhs, rhs = operands
-        return [propagation.dot_general(lhs, rhs, *params.dimension_numbers, mesh, asked)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: DotGeneralParams
+    ) -> Factors:
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
+        lhs, rhs = words(avals[0].ndim), words(avals[1].ndim, avals[0].ndim)
+        for i, j in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True):
+            rhs[j] = lhs[i]
+        # The first operand decides along batch dimensions, as in the reference.
+        lhs, rhs = with_mark(lhs, lhs_batch, "<"), with_mark(rhs, rhs_batch, "<")
+        free = [lhs[i] for i in free_axes(len(lhs), lhs_contract, lhs_batch)]
+        free += [rhs[j] for j in free_axes(len(rhs), rhs_contract, rhs_batch)]
+        return [lhs, rhs], [[*(lhs[i] for i in lhs_batch), *free]]
 
     def out_sharding(self, params: DotGeneralParams) -> Any:
         return params.out_sharding

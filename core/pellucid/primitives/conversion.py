@@ -11,16 +11,13 @@ import numpy as np
 from pellucid.base import dtypes, tree
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import ARITHMETIC, MOVEMENT, Linear, Traits
 from pellucid.primitives.complex_parts import real_dtype
-from pellucid.primitives.families import ANY_OR_KEY, FLOATING, Elementwise, kind_of
+from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of
 from pellucid.primitives.movement import Identity, move_axis
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -117,8 +114,8 @@ def _lower_convert(ctx: Any, operands: Any, params: ConvertElementTypeParams) ->
 
 def _linear_conversion(avals: Sequence[Any], params: ConvertElementTypeParams) -> Linear | None:
     """A sum of converted addends is the converted sum, but for rounding, only between inexact dtypes."""
-    both = (params.new_dtype, avals[0].dtype)
-    return "all" if all(dtypes.is_inexact(np.dtype(dtype)) for dtype in both) else None
+    kinds = {kind_of(params.new_dtype), kind_of(avals[0].dtype)}
+    return "all" if kinds <= FLOATING | COMPLEX else None
 
 
 convert_element_type_p = ConvertElementType(
@@ -180,21 +177,12 @@ class BitcastConvertType(Primitive[BitcastParams]):
             )
         return [shaped_array(shape, params.new_dtype)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: BitcastParams,
-    ) -> Sequence[PartitionSpec]:
-        [x] = operands
-        more = len(results[0].shape) - len(x.shape)
-        if more == 1:
-            return [propagation.expand_dims(x, [len(x.shape)])]
-        if more == 0:
-            return [x.spec]
-        propagation.along_dims(self.name, x, [len(x.shape) - 1], mesh)
-        return [propagation.squeeze(x, [len(x.shape) - 1])]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: BitcastParams
+    ) -> Factors:
+        n, m = avals[0].ndim, results[0].ndim
+        dims = with_mark(words(max(n, m)), [m] if n > m else [], "!")
+        return [dims[:n]], [dims[:m]]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: BitcastParams

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import add, sub
@@ -31,7 +32,7 @@ from pellucid.primitives.convolution_shapes import (
 )
 from pellucid.primitives.counts import convolution_operations
 from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.filled import zero_like_elements, zeros
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import move_axis, reshape, rev, transpose
 from pellucid.primitives.padding import pad
@@ -50,10 +51,6 @@ from pellucid.primitives.window_shapes import (
     padtype_to_pads,
     positive_sizes,
 )
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -92,16 +89,19 @@ class ConvGeneralDilated(Bilinear):
             shaped_array(tuple([shape[i] for i in inverse_permutation(out_spec)]), dtype, weak_type)
         ]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ConvParams,
-    ) -> Sequence[PartitionSpec]:
-        lhs, rhs = operands
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ConvParams
+    ) -> Factors:
         lhs_dims, _, out_dims = params.dimension_numbers
-        return [propagation.convolution(lhs, rhs, results[0].shape, lhs_dims, out_dims, mesh)]
+        kernel = words(avals[1].ndim, avals[0].ndim + 1, mark="!")
+        lhs = with_mark(words(avals[0].ndim), lhs_dims[1:2], "!")
+        lhs = with_mark(lhs, lhs_dims[2:], "~")
+        [features] = words(1, len(lhs))
+        result = [features] * len(lhs)
+        for dim, out_dim in zip(lhs_dims, out_dims, strict=True):
+            if dim != lhs_dims[1]:
+                result[out_dim] = lhs[dim]
+        return [lhs, kernel], [result]
 
     def out_sharding(self, params: ConvParams) -> Any:
         return params.out_sharding
@@ -419,7 +419,9 @@ def _padded_before(lhs: Any, rhs: Any, *fields: Any) -> Any:
         config[axis] = (low, high, dilation - 1)
     ones = (1,) * len(spatial)
     plain = params._replace(padding=((0, 0),) * len(spatial), lhs_dilation=ones)
-    return bind1(conv_general_dilated_p, pad(lhs, aval.dtype.type(0), config), rhs, params=plain)
+    return bind1(
+        conv_general_dilated_p, pad(lhs, zero_like_elements(lhs), config), rhs, params=plain
+    )
 
 
 def _complex_by_parts(lhs: Any, rhs: Any, *fields: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims
@@ -63,6 +64,11 @@ class Iota(Primitive[IotaParams]):
                 got=f"dimension: {params.dimension}, shape: {params.shape}",
             )
         return [shaped_array(params.shape, params.dtype)]
+
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: IotaParams
+    ) -> Factors:
+        return [], [words(len(params.shape))]
 
     def out_sharding(self, params: IotaParams) -> Any:
         return params.sharding
@@ -120,6 +126,11 @@ class Empty(Primitive[EmptyParams]):
 
     def abstract_eval(self, avals: tuple[Any, ...], params: EmptyParams) -> Sequence[ShapedArray]:
         return [shaped_array(params.shape, params.dtype)]
+
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: EmptyParams
+    ) -> Factors:
+        return [], [words(len(params.shape))]
 
     def out_sharding(self, params: EmptyParams) -> Any:
         return params.out_sharding

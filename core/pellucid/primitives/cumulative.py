@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
@@ -20,7 +21,7 @@ from pellucid.primitives.complex_parts import complex as complex_from_parts, ima
 from pellucid.primitives.concatenation import concatenate
 from pellucid.primitives.counts import running_combinations, running_exponentials
 from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, kind_of
-from pellucid.primitives.filled import filled, zeros
+from pellucid.primitives.filled import filled, zero_like_elements, zeros
 from pellucid.primitives.logical import eq, lt, ne, select, select_n
 from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
 from pellucid.primitives.movement import Movement, rev
@@ -28,10 +29,6 @@ from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.transcendental import exp, log1p
 from pellucid.primitives.windows import WindowParams, window_attributes
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -77,14 +74,11 @@ class Cumulative(Primitive[CumulativeParams]):
             )
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: CumulativeParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.along_dims(self.name, operands[0], [params.axis], mesh)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: CumulativeParams
+    ) -> Factors:
+        dims = with_mark(words(avals[0].ndim), [params.axis], "!")
+        return [dims], [dims]
 
     def batch(
         self,
@@ -193,7 +187,7 @@ def _interleaved(even: Any, odd: Any, axis: int) -> Any:
 
     def spread(x: Any, low: int, high: int) -> Any:
         config = [(low, high, 1) if i == axis else (0, 0, 0) for i in range(aval.ndim)]
-        return pad(x, np.zeros((), aval.dtype), config)
+        return pad(x, zero_like_elements(x), config)
 
     return add(spread(even, 0, int(n_even == n_odd)), spread(odd, 1, int(n_even != n_odd)))
 

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, pointwise
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.traits import ARITHMETIC, Traits
@@ -20,11 +21,6 @@ from pellucid.primitives.broadcasting import (
     unbroadcast,
 )
 from pellucid.primitives.scalars import scalar as number_as
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.propagation import Linearity
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -83,14 +79,6 @@ def full_as(x: Any, value: Any) -> Any:
 TangentRule = Callable[..., Any]
 
 
-_LINEARITY: dict[Any, Linearity] = {
-    None: Linearity.NONE,
-    "all": Linearity.JOINT,
-    "each": Linearity.PRODUCT,
-    (0,): Linearity.FIRST,
-}
-
-
 class Elementwise(Primitive[Any]):
     """A primitive that works element by element on operands of one shape.
 
@@ -139,11 +127,8 @@ class Elementwise(Primitive[Any]):
         weak = all(a.weak_type for a in avals)
         return [shaped_array(shape, dtype, weak)]
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        linear = self.traits.linear_for(operands, params)
-        return [propagation.elementwise(self.name, operands, mesh, _LINEARITY[linear])]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+        return pointwise(avals, results)
 
     def _more(self, params: Any) -> dict[str, Any]:
         return {"params": params} if self.rules_take_params else {}

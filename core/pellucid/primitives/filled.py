@@ -8,10 +8,15 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.ir.avals import shaped_array
+from pellucid.ir.primitive import registry
 from pellucid.ir.rules import Zero
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.scalars import scalar as number_as
 from pellucid.primitives.varying import vary
+from pellucid.sharding.errors import ShardingTypeError
+from pellucid.sharding.explicit_types import shown_sharding
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
 from pellucid.tracing.context import bottom, context
 from pellucid.tracing.values import type_of
 
@@ -35,12 +40,46 @@ def ones(aval: Any) -> Any:
 
 def filled(aval: Any, value: int) -> Any:
     """An array of type `aval` whose elements are all `value`."""
+    shown = aval.shown_sharding
+    if shown is not None and shown.spec.unreduced:
+        return _filled_addends(aval, value)
     scalar = shaped_array((), aval.dtype, aval.weak_type)
     x = _host_scalar(scalar, value)
     if context.trace.is_eager:
         x = bottom().scalar(x, scalar)
-    full = broadcast_in_dim(x, aval.shape, (), out_sharding=aval.shown_sharding)
+    full = broadcast_in_dim(x, aval.shape, (), out_sharding=shown)
     return vary(full, aval.varying)
+
+
+def _filled_addends(aval: Any, value: int) -> Any:
+    """The same where devices hold addends: of zeros such are zeros; of others one device has all, where XLA lays it out."""
+    shown = aval.shown_sharding
+    if value and shown.spec.unreduced.intersection(shown.mesh.manual_axes):
+        raise ShardingTypeError(
+            "no array of ones can be made whose addends positions in shard_map hold.",
+            got=aval.text(),
+            do="Sum the addends with psum first.",
+        )
+    summed = shown_sharding(shown.mesh, shown.spec.update(unreduced=NO_AXES))
+    full = filled(aval.update(shown_sharding=summed), value)
+    # By name, since what lays values out stands above what makes zeros.
+    return registry["reshard"].bind(full, dst_sharding=shown, source=None)
+
+
+def zero_like_elements(x: Any) -> Any:
+    """A scalar zero of the dtype of `x`: an addend where elements of `x` are, so that results of both may be such."""
+    aval: Any = type_of(x)
+    shown = aval.shown_sharding
+    if shown is None or not shown.spec.unreduced:
+        return np.zeros((), aval.dtype)
+    return zeros(
+        shaped_array(
+            (),
+            aval.dtype,
+            False,
+            NamedSharding(shown.mesh, PartitionSpec(unreduced=shown.spec.unreduced)),
+        )
+    )
 
 
 def _host_scalar(aval: Any, value: int) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import div, mul
@@ -22,10 +23,6 @@ from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import fft_operations
 from pellucid.primitives.movement import Movement, move_axis
 from pellucid.primitives.padding import pad
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -91,16 +88,10 @@ class Fft(Movement):
             return [shaped_array((*batch, *lengths), real_dtype(x.dtype))]
         return [shaped_array(x.shape, x.dtype)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: FftParams,
-    ) -> Sequence[PartitionSpec]:
-        [x] = operands
-        dims = range(len(x.shape) - len(params.fft_lengths), len(x.shape))
-        return [propagation.along_dims(self.name, x, dims, mesh, propagation.Linearity.JOINT)]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: FftParams) -> Factors:
+        ndim = avals[0].ndim
+        dims = with_mark(words(ndim), range(ndim - len(params.fft_lengths), ndim), "!")
+        return [dims], [dims]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: FftParams) -> Any:
         kind, lengths = params

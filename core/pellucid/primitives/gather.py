@@ -13,10 +13,11 @@ from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
-from pellucid.ir.traits import INDEXING
+from pellucid.ir.traits import INDEXING, Linear
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
@@ -41,10 +42,6 @@ from pellucid.primitives.index_dims import (
 )
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import inserted
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1
@@ -107,9 +104,15 @@ class GatherParams(NamedTuple):
     unique_indices: bool
 
 
+def _linear_gather(avals: Sequence[Any], params: GatherParams) -> Linear | None:
+    # Sums of zeros are zero and of NaNs NaN; sums of any other elements that windows outside are filled with, differ.
+    fill = params.fill_value
+    return (0,) if fill is None or fill == 0 or fill != fill else None  # noqa: PLR0124
+
+
 class Gather(Primitive[GatherParams]):
     name = "gather"
-    traits = INDEXING.replace(linear=(0,), passive="others", touches="part")
+    traits = INDEXING.replace(linear=_linear_gather, passive=(1,), touches="part")
 
     def abstract_eval(self, avals: tuple[Any, ...], params: GatherParams) -> Sequence[ShapedArray]:
         x, indices = avals
@@ -117,28 +120,28 @@ class Gather(Primitive[GatherParams]):
         check_gather(x, indices, numbers, sizes)
         return [shaped_array(gathered_shape(numbers, indices.shape, sizes), x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: GatherParams,
-    ) -> Sequence[PartitionSpec]:
-        x, indices = operands
-        numbers, shape = params.dimension_numbers, results[0].shape
-        batching = zip(
-            numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherParams
+    ) -> Factors:
+        x, indices = avals
+        numbers = params.dimension_numbers
+        # Windows keep the operand's dimensions that they have whole; its others can't be cut, nor can indices.
+        partial = [i for i, n in enumerate(params.slice_sizes) if n != x.shape[i]]
+        batching = numbers.operand_batching_dims
+        whole = {*partial, *numbers.collapsed_slice_dims}.difference(batching)
+        dims = with_mark(words(x.ndim), whole, "!")
+        points = words(indices.ndim, x.ndim, mark="!")
+        for i, j in zip(batching, numbers.start_indices_batching_dims, strict=True):
+            points[j] = dims[i]
+        windows = iter(
+            [i for i in range(x.ndim) if i not in (*numbers.collapsed_slice_dims, *batching)]
         )
-        outer = [dim for dim in range(len(shape)) if dim not in numbers.offset_dims]
-        apart = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-        windows = zip(
-            [dim for dim in range(len(x.shape)) if dim not in apart],
-            numbers.offset_dims,
-            strict=True,
-        )
-        whole = [(dim, out) for dim, out in windows if params.slice_sizes[dim] == x.shape[dim]]
-        together = [(dim, index_dim, outer[index_dim]) for dim, index_dim in batching]
-        return [propagation.gather(x, indices, shape, whole, together, mesh)]
+        outer = iter(points)
+        result = [
+            dims[next(windows)] if d in numbers.offset_dims else next(outer)
+            for d in range(results[0].ndim)
+        ]
+        return [dims, points], [result]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams
@@ -343,28 +346,27 @@ class Scatter(Primitive[ScatterParams]):
             self.update_program(x.dtype, params)  # raises for elements that can't be combined
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ScatterParams,
-    ) -> Sequence[PartitionSpec]:
-        x, indices, updates = operands
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterParams
+    ) -> Factors:
+        x, indices, updates = avals
         numbers = params.dimension_numbers
-        apart = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-        windows = zip(
-            [dim for dim in range(len(x.shape)) if dim not in apart],
-            numbers.update_window_dims,
-            strict=True,
-        )
-        whole = [(dim, other) for dim, other in windows if updates.shape[other] == x.shape[dim]]
-        outer = [d for d in range(len(updates.shape)) if d not in numbers.update_window_dims]
-        batching = zip(
-            numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
-        )
-        together = [(dim, index_dim, outer[index_dim]) for dim, index_dim in batching]
-        return [propagation.scatter(x, indices, updates, whole, together, mesh)]
+        batching = numbers.operand_batching_dims
+        windows = [i for i in range(x.ndim) if i not in (*numbers.inserted_window_dims, *batching)]
+        pairs = list(zip(windows, numbers.update_window_dims, strict=True))
+        covered = [i for i, j in pairs if x.shape[i] == updates.shape[j]]
+        # Only dimensions that updates cover, and those that run together, may be cut: as in the operand.
+        dims = [
+            word + ("^" if i in covered or i in batching else "!")
+            for i, word in enumerate(words(x.ndim))
+        ]
+        points = words(indices.ndim, x.ndim, mark="!")
+        for i, j in zip(batching, numbers.scatter_indices_batching_dims, strict=True):
+            points[j] = dims[i]
+        window_of = {j: dims[i] for i, j in pairs}
+        outer = iter(points)
+        update = [window_of[d] if d in window_of else next(outer) for d in range(updates.ndim)]
+        return [dims, points, update], [dims]
 
     def batch(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.factors import Factors, pointwise
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC
@@ -27,10 +28,6 @@ from pellucid.primitives.families import (
 )
 from pellucid.primitives.filled import instantiate, zeros
 from pellucid.primitives.movement import move_axis
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -304,10 +301,8 @@ class SelectN(Primitive[Any]):
             )
         return [shaped_array(first.shape, first.dtype, all(a.weak_type for a in cases))]
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.select(self.name, operands[0], operands[1:], mesh)]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+        return pointwise(avals, results)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any

@@ -9,13 +9,10 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.factors import Factors, regrouping, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import MOVEMENT
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -68,10 +65,8 @@ class Identity(Movement):
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
         return avals
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> None:
+        return None  # the types have their shardings already
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
         return cotangent
@@ -110,14 +105,10 @@ class Reshape(Movement):
             )
         return [shaped_array(params.new_sizes, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ReshapeParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.reshape(operands[0], params.new_sizes, mesh)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReshapeParams
+    ) -> Factors:
+        return regrouping(avals[0].shape, params.new_sizes)
 
     def out_sharding(self, params: ReshapeParams) -> Any:
         return params.sharding
@@ -193,14 +184,11 @@ class Transpose(Movement):
         shape = tuple([x.shape[i] for i in params.permutation])
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: TransposeParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.transpose(operands[0], params.permutation)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: TransposeParams
+    ) -> Factors:
+        dims = words(avals[0].ndim)
+        return [dims], [[dims[i] for i in params.permutation]]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: TransposeParams) -> Any:
         inverse = [0] * len(params.permutation)
@@ -270,14 +258,9 @@ class Rev(Movement):
             canonical_axis(d, x.ndim, "dimension")
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: RevParams,
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: RevParams) -> Factors:
+        dims = with_mark(words(avals[0].ndim), params.dimensions, "~")
+        return [dims], [dims]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: RevParams) -> Any:
         return rev(cotangent, params.dimensions)

@@ -11,17 +11,15 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.factors import Factors, words
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
+from pellucid.primitives.filled import zero_like_elements
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import Movement
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -77,14 +75,11 @@ class Slice(Movement):
         )
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: SliceParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: SliceParams
+    ) -> Factors:
+        dims = words(avals[0].ndim, mark="~")
+        return [dims], [dims]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
         _limits, starts, strides = params
@@ -95,7 +90,7 @@ class Slice(Movement):
             step = 1 if strides is None else strides[i]
             span = (taken - 1) * step + 1 if taken else 0
             config.append((start, size - start - span, step - 1))
-        return pad(cotangent, np.zeros((), aval.dtype), config)
+        return pad(cotangent, zero_like_elements(cotangent), config)
 
     def batch(
         self,
@@ -201,14 +196,9 @@ class Pad(JointlyLinear):
             )
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: PadParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: PadParams) -> Factors:
+        dims = words(avals[0].ndim, mark="~")
+        return [dims, ()], [dims]
 
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: PadParams
@@ -225,7 +215,7 @@ class Pad(JointlyLinear):
     def _unpadded(self, cotangent: Any, params: PadParams) -> Any:
         """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
         config = params.padding_config
-        zero = np.zeros((), type_of(cotangent).dtype)
+        zero = zero_like_elements(cotangent)
         cut = pad(cotangent, zero, [(-low, -high, 0) for low, high, _ in config])
         strides = [interior + 1 for _, _, interior in config]
         shape = type_of(cut).shape
@@ -248,7 +238,7 @@ class Pad(JointlyLinear):
             x = broadcast_in_dim(x, (axis.size, *aval.shape), range(1, aval.ndim + 1))
             aval = type_of(x)
         config = inserted(config, x_dim, (0, 0, 0))
-        padded = pad(x, np.zeros((), aval.dtype), config)
+        padded = pad(x, zero_like_elements(x), config)
         shape = type_of(padded).shape
         kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)
         values = broadcast_in_dim(value, shape, (x_dim,))

@@ -73,10 +73,10 @@ class DevicePut(Primitive[DevicePutParams]):
             for aval, destination in zip(avals, params.devices, strict=True)
         ]
 
-    def explicit_sharding(
+    def factors(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: DevicePutParams
-    ) -> Sequence[Any]:
-        return results
+    ) -> None:
+        return None  # the types have their shardings already
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DevicePutParams

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, pointwise
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
@@ -23,10 +24,6 @@ from pellucid.primitives.families import constant_like, kind_of
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_update_index_in_dim, index_in_dim
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind
 
 Shape = tuple[int, ...]
@@ -55,10 +52,8 @@ class Threefry2x32(Primitive[Any]):
             )
         return [shaped_array(shape, _WORD)] * 2
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.elementwise(self.name, operands, mesh)] * len(results)
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+        return pointwise(avals, results)
 
     def batch(
         self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any

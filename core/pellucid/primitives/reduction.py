@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, reducing
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import Traits
@@ -20,6 +21,7 @@ from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_s
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import combinations, operand_elements
 from pellucid.primitives.families import ANY, BOOL, INTEGER, NUMBER, add_any_p, kind_of
+from pellucid.primitives.filled import zero_like_elements
 from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import (
     MONOIDS,
@@ -32,10 +34,6 @@ from pellucid.primitives.monoids import (
 from pellucid.primitives.movement import reshape, transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.mlir import ir
@@ -65,14 +63,10 @@ class Reduction(Primitive[ReduceParams]):
             )
         return [shaped_array(reduced_shape(x.shape, params.axes, self.name), x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ReduceParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.reduction(self.name, operands[0], params.axes, mesh, is_sum=False)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReduceParams
+    ) -> Factors:
+        return reducing(avals[0].ndim, params.axes)
 
     def batch(
         self,
@@ -161,7 +155,7 @@ class ReduceProd(Reduction):
             if count % 2:
                 last = ((0, 1, 0), *((0, 0, 0) for _ in rest))
                 x_high = pad(x_high, np.ones((), aval.dtype), last)
-                t_high = pad(t_high, np.zeros((), aval.dtype), last)
+                t_high = pad(t_high, zero_like_elements(t_high), last)
             x = mul(x_low, x_high)
             t = bind1(add_any_p, mul(t_low, x_high), mul(x_low, t_high))
             count = half
@@ -287,14 +281,10 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
             )
         return [shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), params.index_dtype)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ArgExtremeParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.reduction(self.name, operands[0], params.axes, mesh, is_sum=False)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ArgExtremeParams
+    ) -> Factors:
+        return reducing(avals[0].ndim, params.axes)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ArgExtremeParams

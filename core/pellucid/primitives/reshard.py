@@ -56,10 +56,10 @@ class Reshard(Primitive[ReshardParams]):
         check_divisible(aval.shape, spec, mesh, "reshard: ")
         return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
-    def explicit_sharding(
+    def factors(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: ReshardParams
-    ) -> Sequence[Any]:
-        return results
+    ) -> None:
+        return None  # the types have their shardings already
 
     def placed(self, params: ReshardParams) -> Sequence[Any]:
         return (params.dst_sharding,)
@@ -97,7 +97,11 @@ class Reshard(Primitive[ReshardParams]):
         return [bind1(self, *operands, params=params._replace(dst_sharding=sharding))], dims
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
-        sharding = params.dst_sharding
+        sharding, shown = params.dst_sharding, ctx.avals_in[0].shown_sharding
+        if sharding.spec.unreduced.intersection(sharding.mesh.explicit_axes) and shown is None:
+            # Else what makes the operand would be laid out as addends are, each of which is then the whole value.
+            whole = NamedSharding(sharding.mesh, PartitionSpec())
+            return [ctx.constrain(operands[0], whole, ctx.avals_in[0], leave_auto_open=True)]
         if not sharding.mesh.explicit_axes or ctx.avals_out[0].shown_sharding is not None:
             return operands  # nothing moves, or what the type says is laid out by the caller
         return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]

@@ -41,10 +41,10 @@ class ShardingConstraint(Primitive[ShardingConstraintParams]):
     ) -> Sequence[Any]:
         return avals
 
-    def explicit_sharding(
+    def factors(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: ShardingConstraintParams
-    ) -> Sequence[Any]:
-        return avals
+    ) -> None:
+        return None  # the types have their shardings already
 
     def placed(self, params: ShardingConstraintParams) -> Sequence[Any]:
         return (params.sharding,)

@@ -20,6 +20,7 @@ from pellucid.base.errors import (
     ShapeError,
 )
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import INDEXING
@@ -39,10 +40,6 @@ from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.padding import inserted, slice
 from pellucid.primitives.scatter import scatter_p
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -260,14 +257,11 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         _check_window(self.name, x, starts, params.slice_sizes)
         return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: DynamicSliceParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.resized(self.name, operands[0], params.slice_sizes, mesh)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: DynamicSliceParams
+    ) -> Factors:
+        dims = words(avals[0].ndim, mark="~")
+        return [dims, *[()] * len(dims)], [dims]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DynamicSliceParams
@@ -417,15 +411,9 @@ class DynamicUpdateSlice(Primitive[NoParams]):
         _check_window(self.name, x, starts, update.shape)
         return [shaped_array(x.shape, x.dtype)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: NoParams,
-    ) -> Sequence[PartitionSpec]:
-        propagation.require_same_layout(self.name, operands[:2], mesh)
-        return [operands[0].spec]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: NoParams) -> Factors:
+        dims = words(avals[0].ndim, mark="~=")
+        return [dims, dims, *[()] * len(dims)], [dims]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams

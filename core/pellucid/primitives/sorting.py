@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -36,10 +37,6 @@ from pellucid.primitives.logical import (
     select_n,
 )
 from pellucid.primitives.movement import canonical_axis
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind, bind1
@@ -84,16 +81,12 @@ class Sort(Primitive[SortParams]):
             raise DtypeError("sort can't order random keys.", got=got)
         return [shaped_array(a.shape, a.dtype, a.weak_type) for a in avals]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: SortParams,
-    ) -> Sequence[PartitionSpec]:
-        propagation.require_same_layout(self.name, operands, mesh)
-        spec = propagation.along_dims(self.name, operands[0], [params.dimension], mesh)
-        return [spec] * len(results)
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: SortParams
+    ) -> Factors:
+        dims = with_mark(words(avals[0].ndim), [params.dimension], "!")
+        dims = [word + "=" for word in dims]
+        return [dims] * len(avals), [dims] * len(results)
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams
@@ -213,11 +206,10 @@ class Greatest(Primitive[Any]):
 
     traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True)
 
-    def explicit_specs(
-        self, operands: Sequence[Operand], mesh: AbstractMesh, results: Sequence[Any], params: Any
-    ) -> Sequence[PartitionSpec]:
-        axis = self.axis_of(params, len(operands[0].shape))
-        return [propagation.along_dims(self.name, operands[0], [axis], mesh)] * len(results)
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+        dims = words(avals[0].ndim)
+        dims = with_mark(dims, [self.axis_of(params, len(dims))], "!")
+        return [dims], [dims] * len(results)
 
     def axis_of(self, params: Any, ndim: int) -> int:
         """The axis along which elements are compared."""

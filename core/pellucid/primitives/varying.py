@@ -18,9 +18,6 @@ from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups
 from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p
 from pellucid.primitives.movement import Movement
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
@@ -50,14 +47,8 @@ class PVary(Movement):
         [x] = avals
         return [x.update(varying=x.varying.union(params.axes))]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: PVaryParams,
-    ) -> Sequence[PartitionSpec]:
-        return [operands[0].spec]
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: PVaryParams) -> None:
+        return None  # the types have their shardings already
 
     def varying_results(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import Traits
@@ -18,7 +19,7 @@ from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.counts import window_combinations, window_comparisons
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import ANY, NUMBER, kind_of
-from pellucid.primitives.filled import zeros
+from pellucid.primitives.filled import zero_like_elements, zeros
 from pellucid.primitives.gather import scatter_add
 from pellucid.primitives.index_dims import ScatterDimensionNumbers
 from pellucid.primitives.logical import ge_p, le_p
@@ -35,10 +36,6 @@ from pellucid.primitives.window_shapes import (
     positive_sizes,
     reduce_window_shape_tuple,
 )
-from pellucid.sharding import propagation
-from pellucid.sharding.explicit_types import Operand
-from pellucid.sharding.mesh import AbstractMesh
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 from pellucid.xla.mlir import ir
@@ -118,14 +115,11 @@ class ReduceWindow(Primitive[WindowParams]):
             )
         return [shaped_array(window_shape(x.shape, params, self.name), x.dtype, x.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: WindowParams,
-    ) -> Sequence[PartitionSpec]:
-        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: WindowParams
+    ) -> Factors:
+        dims = words(avals[0].ndim, mark="~")
+        return [dims], [dims]
 
     def batch(
         self,
@@ -162,7 +156,7 @@ class ReduceWindowSum(ReduceWindow, Movement):
             low = params.padding[i][0]
             high = dilated_size(size, params.base_dilation[i]) + low - n_windows
             config.append((span - 1 - low, high, params.window_strides[i] - 1))
-        spread = pad(cotangent, np.zeros((), aval.dtype), config)
+        spread = pad(cotangent, zero_like_elements(cotangent), config)
         return bind1(self, spread, params=WindowParams(
             params.window_dimensions, params.base_dilation, ((0, 0),) * aval.ndim, (1,) * aval.ndim,
             params.window_dilation,
@@ -237,7 +231,7 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
     """From each window of `tangents`, the element where that of `operand` is preferred; linear in `tangents`."""
 
     name = "select_and_gather_add"
-    traits = Traits(kind="reduction", flops=window_combinations, linear=(0,))
+    traits = Traits(kind="reduction", flops=window_combinations, linear=(0,), passive=(1,))
 
     def abstract_eval(self, avals: tuple[Any, ...], params: GatherParams) -> Sequence[ShapedArray]:
         tangents, operand = avals
@@ -249,15 +243,11 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         shape = window_shape(operand.shape, WindowParams(*params[1:]), self.name)
         return [shaped_array(shape, tangents.dtype, tangents.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: GatherParams,
-    ) -> Sequence[PartitionSpec]:
-        propagation.require_same_layout(self.name, operands, mesh)
-        return [propagation.resized(self.name, operands[0], results[0].shape, mesh)]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherParams
+    ) -> Factors:
+        dims = words(avals[0].ndim, mark="~=")
+        return [dims, dims], [dims]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams
@@ -345,7 +335,9 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
     """Each element of `source` added where the window of `operand` that it belongs to has its preferred element."""
 
     name = "select_and_scatter_add"
-    traits = Traits(kind="reduction", flops=window_comparisons, linear=(0,), makes_nan=True)
+    traits = Traits(
+        kind="reduction", flops=window_comparisons, linear=(0,), passive=(1,), makes_nan=True
+    )
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ScatterParams) -> Sequence[ShapedArray]:
         source, operand = avals
@@ -358,15 +350,11 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
             )
         return [shaped_array(operand.shape, source.dtype, source.weak_type)]
 
-    def explicit_specs(
-        self,
-        operands: Sequence[Operand],
-        mesh: AbstractMesh,
-        results: Sequence[Any],
-        params: ScatterParams,
-    ) -> Sequence[PartitionSpec]:
-        propagation.require_same_layout(self.name, operands, mesh)
-        return [operands[1].spec]
+    def factors(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterParams
+    ) -> Factors:
+        dims = words(avals[0].ndim, mark="~=")
+        return [dims, dims], [dims]
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams

@@ -20,10 +20,8 @@ class WithoutResults(Primitive[P]):
     def abstract_eval(self, avals: tuple[Any, ...], params: P) -> Sequence[Any]:
         return ()
 
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: P
-    ) -> Sequence[Any]:
-        return results
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: P) -> None:
+        return None  # the types have their shardings already
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P

@@ -43,10 +43,8 @@ class OfReference(Primitive[Any]):
 
     takes_references = True
 
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: Any
-    ) -> Sequence[Any]:
-        return results
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> None:
+        return None  # the types have their shardings already
 
 
 # Making and giving up ---------------------------------------------------------------------------------
@@ -69,10 +67,8 @@ class NewRef(Primitive[NewRefParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: NewRefParams) -> Sequence[Any]:
         return [abstract_ref(avals[0])]
 
-    def explicit_sharding(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: NewRefParams
-    ) -> Sequence[Any]:
-        return results
+    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: NewRefParams) -> None:
+        return None  # the types have their shardings already
 
     def effects(self, avals: tuple[Any, ...], params: NewRefParams) -> Effects:
         return _ALLOCATES

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.sharding import propagation
+from pellucid import ShapeDtypeStruct, eval_shape, lax
+from pellucid.sharding.current_mesh import use_abstract_mesh
 from pellucid.sharding.errors import ShardingError, ShardingTypeError
-from pellucid.sharding.explicit_types import Operand
 from pellucid.sharding.mesh import AbstractMesh, AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.propagation import Linearity
 from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
 
 pytestmark = pytest.mark.oracle
@@ -323,48 +322,40 @@ def test_orders_of_devices_are_those_of_the_reference(ask_reference: Any) -> Non
         assert ours == expected, what
 
 
+RULES = {
+    "add": lambda p, x, y: lax.add(x, y),
+    "mul": lambda p, x, y: lax.mul(x, y),
+    "exp": lambda p, x: lax.exp(x),
+    "sum": lambda p, x: lax.reduce_sum(x, p["dims"]),
+    "transpose": lambda p, x: lax.transpose(x, p["permutation"]),
+    "reshape": lambda p, x: lax.reshape(x, p["shape"]),
+    "broadcast_in_dim": lambda p, x: lax.broadcast_in_dim(x, p["shape"], p["dims"]),
+    "squeeze": lambda p, x: lax.squeeze(x, p["dims"]),
+    "expand_dims": lambda p, x: lax.expand_dims(x, p["dims"]),
+    "sort": lambda p, x: lax.sort(x, dimension=p["dim"]),
+    "cumsum": lambda p, x: lax.cumsum(x, p["dim"]),
+    "slice": lambda p, x: lax.slice(x, [0] * x.ndim, p["shape"]),
+    "concatenate": lambda p, *xs: lax.concatenate(xs, p["dim"]),
+    "select": lambda p, x, y: lax.select(np.bool_(True), x, y),
+    "dot_general": lambda p, x, y: lax.dot_general(
+        x,
+        y,
+        (p["contracting"], p["batch"]),
+        out_sharding=None if p["out"] is None else spec_of(**p["out"]),
+    ),
+    "take": lambda p, x, i: x[lax.convert_element_type(i, np.int32)],
+}
+
+
 def our_rule(case: dict[str, Any], mesh: AbstractMesh) -> PartitionSpec:
-    rule, p = case["rule"], case["params"]
     operands = [
-        Operand(tuple(shape), spec_of(**spec).padded(len(shape)), "float32")
+        ShapeDtypeStruct(shape, np.float32, sharding=NamedSharding(mesh, spec_of(**spec)))
         for shape, spec in case["operands"]
     ]
-    x = operands[0]
-    match rule:
-        case "add":
-            return propagation.elementwise("add", operands, mesh, Linearity.JOINT)
-        case "mul":
-            return propagation.elementwise("mul", operands, mesh, Linearity.PRODUCT)
-        case "exp":
-            return propagation.elementwise("exp", operands, mesh)
-        case "sum":
-            return propagation.reduction("sum", x, p["dims"], mesh, is_sum=True)
-        case "transpose":
-            return propagation.transpose(x, p["permutation"])
-        case "reshape":
-            return propagation.reshape(x, tuple(p["shape"]), mesh)
-        case "broadcast_in_dim":
-            return propagation.broadcast_in_dim(x, tuple(p["shape"]), p["dims"], mesh)
-        case "squeeze":
-            return propagation.squeeze(x, p["dims"])
-        case "expand_dims":
-            return propagation.expand_dims(x, p["dims"])
-        case "sort":
-            return propagation.along_dims("sort", x, [p["dim"]], mesh)
-        case "cumsum":
-            return propagation.along_dims("cumsum", x, [p["dim"]], mesh, Linearity.JOINT)
-        case "slice":
-            return propagation.resized("slice", x, tuple(p["shape"]), mesh)
-        case "concatenate":
-            return propagation.concatenate("concatenate", operands, p["dim"], mesh)
-        case "select":
-            return propagation.select("select", Operand((), PartitionSpec()), operands, mesh)
-        case "dot_general":
-            out = None if p["out"] is None else spec_of(**p["out"])
-            return propagation.dot_general(*operands, p["contracting"], p["batch"], mesh, out)
-        case "take":
-            return propagation.gather(x, operands[1], (4, 8), [(1, 1)], [], mesh)
-    raise AssertionError(rule)
+    with use_abstract_mesh(mesh):
+        result = eval_shape(lambda *xs: RULES[case["rule"]](case["params"], *xs), *operands)
+    spec = PartitionSpec() if result.sharding is None else result.sharding.spec
+    return spec.padded(result.ndim)
 
 
 def ruled_cases(rule: str, rng: random.Random) -> dict[str, Any]:

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import pellucid.sharding
+from pellucid import lax
 from pellucid.base.errors import PellucidError
-from pellucid.sharding import explicit_types, layout, propagation, topology
-from pellucid.sharding.mesh import AbstractMesh, Mesh
+from pellucid.sharding import explicit_types, layout, topology
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 
 PAGE = Path(__file__).parents[2] / "messages" / "sharding.md"
@@ -21,22 +23,30 @@ EXAMPLE = re.compile(r"```python\n(?P<code>.*?)\n```\n\n```text\n(?P<text>.*?)\n
 EXAMPLES = EXAMPLE.findall(PAGE.read_text())
 
 
-def operand(shape: tuple[int, ...], *entries: Any, **marks: Any) -> explicit_types.Operand:
-    spec = PartitionSpec(*entries, **marks).padded(len(shape))
-    return explicit_types.Operand(shape, spec, "float32")
+def typed(function: Any, *operands: Any) -> Any:
+    """The type of what `function` gives for operands of these types."""
+    return pellucid.eval_shape(function, *operands)
+
+
+def value(shape: tuple[int, ...], *entries: Any, **marks: Any) -> Any:
+    """A value with this spec over the mesh `explicit`."""
+    mesh = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+    spec = PartitionSpec(*entries, **marks)
+    return pellucid.ShapeDtypeStruct(shape, np.float32, sharding=NamedSharding(mesh, spec))
 
 
 @pytest.fixture
 def text_of(mesh: Mesh, explicit_mesh: Mesh, devices: list[Any]) -> Any:
     names = {
         **vars(pellucid.sharding),
-        **vars(propagation),
         **vars(explicit_types),
         **vars(topology),
         **vars(layout),
         "P": PartitionSpec,
         "np": np,
-        "operand": operand,
+        "lax": lax,
+        "typed": typed,
+        "value": value,
         "mesh": mesh,
         "explicit_mesh": explicit_mesh,
         "explicit": AbstractMesh((4, 2), ("x", "y"), explicit_mesh.axis_types),

@@ -1,0 +1,154 @@
+"""The words in which primitives state their factors: which dimensions of operands and results are cut together.
+
+`sharding/factors.py` says what words and marks mean, and derives layouts from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+Words = Sequence[str]
+"""For each dimension of an array the factors that it is made of."""
+Factors = (
+    tuple[Sequence[Words], Sequence[Words]]
+    | tuple[Sequence[Words], Sequence[Words], Mapping[str, int]]
+)
+"""Words of the operands, those of the results, and sizes of factors that are no operand's dimension alone."""
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def words(n: int, start: int = 0, mark: str = "") -> list[str]:
+    """Names of `n` factors, other than the first `start` ones, with a mark behind each.
+
+    >>> words(2), words(1, 2, "!")
+    (['a', 'b'], ['c!'])
+    """
+    return [
+        f"{_LETTERS[i % 26]}{i // 26 if i >= 26 else ''}{mark}" for i in range(start, start + n)
+    ]
+
+
+def with_mark(dims: Words, at: Collection[int], mark: str) -> list[str]:
+    """`dims` with a mark behind the factors of the dimensions `at`.
+
+    >>> with_mark(["a", "b"], [1], "!")
+    ['a', 'b!']
+    """
+    return [word + mark if i in at else word for i, word in enumerate(dims)]
+
+
+def pointwise(avals: Sequence[Any], results: Sequence[Any]) -> Factors:
+    """Factors of an operation element by element, where a scalar fits any shape, a dimension of size 1 any size."""
+    shape = results[0].shape
+    dims = words(len(shape))
+
+    def stretched(aval: Any) -> list[str]:
+        sizes = zip(dims, aval.shape, shape, strict=False)
+        return [word if size == full else "1" for word, size, full in sizes]
+
+    return [stretched(aval) for aval in avals], [dims] * len(results)
+
+
+def without_dims(dims: Words, gone: Collection[int]) -> list[str]:
+    """`dims` without those at `gone`."""
+    return [word for i, word in enumerate(dims) if i not in gone]
+
+
+def reducing(ndim: int, axes: Collection[int]) -> Factors:
+    """Factors of an operation whose result lacks the dimensions `axes` of its operand."""
+    dims = words(ndim)
+    return [dims], [without_dims(dims, axes)]
+
+
+def regrouping(old: Sequence[int], new: Sequence[int]) -> Factors:
+    """Factors of a reshape in row-major order, from shape `old` to `new`.
+
+    From the major end, the greatest common divisor of what is left of both dimensions is a factor; where it is 1, no
+    factor may be cut up to the next common boundary. Dimensions of size 1 without a counterpart are made of nothing.
+
+    >>> regrouping((8, 4), (2, 16))
+    ([['(a b)', 'c']], [['a', '(b c)']], {'a': 2, 'b': 4})
+    >>> regrouping((6, 4), (8, 3))
+    ([['(a b!)', 'c!']], [['(a d!)', 'e!']], {'a': 2, 'b': 3, 'd': 4})
+    """
+    dims: tuple[list[list[str]], list[list[str]]] = [[] for _ in old], [[] for _ in new]
+    sizes: dict[str, int] = {}
+
+    def add(size: int, *places: list[str], mark: str = "") -> None:
+        [name] = words(1, len(sizes))
+        sizes[name] = size
+        for place in places:
+            place.append(name + mark)
+
+    for i, j, size in _aligned(old, new):
+        if i is None or j is None:
+            add(size, dims[0][i] if j is None else dims[1][j], mark="!")  # type: ignore[index]
+        else:
+            add(size, dims[0][i], dims[1][j])
+    shared = {
+        f.rstrip("!") for side in dims for factors in side if len(factors) > 1 for f in factors
+    }
+    shared -= {factors[0].rstrip("!") for factors in dims[0] if len(factors) == 1}
+    return (
+        [[*map(_word, dims[0])]],
+        [[*map(_word, dims[1])]],
+        {name: sizes[name] for name in sizes if name in shared},
+    )
+
+
+def _word(factors: Sequence[str]) -> str:
+    return f"({' '.join(factors)})" if len(factors) > 1 else factors[0] if factors else "1"
+
+
+def _aligned(
+    old: Sequence[int], new: Sequence[int]
+) -> Iterator[tuple[int | None, int | None, int]]:
+    """(dimension of `old`, dimension of `new`, size) of each factor, from the major end; None where it has no other."""
+    if 0 in old:
+        yield from _aligned_empty(old, new)
+        return
+    i = j = 0
+    while i < len(old) and j < len(new):
+        a, b = old[i], new[j]  # what is left of the two
+        if (a == 1) != (b == 1):
+            i, j = i + (a == 1), j + (b == 1)
+            continue
+        if a == b == 1:
+            yield i, j, 1
+        while a > 1 or b > 1:
+            if a == 1:
+                i, a = i + 1, old[i + 1]
+            elif b == 1:
+                j, b = j + 1, new[j + 1]
+            elif (size := a if a == b else math.gcd(a, b)) > 1:
+                yield i, j, size
+                a, b = a // size, b // size
+            else:
+                yield i, None, a
+                yield None, j, b
+                while a != b:  # up to the next common boundary
+                    if a < b:
+                        i += 1
+                        a *= old[i]
+                        yield i, None, old[i]
+                    else:
+                        j += 1
+                        b *= new[j]
+                        yield None, j, new[j]
+                a = b = 1
+        i, j = i + 1, j + 1
+
+
+def _aligned_empty(
+    old: Sequence[int], new: Sequence[int]
+) -> Iterator[tuple[int | None, int | None, int]]:
+    """The same for shapes without elements, whose dimensions correspond only where the sizes do."""
+    kept = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
+    if [old[i] for i in kept[0]] == [new[j] for j in kept[1]]:
+        yield from ((i, j, old[i]) for i, j in zip(*kept, strict=True))
+    else:
+        yield from ((i, None, size) for i, size in enumerate(old))
+        yield from ((None, j, size) for j, size in enumerate(new))

@@ -1,0 +1,65 @@
+"""Equations whose results are addends: each device computes with its own addends of the operands.
+
+Lowering rules don't state the layout of what they compute between operands and results. Shardy would take it for
+whole: devices would sum the operand's addends, and each would take the whole result for its addend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pellucid.ir.avals import shaped_array
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
+from pellucid.xla.mlir import ir
+
+if TYPE_CHECKING:
+    from pellucid.lowering.context import LoweringContext
+
+
+def compute_with_addends(
+    ctx: LoweringContext, operands: Sequence[ir.Value], results: Sequence[ir.Value]
+) -> None:
+    """State, if results of the equation at hand are addends, that what leads to them from operands that are, is too."""
+    addends = ctx.addends
+    if addends is None:
+        return
+    are_addends = dict.fromkeys(operands, False)
+    for x, aval in zip(operands, ctx.avals_in, strict=True):
+        sharding = ctx.placed_by_type(aval)
+        are_addends[x] |= sharding is not None and bool(sharding.spec.unreduced)
+
+    def visit(x: ir.Value) -> bool:
+        """Whether `x` is computed from addends; then its layout is stated."""
+        if x not in are_addends:
+            made_by = x.owner
+            if isinstance(made_by, ir.Block):
+                return False
+            are_addends[x] = any(list(map(visit, made_by.operands)))
+            if are_addends[x] and x not in results and made_by.name != "sdy.sharding_constraint":
+                attributes = {"sharding": _layout(ctx, x, addends)}
+                with ir.InsertionPoint.after(made_by):
+                    held = ctx.op("sdy.sharding_constraint", [x.type], [x], attributes)
+                x.replace_all_uses_except(held.result, held)
+        return are_addends[x]
+
+    for result in results:
+        visit(result)
+
+
+def _layout(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> ir.Attribute:
+    """The layout of an intermediate value: as an operand or a result of its shape, else cut nowhere."""
+    aval = shaped_array(tuple(ir.RankedTensorType(x.type).shape), np.dtype(np.float32))
+    placed = [
+        ctx.placed_by_type(other)
+        for other in (*ctx.avals_out, *ctx.avals_in)
+        if other.shape == aval.shape
+    ]
+    alike = next((sharding for sharding in placed if sharding is not None), None)
+    spec = PartitionSpec() if alike is None else alike.spec
+    spec = spec.padded(aval.ndim).update(unreduced=addends.spec.unreduced, reduced=NO_AXES)
+    sharding = NamedSharding(addends.mesh, spec)
+    return ctx.sharding_attributes.attribute(sharding, aval, leave_auto_open=True)

@@ -1,0 +1,459 @@
+"""Layouts of results over Explicit mesh axes, derived from the factors of an operation.
+
+A factor is one loop of an operation. A rule lists, for each dimension of each operand and result, the factors that
+the dimension is made of; dimensions that share a factor are cut alike. In a text, dimensions are separated by spaces
+and arrays by commas:
+
+    "i k, k j -> i j"            k is reduced, i and j are kept
+    "a 1, . -> a b"              "1": a dimension of size 1 that is broadcast or removed; ".": an array of rank 0
+    "(a b) c -> a (b c); a=2; b=4"    dimensions of several factors, major first; the sizes of factors that are no
+                                 operand's dimension alone
+
+A mark behind a factor's name holds for the factor everywhere:
+
+    i!   must be whole: no mesh axis may cut it
+    i~   elements cross the parts that it is cut into, or its size changes
+    i=   operands that have it cut it alike, also not at all; by default those that cut it agree
+    i^   cut only where the first operand cuts it
+    i<   cut as in the first operand that has it
+
+No derivation hides communication: where a result could be laid out in several ways, or where devices would have to
+exchange data, it raises ShardingTypeError with the layouts of all operands in words, unless the user stated the
+layout of the result. A dimension whose size changes keeps its axes where they divide the new size: devices exchange
+edges, as in the reference.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
+from pellucid.sharding.explicit_types import (
+    Operand,
+    Shape,
+    checked_out_spec,
+    operand_of,
+    parts_of,
+    result_spec,
+    sharding_type_error,
+)
+from pellucid.sharding.mesh import AbstractMesh, AxisName
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec, axes_text
+
+Axes = tuple[AxisName, ...]
+Dims = tuple[tuple[str, ...], ...]
+"""For each dimension of an array its factors, major first."""
+
+_DIMENSION = re.compile(r"\([^()]*\)|[^\s()]+")
+_FACTOR = re.compile(r"([^\W\d_]\w*)([!~=^<]*)")
+_RESHARD = "Bring one operand to the other's layout: reshard(operand, PartitionSpec(...))."
+
+
+class Rule(NamedTuple):
+    """Which factors the dimensions of operands and results are made of."""
+
+    operands: tuple[Dims, ...]
+    results: tuple[Dims, ...]
+    marks: Mapping[str, str]
+    """The marks of the factors that have some."""
+    sizes: Mapping[str, int]
+    """Sizes of the factors of dimensions with several, unless they are an operand's dimension alone."""
+
+    def __str__(self) -> str:
+        def dim(factors: tuple[str, ...]) -> str:
+            words = [f + self.marks.get(f, "") for f in factors]
+            return f"({' '.join(words)})" if len(words) > 1 else words[0] if words else "1"
+
+        def side(arrays: tuple[Dims, ...]) -> str:
+            return ", ".join(" ".join(map(dim, dims)) or "." for dims in arrays)
+
+        sizes = "".join(f"; {factor}={size}" for factor, size in self.sizes.items())
+        return f"{side(self.operands)} -> {side(self.results)}{sizes}".strip()
+
+
+def rule_of(factors: Sequence[Any]) -> Rule:
+    """The rule of (operands, results) or (operands, results, sizes of factors).
+
+    Operands and results are lists of arrays, an array is a list of dimensions, each a word as in a rule's text.
+
+    Raises: ShardingArgumentError for a word that is none.
+
+    >>> str(rule_of(([["i", "k!"], ["k"]], [["i"]])))
+    'i k!, k! -> i'
+    """
+    operands, results, *sizes = factors
+    marks: dict[str, str] = {}
+
+    def parsed(word: str) -> tuple[str, ...]:
+        if word == "1":
+            return ()
+        names = []
+        for text in word.strip("()").split():
+            match = _FACTOR.fullmatch(text)
+            if match is None:
+                raise ShardingArgumentError(
+                    "sharding rule: a factor is a letter, letters and digits, and marks of `!~=^<`.",
+                    got=repr(word),
+                )
+            name, given = match.groups()
+            if given:
+                marks[name] = "".join(dict.fromkeys(marks.get(name, "") + given))
+            names.append(name)
+        return tuple(names)
+
+    sides = [tuple(tuple(map(parsed, words)) for words in side) for side in (operands, results)]
+    return Rule(sides[0], sides[1], marks, *(sizes or [{}]))
+
+
+def parse(text: str) -> Rule:
+    """The rule that `text` describes.
+
+    Raises: ShardingArgumentError for a text that is no rule.
+
+    >>> str(parse("i k,k j->i j"))
+    'i k, k j -> i j'
+    >>> parse("(a b), . -> a b").operands
+    ((('a', 'b'),), ())
+    """
+    arrays, *sizes = text.split(";")
+    sides = arrays.split("->")
+    if len(sides) != 2:
+        raise ShardingArgumentError(
+            "sharding rule: write dimensions of operands, `->`, and dimensions of results.",
+            got=repr(text),
+            do='For example "i k, k j -> i j".',
+        )
+
+    def side(text: str) -> list[list[str]]:
+        parts = text.split(",") if text.strip() else []
+        return [[w for w in _DIMENSION.findall(part) if w != "."] for part in parts]
+
+    given = (size.split("=") for size in sizes)
+    return rule_of((side(sides[0]), side(sides[1]), {name.strip(): int(n) for name, n in given}))
+
+
+class Linearity(NamedTuple):
+    """In which operands an operation is linear; it decides which of them may be unreduced."""
+
+    linear: Any
+    """`"all"`: jointly in all that are not passive; `"each"`: in each of them, the others fixed; positions: jointly
+    in these; None: in none."""
+    passive: tuple[int, ...] = ()
+    """Positions of operands that select elements."""
+    contracts: bool = False
+    """Whether it is a product whose operands have loops of their own, so that none passes `reduced` on."""
+
+
+class Operation(NamedTuple):
+    """An operation on operands of sharded types: what the derivations and their errors are about."""
+
+    name: str
+    rule: Rule
+    operands: Sequence[Operand]
+    mesh: AbstractMesh
+    linearity: Linearity
+    takes_out_sharding: bool = False
+    """Whether its users can state the layout of the result."""
+
+    # The layout of the results, by that of the operands ------------------------------------------
+
+    def specs(self, shapes: Sequence[Shape]) -> list[PartitionSpec]:
+        """How results of these shapes are laid out.
+
+        Raises: ShardingTypeError where that is ambiguous, or would move data behind the user's back.
+        """
+        unreduced = self.unreduced()
+        reduced = self.reduced(unreduced)
+        axes = self.axes_of_factors()
+        specs = []
+        for dims, shape in zip(self.rule.results, shapes, strict=True):
+            entries = [self.joined(factors, axes, shape) for factors in dims]
+            for dim, (entry, size) in enumerate(zip(entries, shape, strict=True)):
+                if size % parts_of(entry, self.mesh):
+                    raise self.uneven(dim, size, entry)
+            specs.append(
+                result_spec(
+                    self.name, self.operands, self.mesh, entries, unreduced=unreduced, reduced=reduced
+                )
+            )  # fmt: skip
+        return specs
+
+    def axes_of_factors(self) -> dict[str, Axes]:
+        """For each factor of the operands the mesh axes that cut it."""
+        axes: dict[str, Axes] = {}
+        cutters: dict[str, list[tuple[int, int]]] = {}
+        for i, dim, factor, part in self.shares():
+            mark = self.rule.marks.get(factor, "")
+            place = (i, dim)
+            if part and "!" in mark:
+                raise self.must_be_whole(place)
+            if factor not in axes:
+                axes[factor], cutters[factor] = part, [place]
+                continue
+            if "=" in mark and part != axes[factor]:
+                raise self.error(
+                    "the operands must be laid out alike.",
+                    f"For example reshard(operand, {self.operands[0].spec!r}).",
+                )
+            if not part:
+                continue
+            if axes[factor] and part != axes[factor]:
+                raise self.cut_differently(cutters[factor][0], place)
+            if not axes[factor] and "^" in mark:
+                raise self.cut_alone(place)
+            if axes[factor] or "<" in mark:
+                cutters[factor].append(place)
+            else:
+                axes[factor], cutters[factor] = part, [place]
+        kept = {factor for dims in self.rule.results for dim in dims for factor in dim}
+        for factor, part in axes.items():
+            if part and factor not in kept and len(cutters[factor]) > 1:
+                raise self.error(
+                    "both operands' contracting dimensions are sharded; devices would hold addends.",
+                    "Give out_sharding=PartitionSpec(...) to have them summed, with "
+                    f"unreduced={{{axes_text(part)}}} to keep them.",
+                )
+        return axes
+
+    def shares(self) -> Iterator[tuple[int, int, str, Axes]]:
+        """(operand, dimension, factor, the mesh axes that cut it there), for all factors of all operands."""
+        for i, (dims, operand) in enumerate(zip(self.rule.operands, self.operands, strict=True)):
+            for dim, (factors, axes) in enumerate(zip(dims, operand.axes_per_dim, strict=True)):
+                if len(factors) == 1:
+                    yield i, dim, factors[0], axes
+                elif factors:
+                    yield from ((i, dim, *share) for share in self.handed_out(i, factors, axes))
+
+    def handed_out(self, i: int, factors: tuple[str, ...], axes: Axes) -> list[tuple[str, Axes]]:
+        """The mesh axes of one dimension, of operand number `i`, handed to its factors, major first."""
+        left, shares = list(axes), dict[str, Axes](dict.fromkeys(factors, ()))
+        for factor in factors:
+            size = self.size(factor)
+            while left and size % self.mesh.shape[left[0]] == 0:
+                size //= self.mesh.shape[left[0]]
+                shares[factor] += (left.pop(0),)
+            if size > 1:
+                break  # partly cut: no axis may follow
+        if left:
+            raise self.ambiguous()
+        return list(shares.items())
+
+    def joined(self, factors: tuple[str, ...], axes: Mapping[str, Axes], shape: Shape) -> Axes:
+        """The mesh axes of a dimension of the result that is made of `factors`."""
+        parts = [axes.get(factor, ()) for factor in factors]
+        if len(factors) > 1 and not self.in_place(factors, parts) and not self.merged(parts):
+            raise self.ambiguous(shape)
+        return tuple(itertools.chain.from_iterable(parts))
+
+    def in_place(self, factors: tuple[str, ...], parts: Sequence[Axes]) -> bool:
+        """Whether each factor before one that is cut is cut fully, so that no data moves."""
+        last = max((i for i, part in enumerate(parts) if part), default=0)
+        return all(
+            parts_of(part, self.mesh) == self.size(factor)
+            for factor, part in zip(factors[:last], parts[:last], strict=True)
+        )
+
+    def merged(self, parts: Sequence[Axes]) -> bool:
+        """Whether dimensions are only merged, and none before the last cut one is whole.
+
+        Then the result is cut over the axes of all of them, as in the reference, though data may move.
+        """
+        splits = any(len(factors) > 1 for dims in self.rule.operands for factors in dims)
+        return not splits and not any(b and not a for a, b in itertools.pairwise(parts))
+
+    def size(self, factor: str) -> int:
+        """The size of `factor`: that of the first dimension that it is alone, or stated."""
+        if factor in self.rule.sizes:
+            return self.rule.sizes[factor]
+        return next(
+            operand.shape[dim]
+            for dims, operand in zip(self.rule.operands, self.operands, strict=True)
+            for dim, factors in enumerate(dims)
+            if factors == (factor,)
+        )
+
+    # The layout that the user stated ---------------------------------------------------------------
+
+    def spec_as_asked(self, asked: NamedSharding, shape: Shape) -> PartitionSpec:
+        """How a result of `shape` is laid out where the user stated it.
+
+        Devices may be left with addends along axes over which an operand is unreduced, and along those that cut
+        a reduced factor, alike in all operands that have it.
+
+        Raises: those of `checked_out_spec`, and ShardingTypeError for other axes in `unreduced`.
+        """
+        spec = checked_out_spec(self.name, asked, shape, self.mesh)
+        held = self.unreduced()
+        if spec.unreduced:
+            summed = self.summed_axes()
+            is_product = len(self.operands) > 1
+            possible = NO_AXES if summed is None else held | summed
+            if is_product and spec.unreduced != possible:
+                raise self.error(
+                    f"the result can't be unreduced over {axes_text(spec.unreduced)}: both operands' "
+                    "contracting dimensions must be sharded over just those axes."
+                )
+            if spec.unreduced - possible:
+                raise self.error(
+                    f"the result can't be unreduced over {axes_text(spec.unreduced - possible)}: "
+                    "no dimension that is summed is sharded over it."
+                )
+        return spec.update(reduced=NO_AXES) if self.linearity.contracts else spec
+
+    def summed_axes(self) -> frozenset[AxisName] | None:
+        """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
+        kept = {factor for dims in self.rule.results for dim in dims for factor in dim}
+        axes: dict[str, Axes] = {}
+        for dims, operand in zip(self.rule.operands, self.operands, strict=True):
+            for factors, part in zip(dims, operand.axes_per_dim, strict=True):
+                if (
+                    len(factors) != 1
+                    or factors[0] in kept
+                    or "!" in self.rule.marks.get(factors[0], "")
+                ):
+                    continue
+                if axes.setdefault(factors[0], part) != part:
+                    return None
+        return frozenset(itertools.chain.from_iterable(axes.values()))
+
+    # Marks: addends, and axes over which cotangents are addends ----------------------------------------
+
+    def unreduced(self) -> frozenset[AxisName]:
+        """The axes over which the results are unreduced, by linearity.
+
+        Raises: ShardingTypeError where an operand is unreduced and the operation doesn't commute with sums.
+        """
+        holders = [i for i, operand in enumerate(self.operands) if operand.spec.unreduced]
+        if not holders:
+            return NO_AXES
+        linear = self.linearity.linear
+        if linear is None:
+            raise self.does_not_commute(holders[0])
+        selecting = [i for i in holders if i in self.linearity.passive]
+        if selecting:
+            raise self.does_not_commute(selecting[0])
+        axes = self.operands[holders[0]].spec.unreduced
+        active = [i for i in range(len(self.operands)) if i not in self.linearity.passive]
+        group = active if linear == "all" else holders[:1] if linear == "each" else linear
+        if (len(holders) > 1 and linear == "each") or not set(holders) <= set(group):
+            raise self.error(
+                "at most one operand may be unreduced, and the operation must be linear in it.",
+                "Sum the addends first with reshard.",
+            )
+        if any(self.operands[i].spec.unreduced != axes for i in group):
+            raise self.error(
+                "all operands must be unreduced over the same mesh axes, or none.",
+                "Sum the addends of the others first with reshard.",
+            )
+        # Addends times a factor that is the same on all of them, which `reduced` states, are addends.
+        if any(self.operands[i].spec.reduced != axes for i in active if i not in group):
+            raise self.error(
+                "an unreduced operand needs the other one to be reduced over the same mesh axes.",
+                f"For example reshard(operand, PartitionSpec(..., reduced={{{axes_text(axes)}}})).",
+            )
+        return axes
+
+    def reduced(self, unreduced: frozenset[AxisName]) -> frozenset[AxisName]:
+        """The axes over which the results are reduced: those of all operands.
+
+        Scalars and operands that are unreduced need not be; an axis over which the results are `unreduced` isn't
+        passed on.
+        """
+        if self.linearity.contracts:
+            return NO_AXES
+        active = [o for i, o in enumerate(self.operands) if i not in self.linearity.passive]
+        marks = [operand.spec.reduced - unreduced for operand in active]
+        stated = {axes for axes in marks if axes}
+        if len(stated) > 1 or (
+            stated
+            and any(
+                o.shape and not (o.spec.unreduced or axes)
+                for o, axes in zip(active, marks, strict=True)
+            )
+        ):
+            raise self.error(
+                "all operands must be reduced over the same mesh axes, or none.",
+                "Give the others the same `reduced` with reshard.",
+            )
+        return stated.pop() if stated else NO_AXES
+
+    # Errors -------------------------------------------------------------------------------------------
+
+    def error(self, what: str, do: str | None = None) -> ShardingTypeError:
+        return sharding_type_error(self.name, what, self.operands, self.mesh, do)
+
+    def which(self, place: tuple[int, int]) -> str:
+        """A dimension in words."""
+        operand, dim = place
+        return f"dimension {dim}" + (f" of operand {operand}" if len(self.operands) > 1 else "")
+
+    def cut_differently(self, a: tuple[int, int], b: tuple[int, int]) -> ShardingTypeError:
+        if a[1] == b[1]:
+            what = f"dimension {a[1]} is sharded differently in different operands."
+        else:
+            what = (
+                f"{self.which(a)} and {self.which(b)} belong together, and are sharded differently."
+            )
+        return self.error(what, _RESHARD)
+
+    def must_be_whole(self, place: tuple[int, int]) -> ShardingTypeError:
+        operand, dim = self.operands[place[0]], place[1]
+        entries = [None if i == dim else e for i, e in enumerate(operand.spec.partitions)]
+        gathered = f"reshard(x, {operand.spec.update(partitions=entries)!r})"
+        return self.error(
+            f"{self.which(place)}, along which it works, must not be sharded.",
+            f"Gather it first: {gathered}{self.or_state_it()}.",
+        )
+
+    def cut_alone(self, place: tuple[int, int]) -> ShardingTypeError:
+        return self.error(
+            f"{self.which(place)} may be sharded only where operand 0 is sharded alike.",
+            _RESHARD,
+        )
+
+    def uneven(self, dim: int, size: int, axes: Axes) -> ShardingTypeError:
+        return self.error(
+            f"dimension {dim} would have size {size}, which {axes_text(axes)} "
+            f"({parts_of(axes, self.mesh)} parts) does not divide.",
+            f"Gather dimension {dim} first: reshard(x, PartitionSpec(...)) with None there.",
+        )
+
+    def ambiguous(self, shape: Shape | None = None) -> ShardingTypeError:
+        to = "" if shape is None else f" of shape {shape}"
+        return self.error(
+            f"it is ambiguous how a result{to} is sharded.",
+            f"Gather the operand first: reshard(x, PartitionSpec()){self.or_state_it()}.",
+        )
+
+    def or_state_it(self) -> str:
+        return ", or give out_sharding=PartitionSpec(...)" if self.takes_out_sharding else ""
+
+    def does_not_commute(self, i: int) -> ShardingTypeError:
+        spec = self.operands[i].spec
+        return self.error(
+            f"operand {i} is unreduced over {axes_text(spec.unreduced)}, and the operation does not "
+            "commute with sums.",
+            f"Sum it first: reshard(x, {spec.update(unreduced=NO_AXES)!r}).",
+        )
+
+
+def mesh_of(name: str, avals: Sequence[Any]) -> AbstractMesh:
+    """The one mesh over which the types `avals` are sharded; those without a sharding are whole everywhere.
+
+    Raises: ShardingTypeError if their meshes differ; ValueError if no aval has a sharding.
+    """
+    meshes = {i: a.shown_sharding.mesh for i, a in enumerate(avals) if a.shown_sharding is not None}
+    if not meshes:
+        raise ValueError(f"{name}: no operand has a sharding")
+    first, *others = dict.fromkeys(meshes.values())
+    if others:
+        raise ShardingTypeError(
+            f"{name}: the operands are sharded over different meshes.",
+            got=[f"operand {i}: {operand_of(avals[i])} over {mesh}" for i, mesh in meshes.items()],
+            do="Bring them to one mesh with reshard(operand, NamedSharding(mesh, spec)).",
+        )
+    return first

@@ -1,0 +1,69 @@
+"""Sharded types: what they show, how they are told in words, and which layouts may be asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pellucid.sharding.errors import (
+    IndivisibleError,
+    PartitionSpecError,
+    ShardingArgumentError,
+    ShardingError,
+)
+from pellucid.sharding.explicit_types import (
+    Operand,
+    checked_out_spec,
+    explicit_part,
+    in_words,
+    type_sharding,
+    type_text,
+)
+from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
+
+P = PartitionSpec
+MESH = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+
+
+def operand(shape: tuple[int, ...], *entries: Any, **marks: Any) -> Operand:
+    return Operand(shape, P(*entries, **marks).padded(len(shape)), "float32")
+
+
+def test_types_show_explicit_axes_alone(mesh: Mesh, explicit_mesh: Mesh) -> None:
+    assert type_sharding(NamedSharding(mesh, P("x")), 2) is None
+    shown = type_sharding(NamedSharding(explicit_mesh, P("x")), 2)
+    assert shown is NamedSharding(explicit_mesh.abstract_mesh, P("x", None))
+    mixed = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    assert explicit_part(P(("x", "y"), "y"), mixed, 3) == P("x", None, None)
+    assert explicit_part(P(P.UNCONSTRAINED, unreduced={"x"}), mixed, 1) == P(None, unreduced={"x"})
+
+
+def test_layouts_are_told_in_words() -> None:
+    cut = operand((8, 8), ("x", "y"))
+    assert in_words(cut, MESH) == "dimension 0 is sharded over 'x', 'y' (8 parts)"
+    assert in_words(operand((8,)), MESH) == "every device has all of it"
+    assert "devices along 'y' hold addends" in in_words(operand((8,), "x", unreduced={"y"}), MESH)
+    assert type_text("f32", (8,), None) == "f32[8]"
+    assert str(operand((8, 8), None, ("x", "y"))) == "float32[8,8@(x,y)]"
+
+
+def test_out_sharding_must_fit() -> None:
+    rule = checked_out_spec
+    assert rule("f", P("x"), (8, 3), MESH) == P("x", None)
+    assert rule("f", NamedSharding(MESH, P("x")), (8,), MESH) == P("x")
+    mixed = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    other = AbstractMesh((2,), ("x",))
+    for spec, shape, mesh, error in [
+        (P("z"), (8,), MESH, ShardingError),
+        (P("x", "x"), (8, 8), MESH, PartitionSpecError),
+        (P("x", "y"), (8,), MESH, PartitionSpecError),
+        (P("x"), (6,), MESH, IndivisibleError),
+        (P("y"), (8,), mixed, PartitionSpecError),
+        (("x",), (8,), MESH, ShardingArgumentError),
+        (NamedSharding(other, P("x")), (8,), MESH, ShardingArgumentError),
+    ]:
+        with pytest.raises(error):
+            rule("f", spec, shape, mesh)  # type: ignore[arg-type]
