@@ -9,7 +9,7 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
-from pellucid.checks.found import Checked, Found, first, nothing
+from pellucid.checks.found import Checked, Found, Site, first, nothing
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import cond_p, with_common_consts
 from pellucid.higher_order.custom_jvp import CustomCall
@@ -111,14 +111,16 @@ def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
 
 
 def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
-    found = Found()
+    sites: list[Site] = []
 
     def run(*operands: Any) -> list[Any]:
+        found = Found()
         results = _run(found, jaxpr, operands, errors)
+        sites.extend(found.sites)
         return [*found.results(), *results]
 
     program, consts = stage_open(run, jaxpr.in_avals, jaxpr.debug)
-    return Checked(program, consts, tuple(found.sites))
+    return Checked(program, consts, tuple(sites))
 
 
 def _run(found: Found, jaxpr: Jaxpr, operands: Sequence[Any], errors: Errors) -> list[Any]:

@@ -12,6 +12,7 @@ from pellucid.base.errors import NonFiniteError
 from pellucid.base.source import capture, describe
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.tracing.replay import steps
+from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
@@ -83,7 +84,19 @@ def _first_bad_equation(
         if _found(results, nans=nans, infs=infs) is None:
             continue
         inner = getattr(equation.params, "jaxpr", None)
-        if isinstance(inner, ClosedJaxpr) and len(inner.in_avals) == len(operands):
+        if isinstance(inner, ClosedJaxpr) and _takes(inner, operands) and not _is_mapped(equation):
             return _first_bad_equation(inner, operands, nans=nans, infs=infs) or equation
         return equation
     return None
+
+
+def _takes(program: ClosedJaxpr, operands: Sequence[Any]) -> bool:
+    """Whether `program` can be run on `operands`: a loop's body takes slices of some."""
+    taken: list[Any] = list(program.in_avals)
+    given: list[Any] = [type_of(x) for x in operands]
+    return [a.shape for a in taken] == [a.shape for a in given]
+
+
+def _is_mapped(equation: Equation) -> bool:
+    """Whether the program of an equation runs in a context of its own: on parts of operands, over mesh axes."""
+    return hasattr(equation.params, "scope")

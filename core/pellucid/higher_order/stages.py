@@ -12,6 +12,7 @@ from pellucid.base.errors import (
     TracedValueError,
 )
 from pellucid.base.tree.differences import structure_differences
+from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.options import frozen
 from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
@@ -242,8 +243,11 @@ class Compiled(Stage):
             )
         self._check_placements(call)
         values = self._program.values
-        results = self._executable(values.operands(call.leaves))
-        return self.out_tree.unflatten(values.settle(call.leaves, results))
+        operands = values.operands(call.leaves)
+        results = values.settle(call.leaves, self._executable(operands))
+        if is_checking():
+            check_results(self.fun_name, results, values.closed, operands)
+        return self.out_tree.unflatten(results)
 
     def _other_structure(self, expected: Any, call: Any) -> ArgumentTypeError:
         """The error for a call whose arguments aren't structured as those of `expected`, a PyTreeDef."""

@@ -80,9 +80,10 @@ class Executable:
         """For a program from disk: from the equation ids in its metadata to this process's."""
         self._allocated_bytes: int | None = 0 if is_small else None
         self.const_sharding = self.in_shardings[: len(consts)]
-        self.consts = [
-            shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
-        ]
+        with config.transfer_guard_host_to_device("allow"):  # they are a part of the program
+            self.consts = [
+                shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
+            ]
         self.argument_shardings = self.in_shardings[len(consts) :]
         self.gives_float0 = any(_is_float0(aval) for aval in self.out_avals)
         self.handlers = [

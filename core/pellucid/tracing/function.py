@@ -227,9 +227,10 @@ class FunctionSpec(NamedTuple):
 
     def debug_info(self, call: Call) -> DebugInfo:
         """Names for messages about this call."""
+        tree = call.tree  # the call itself refers to its arguments
 
         def names() -> tuple[str, ...]:
-            args, kwargs = call.tree.unflatten(range(call.tree.num_leaves))
+            args, kwargs = tree.unflatten(range(tree.num_leaves))
             return self.argument_paths(args, kwargs)
 
         return DebugInfo(self.name, names)

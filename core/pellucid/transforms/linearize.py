@@ -444,7 +444,7 @@ def _linearize_jaxpr(
         program = program.without_dead_code()
         if recompute is not None:
             program = _with_fewer_residuals(program, trace, results, recompute)
-        found.append(program)
+        found.append(program._replace(residuals=[]))  # they are values of this trace
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
         forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import (
     broadcast_prefix,
@@ -21,6 +22,7 @@ from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
 from pellucid.tracing.function import name_of
+from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
@@ -42,10 +44,12 @@ def batch_flat(
     operands: Sequence[Any],
     dims: Sequence[BatchDim],
     tag: object = None,
+    users: Callable[..., Any] | None = None,
 ) -> tuple[list[Any], list[BatchDim]]:
     """Results of a function of flat values on a batch of inputs, and where their batch axes are.
 
-    With `tag`, that of another BatchTrace, batched values of that trace may be captured by the function.
+    With `tag`, that of another BatchTrace, batched values of that trace may be captured by the function. `users` is
+    the user's function that `function` calls, if it may keep its batched values.
     """
     trace = BatchTrace(context.trace, axis, tag)
     arguments = [
@@ -59,6 +63,9 @@ def batch_flat(
     finally:
         trace.alive = False
     split = [trace.split(x) for x in results]
+    if users is not None and config.check_tracer_leaks.value:
+        del arguments, results
+        check_no_leaks(trace, name_of(users))
     return [x for x, _ in split], [d for _, d in split]
 
 
@@ -107,7 +114,7 @@ def vmap(
             results, out_tree = result_leaves(fun(*inner_args, **inner_kwargs), "vmap", fun)
             return results
 
-        results, found = batch_flat(flat, axis, leaves, dims)
+        results, found = batch_flat(flat, axis, leaves, dims, users=fun)
         wanted = (
             [out_axes] * len(results)
             if type(out_axes) is int

@@ -12,6 +12,7 @@ import numpy as np
 from jaxlib import _jax
 
 from pellucid.xla import bootstrap
+from pellucid.xla.guards import let_through
 
 Client = _jax.Client
 Device = _jax.Device
@@ -67,9 +68,10 @@ def answer_lookups(
 
     def look_up() -> None:
         aval = ShapedArray((1,), np.float32)
-        put = _jax.batched_device_put(
-            aval, sharding_of(device), [np.zeros(1, np.float32)], [device]
-        )
+        with let_through():  # a transfer guard may be set already
+            put = _jax.batched_device_put(
+                aval, sharding_of(device), [np.zeros(1, np.float32)], [device]
+            )
         with contextlib.suppress(JaxRuntimeError):  # a platform without DLPack makes no such arrays
             capsule = _jax.buffer_to_dlpack_managed_tensor(put, None)
             _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)

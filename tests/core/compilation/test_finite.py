@@ -109,3 +109,31 @@ def test_intermediate_values_that_come_to_nothing_pass():
     with pl.debug_nans():
         function = pl.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))
         assert function(ZERO).tolist() == [0, 0]
+
+
+MAPPED = {
+    "pmap": lambda f, x: pl.pmap(f)(x[:, None]),
+    "pmap of donated arguments": lambda f, x: pl.pmap(f, donate_argnums=0)(jnp.asarray(x[:, None])),
+    "shard_map": lambda f, x: pl.jit(
+        pl.shard_map(
+            f, mesh=pl.sharding.Mesh(pl.devices()[:4], "x"), in_specs=pl.P("x"), out_specs=pl.P("x")
+        )
+    )(x),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_programs_of_several_devices_name_the_line_of_the_call(name):
+    x = np.zeros(4, np.float32)
+    with pl.debug_nans():
+        MAPPED[name](lambda x: x + 1, x)
+        lines = text(MAPPED[name], lambda x: jnp.log(x - 1), x)
+    assert lines[0].endswith("gave a result with NaN in it.")
+    assert "in test_finite.py" in lines[-2]
+
+
+def test_compiled_functions_are_checked_too():
+    compiled = pl.jit(lambda x: jnp.log(x)).lower(1.0).compile()
+    with pl.debug_nans():
+        assert compiled(1.0) == 0
+        assert "  first made by `log`" in text(compiled, -1.0)

@@ -2,6 +2,8 @@
 
 import gc
 import logging
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -168,3 +170,25 @@ def test_only_one_thread_may_guard_threads():
         thread.join()
     assert thread_guard.value is False
     assert len(errors) == 1
+
+
+FIRST_USE = """
+import numpy as np, pellucid as pl
+from pellucid.base.errors import TransferGuardError
+pl.config.update("jax_transfer_guard_host_to_device", "disallow")
+x = pl.device_put(np.ones(3, np.float32))
+print((x + x).tolist(), pl.jit(lambda y: y + np.ones(3, np.float32))(x).tolist())
+try:
+    pl.jit(lambda x: x)(np.ones(3, np.float32))
+except TransferGuardError as error:
+    print(str(error).splitlines()[1])
+"""
+
+
+def test_a_guard_may_be_set_before_the_first_use_of_a_device():
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=True
+    )
+    values, refused = run.stdout.splitlines()
+    assert values == "[2.0, 2.0, 2.0] [2.0, 2.0, 2.0]"
+    assert refused.startswith("  f32[3] to SingleDeviceSharding")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
+from pellucid import lax
 from pellucid.base.errors import (
     LeakError,
     TracerArrayError,
@@ -11,6 +12,7 @@ from pellucid.base.errors import (
     TracerIntegerError,
     UnexpectedTracerError,
 )
+from pellucid.experimental import checkify
 from pellucid.ir.avals import shaped_array
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.transcendental import sin
@@ -144,3 +146,63 @@ def test_type_rules_run_once_for_each_kind_of_operands(monkeypatch) -> None:
     monkeypatch.setattr(type(transcendental.sin_p), "abstract_eval", counted)
     stage(lambda x: [sin(sin(sin(x)))], [unusual])
     assert calls == [(unusual,)]
+
+
+KEPT = []
+
+
+def keeps(x):
+    KEPT.append(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pl.vmap(keeps)(np.ones(3)),
+        lambda: pl.jit(pl.vmap(keeps))(np.ones(3)),
+        lambda: pl.vmap(pl.jit(keeps))(np.ones(3)),
+        lambda: pl.grad(lambda x: pl.vmap(keeps)(x).sum())(np.ones(3)),
+    ],
+)
+def test_values_kept_by_a_batched_function_are_leaks(call):
+    with pl.check_tracer_leaks(), pytest.raises(LeakError, match="tracing `keeps` left 1"):
+        call()
+    KEPT.clear()
+
+
+def checked(x):
+    checkify.check(x > 0, "{x} is negative", x=x)
+    return pl.numpy.log(x)
+
+
+NO_LEAKS = {
+    "check": checked,
+    "jit": pl.jit(checked),
+    "cond": lambda x: lax.cond(x > 0, checked, lambda x: x, x),
+    "scan": lambda x: lax.scan(lambda c, _: (checked(c) + 2, None), x, None, length=2),
+    "while": lambda x: lax.while_loop(lambda c: c < 3, lambda c: checked(c) + 2, x),
+    "remat": pl.checkpoint(checked),
+    "grad of jit": pl.grad(pl.jit(checked)),
+    "vmap": lambda x: pl.vmap(checked)(x[None]),
+    "vmap of grad": lambda x: pl.vmap(pl.grad(lambda y: checked(y * x)))(x[None]),
+}
+
+
+@pytest.mark.parametrize("name", NO_LEAKS)
+@pytest.mark.parametrize("wrap", [pl.jit, lambda f: f])
+def test_checked_programs_leak_nothing(name, wrap):
+    with pl.check_tracer_leaks():
+        error, _ = wrap(checkify.checkify(NO_LEAKS[name], checkify.all_checks))(pl.numpy.float32(1))
+    assert error.get() is None
+
+
+def test_a_custom_derivative_under_a_batch_leaks_nothing():
+    @pl.custom_vjp
+    def f(x, y):
+        return x * y
+
+    f.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, ct: (ct * kept[1], ct * kept[0]))
+    x = np.ones(3, np.float32)
+    with pl.check_tracer_leaks():
+        pl.jit(pl.vmap(pl.grad(f), (0, None)))(x, 2.0)
