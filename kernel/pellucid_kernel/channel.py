@@ -18,7 +18,7 @@ LOADED_TARGET = "pellucid.loaded"
 """Opened by the kernel once it knows `TARGET`: front ends that asked too early ask again."""
 logger = logging.getLogger("pellucid")
 
-Answer = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
+Answer = Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]
 
 
 class Channel:
@@ -27,13 +27,15 @@ class Channel:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._comms: dict[str, Any] = {}
+        self._followed: dict[str, frozenset[str]] = {}
+        """By comm the names of the panels that are in sight there."""
         self._manager: Any = None
         self._answer: Answer | None = None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._comms)
+    def followed(self) -> frozenset[str]:
+        """Names of the panels that are in sight anywhere."""
+        with self._lock:
+            return frozenset().union(*self._followed.values())
 
     def listen(self, manager: Any) -> None:
         """Let front ends open comms with `manager`, the kernel's."""
@@ -50,11 +52,12 @@ class Channel:
         """Answer requests with what `answer` makes of them; until then a request is answered by nothing."""
         self._answer = answer
 
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send to everybody who listens."""
+    def send(self, message: Mapping[str, Any], panel: str | None = None) -> None:
+        """Send to all comms, or to those where a panel is in sight."""
         with self._lock:
-            for comm in list(self._comms.values()):
-                self._send(comm, message)
+            for name, comm in list(self._comms.items()):
+                if panel is None or panel in self._followed.get(name, ()):
+                    self._send(comm, message)
 
     def close(self) -> None:
         """Close all comms and take no more."""
@@ -62,6 +65,7 @@ class Channel:
             for comm in self._comms.values():
                 comm.close()
             self._comms.clear()
+            self._followed.clear()
         if self._manager is not None:
             self._manager.unregister_target(TARGET, self._opened)
             self._manager = None
@@ -71,13 +75,15 @@ class Channel:
         comm.on_close(lambda _: self._forget(comm))
         with self._lock:
             self._comms[comm.comm_id] = comm
-        self._received(comm, {"kind": "look"})
+        self._received(comm, {"kind": "open"})
 
     def _received(self, comm: Any, request: Mapping[str, Any]) -> None:
-        answer = None if self._answer is None else self._answer(request)
-        if answer is not None:
+        if request.get("kind") == "follow":
             with self._lock:
-                self._send(comm, answer)
+                self._followed[comm.comm_id] = frozenset(request["panels"])
+        for message in [] if self._answer is None else self._answer(request):
+            with self._lock:
+                self._send(comm, message)
 
     def _send(self, comm: Any, message: Mapping[str, Any]) -> None:
         try:
@@ -89,3 +95,4 @@ class Channel:
     def _forget(self, comm: Any) -> None:
         with self._lock:
             self._comms.pop(comm.comm_id, None)
+            self._followed.pop(comm.comm_id, None)

@@ -15,10 +15,11 @@ from pellucid.introspect.schema import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookRequest(Record):
-    """Asks for the state now."""
+class FollowRequest(Record):
+    """Asks for the states of these panels, now and after each cell, and of no others: those that are in sight."""
 
-    kind: Literal["look"] = "look"
+    panels: list[str]
+    kind: Literal["follow"] = "follow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +49,23 @@ class LetGoRequest(Record):
     kind: Literal["let_go"] = "let_go"
 
 
-Request = LookRequest | ProgramRequest | FreeArrayRequest | LetGoRequest
+Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest
 """What a panel sends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateRecord(Record):
-    """What lives in a kernel: sent after each cell and when a panel asks."""
+class ProgramsState(Record):
+    """What the panel "Programs" shows."""
 
     functions: FunctionsRecord
+    panel: Literal["programs"] = "programs"
+    kind: Literal["state"] = "state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesState(Record):
+    """What the panel "Devices and mesh" shows."""
+
     memory: MemoryRecord
     """Without the smallest arrays where there are very many."""
     array_count: int
@@ -64,9 +73,12 @@ class StateRecord(Record):
     """The user's meshes, each by the name of its variable."""
     device_note: str
     """How to get another number of devices; empty where that has no sense."""
-    compiling: str | None
-    """Name of the function that XLA compiles now."""
+    panel: Literal["devices"] = "devices"
     kind: Literal["state"] = "state"
+
+
+State = ProgramsState | DevicesState
+"""What a panel shows: sent when it comes into sight and after each cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +94,12 @@ class AnswerRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilationRecord(Record):
-    """What XLA compiles now: sent when it starts, and when it has ended."""
+    """What XLA compiles now: sent when a session begins, and when a compilation begins and ends."""
 
     function: str | None
-    """As `StateRecord.compiling`."""
+    """None for nothing."""
     kind: Literal["compilation"] = "compilation"
 
 
-Message = StateRecord | AnswerRecord | CompilationRecord
+Message = State | AnswerRecord | CompilationRecord
 """What a kernel sends."""

@@ -195,22 +195,34 @@ class Panel:
     def ask(self, **request: Any) -> None:
         self.send("comm_msg", {"data": request})
 
-    def next(self, kind: str) -> dict[str, Any]:
-        """The next message of a kind from the kernel."""
+    def follow(self, *panels: str) -> None:
+        """Ask for the states of these panels from now on."""
+        self.ask(kind="follow", panels=panels)
+
+    def states_until_now(self) -> list[str]:
+        """Panels whose states come before the answer to a request that is sent now."""
+        self.ask(kind="nonsense", request=0)
+        found = []
+        while (message := self.next("state", "answer"))["kind"] != "answer":
+            found.append(message["panel"])
+        return found
+
+    def next(self, *kinds: str) -> dict[str, Any]:
+        """The next message of one of some kinds from the kernel."""
         end = time.monotonic() + 20
         while time.monotonic() < end:
             message = self.client.get_iopub_msg(timeout=20)
             content = message["content"]
             if message["msg_type"] == "comm_msg" and content["comm_id"] == self.id and (
-                content["data"]["kind"] == kind
+                content["data"]["kind"] in kinds
             ):  # fmt: skip
                 return content["data"]
-        raise AssertionError(kind)
+        raise AssertionError(kinds)
 
 
 def test_a_panel_is_told_what_is_compiled_now(client):
     panel = Panel(client)
-    panel.next("state")
+    assert panel.next("compilation")["function"] is None
     client.execute("@pl.jit\ndef told(x):\n    return jnp.cos(x) - 4\n\nheld = told(jnp.ones(7))")
     while panel.next("compilation")["function"] != "told":
         pass
@@ -222,7 +234,9 @@ def test_a_panel_is_told_the_meshes_of_the_user(client):
         client,
         "import numpy as np\nplane = pl.sharding.Mesh(np.array(pl.devices()).reshape(2, 4), ('a', 'b'))",
     )
-    meshes = {each["name"]: each["mesh"] for each in Panel(client).next("state")["meshes"]}
+    panel = Panel(client)
+    panel.follow("devices")
+    meshes = {each["name"]: each["mesh"] for each in panel.next("state")["meshes"]}
     assert meshes["plane"]["axis_sizes"] == [2, 4]
 
 
@@ -239,21 +253,39 @@ def test_figures_hold_the_viewer_where_no_extension_can_be(client):
     assert "takes one of" in str(run(client, "%pellucid figures never"))
 
 
+def test_states_of_panels_in_sight_come_after_each_cell_and_no_others(client):
+    panel = Panel(client)
+    for followed, expected in [
+        (["programs", "no such panel"], ["programs"]),
+        (["programs", "devices"], ["devices", "programs"]),
+        ([], []),
+    ]:
+        panel.follow(*followed)
+        assert sorted(panel.states_until_now()) == expected
+        client.execute("1 + 1")
+        assert sorted(panel.states_until_now()) == expected
+
+
 def test_a_panel_gets_the_state_and_programs(client):
     run(client, "@pl.jit\ndef seen(x):\n    return x * 3\n\ny = seen(jnp.ones(5))")
     panel = Panel(client)
-    state = panel.next("state")
-    [entry] = next(f for f in state["functions"]["functions"] if f["name"] == "seen")["entries"]
+    panel.follow("programs")
+    functions = panel.next("state")["functions"]["functions"]
+    [entry] = next(f for f in functions if f["name"] == "seen")["entries"]
     assert entry["arguments"] == ["f32[5]"]
-    assert len(state["memory"]["devices"]) == 8
+    panel.follow("devices")
+    memory = panel.next("state")["memory"]
+    assert len(memory["devices"]) == 8
     panel.ask(kind="show_program", request=7, entry=entry["id"])
     answer = panel.next("answer")
     assert (answer["request"], answer["error"]) == (7, None)
     assert answer["program"]["name"] == "seen"
     panel.ask(kind="show_program", request=8, entry=1)
     assert "gone" in panel.next("answer")["error"]
-    [y] = [a for a in state["memory"]["arrays"] if "y" in a["owners"]]
+    [y] = [a for a in memory["arrays"] if "y" in a["owners"]]
     panel.ask(kind="free_array", request=9, array=y["id"])
+    left = panel.next("state")["memory"]["arrays"]
+    assert y["id"] not in {a["id"] for a in left}
     assert panel.next("answer")["error"] is None
     assert value(client, "y.is_deleted()") == "True"
     panel.ask(kind="nonsense", request=10)

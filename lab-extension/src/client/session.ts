@@ -3,19 +3,16 @@
 import type { Kernel } from '@jupyterlab/services';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import type { Connection } from '../components/panels/panel';
 import type { ProgramRecord } from '../generated/introspect';
-import type { FreeArrayRequest, LetGoRequest, Message, ProgramRequest } from '../generated/kernel';
+import type { Message, State } from '../generated/kernel';
+import type { Asked, Connection } from '../panels/panel';
 
 const TARGET = 'pellucid.session';
 /** Opened by a kernel that has learnt about pellucid since it was asked. */
 const LOADED_TARGET = 'pellucid.loaded';
 
-/** A request as its sender writes it: the number is added here. */
-type Asked =
-  | Omit<ProgramRequest, 'request'>
-  | Omit<FreeArrayRequest, 'request'>
-  | Omit<LetGoRequest, 'request'>;
+/** What is known of a session that has sent nothing yet. */
+const NOTHING = { states: new Map<string, State>(), compiling: null };
 
 interface Waiting {
   readonly resolve: (program: ProgramRecord | null) => void;
@@ -30,6 +27,7 @@ export class SessionClient {
   private comm: Kernel.IComm | null = null;
   private current: Connection;
   private lastRequest = 0;
+  private followed: readonly string[] = [];
   private readonly waiting = new Map<number, Waiting>();
   private readonly changedSignal = new Signal<this, Connection>(this);
   private isDisposed = false;
@@ -51,6 +49,14 @@ export class SessionClient {
   /** Emitted with each new state of the kernel. */
   get changed(): ISignal<this, Connection> {
     return this.changedSignal;
+  }
+
+  /** From now on the states of these panels come, and of no others. */
+  follow(panels: readonly string[]): void {
+    if (panels.join() !== this.followed.join()) {
+      this.followed = panels;
+      this.comm?.send({ kind: 'follow', panels: [...panels] });
+    }
   }
 
   /** Asks the kernel; the program that it answers with, if it answers with one. */
@@ -102,20 +108,24 @@ export class SessionClient {
       }
     };
     comm.open();
+    comm.send({ kind: 'follow', panels: [...this.followed] });
   }
 
   private received(message: Message): void {
-    if (message.kind === 'state') {
-      const { compiling } = message;
-      this.become({ status: 'ready', kernel: this.name, state: message, compiling });
+    if (message.kind === 'answer') {
+      this.answered(message);
       return;
     }
-    if (message.kind === 'compilation') {
-      if (this.current.status === 'ready') {
-        this.become({ ...this.current, compiling: message.function });
-      }
-      return;
-    }
+    const { states, compiling } = this.current.status === 'ready' ? this.current : NOTHING;
+    this.become({
+      status: 'ready',
+      kernel: this.name,
+      states: message.kind === 'state' ? new Map(states).set(message.panel, message) : states,
+      compiling: message.kind === 'compilation' ? message.function : compiling,
+    });
+  }
+
+  private answered(message: Extract<Message, { readonly kind: 'answer' }>): void {
     const waiting = this.waiting.get(message.request);
     this.waiting.delete(message.request);
     if (message.error === null) {

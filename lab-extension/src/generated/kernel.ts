@@ -2,9 +2,12 @@
 
 import type { FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
 
-/** Asks for the state now. */
-export interface LookRequest {
-  readonly kind: "look";
+/**
+ * Asks for the states of these panels, now and after each cell, and of no others: those that are in sight.
+ */
+export interface FollowRequest {
+  readonly panels: readonly string[];
+  readonly kind: "follow";
 }
 
 /** Asks for the program of a cache entry. */
@@ -29,11 +32,17 @@ export interface LetGoRequest {
 }
 
 /** What a panel sends. */
-export type Request = LookRequest | ProgramRequest | FreeArrayRequest | LetGoRequest;
+export type Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest;
 
-/** What lives in a kernel: sent after each cell and when a panel asks. */
-export interface StateRecord {
+/** What the panel "Programs" shows. */
+export interface ProgramsState {
   readonly functions: FunctionsRecord;
+  readonly panel: "programs";
+  readonly kind: "state";
+}
+
+/** What the panel "Devices and mesh" shows. */
+export interface DevicesState {
   /** Without the smallest arrays where there are very many. */
   readonly memory: MemoryRecord;
   readonly array_count: number;
@@ -41,10 +50,12 @@ export interface StateRecord {
   readonly meshes: readonly ShardingRecord[];
   /** How to get another number of devices; empty where that has no sense. */
   readonly device_note: string;
-  /** Name of the function that XLA compiles now. */
-  readonly compiling: string | null;
+  readonly panel: "devices";
   readonly kind: "state";
 }
+
+/** What a panel shows: sent when it comes into sight and after each cell. */
+export type State = ProgramsState | DevicesState;
 
 /** The answer to a request with a number. */
 export interface AnswerRecord {
@@ -55,12 +66,12 @@ export interface AnswerRecord {
   readonly kind: "answer";
 }
 
-/** What XLA compiles now: sent when it starts, and when it has ended. */
+/** What XLA compiles now: sent when a session begins, and when a compilation begins and ends. */
 export interface CompilationRecord {
-  /** As `StateRecord.compiling`. */
+  /** None for nothing. */
   readonly function: string | null;
   readonly kind: "compilation";
 }
 
 /** What a kernel sends. */
-export type Message = StateRecord | AnswerRecord | CompilationRecord;
+export type Message = ProgramsState | DevicesState | AnswerRecord | CompilationRecord;

@@ -1,37 +1,35 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
-import type { LabIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
 import { SessionClient } from '../client/session';
-import { devicesContent } from '../components/panels/devices_panel';
-import { FunctionsPanel } from '../components/panels/functions_panel';
-import { panelIn, type Connection } from '../components/panels/panel';
-import type { StateRecord } from '../generated/kernel';
-import type { Content } from '../components/dom';
-import { devicesIcon, programsIcon } from './icons';
+import { PANELS } from '../panels';
+import { panelIn, type Connection, type Panel, type PanelHost } from '../panels/panel';
+import { lineIcon } from './icons';
 import { OPEN_COMMAND } from './shown_records';
 
-/** A side bar panel that draws the session of the notebook in front. */
+const FIRST_RANK = 600;
+const RANK_STEP = 10;
+
+/** A panel in the side bar, which draws the session of the notebook in front while it is in sight. */
 class SidePanel extends Widget {
   private readonly drawing: ReturnType<typeof panelIn>;
   private connection: Connection = { status: 'none' };
 
   constructor(
-    id: string,
-    label: string,
-    icon: LabIcon,
-    content: (state: StateRecord) => Content,
+    readonly panel: Panel,
+    host: PanelHost,
     onInterrupt: () => void,
+    private readonly onSight: () => void,
   ) {
     super();
-    this.id = id;
+    this.id = `pellucid-${panel.name}`;
     this.addClass('pellucid-panel');
-    this.title.icon = icon;
-    this.title.caption = label;
-    this.node.setAttribute('aria-label', label);
-    this.drawing = panelIn(this.node, label, content, onInterrupt);
+    this.title.icon = lineIcon(panel.name, panel.icon);
+    this.title.caption = panel.label;
+    this.node.setAttribute('aria-label', panel.label);
+    this.drawing = panelIn(this.node, panel, host, onInterrupt);
   }
 
   show_(connection: Connection): void {
@@ -41,13 +39,18 @@ class SidePanel extends Widget {
     }
   }
 
-  /** A panel that is out of sight is drawn when it comes into sight. */
   protected override onAfterShow(): void {
     this.drawing.show(this.connection);
+    this.onSight();
+  }
+
+  protected override onAfterHide(): void {
+    this.onSight();
   }
 
   protected override onAfterAttach(): void {
     this.drawing.show(this.connection);
+    this.onSight();
   }
 }
 
@@ -56,8 +59,15 @@ class Sessions {
   private readonly clients = new Map<string, SessionClient>();
   private shown: SessionClient | null = null;
   private notebook: NotebookPanel | null = null;
+  private followed: readonly string[] = [];
 
   constructor(private readonly draw: (connection: Connection) => void) {}
+
+  /** Which panels are in sight: only their states come. */
+  show(panels: readonly string[]): void {
+    this.followed = panels;
+    this.shown?.follow(panels);
+  }
 
   follow(notebook: NotebookPanel | null): void {
     this.notebook?.sessionContext.kernelChanged.disconnect(this.kernelChanged, this);
@@ -74,6 +84,7 @@ class Sessions {
     const context = this.notebook?.sessionContext;
     const kernel = context?.session?.kernel ?? null;
     this.shown?.changed.disconnect(this.changed, this);
+    this.shown?.follow([]);
     this.shown = null;
     if (kernel !== null && context !== undefined) {
       let client = this.clients.get(kernel.clientId);
@@ -84,6 +95,7 @@ class Sessions {
       }
       this.shown = client;
       client.changed.connect(this.changed, this);
+      client.follow(this.followed);
     }
     this.draw(this.shown?.connection ?? { status: 'none' });
   }
@@ -93,7 +105,7 @@ class Sessions {
   }
 }
 
-/** The side bar's panels "Programs" and "Devices and mesh". */
+/** The panels of the side bar. */
 export const panels: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:panels',
   description: 'Panels with jitted functions, devices and live arrays.',
@@ -105,60 +117,32 @@ export const panels: JupyterFrontEndPlugin<void> = {
         autoClose: 5000,
       });
     };
-    const open = (record: unknown, text: string): Promise<unknown> =>
-      app.commands.execute(OPEN_COMMAND, { record: record as never, text });
+    const sessions = new Sessions(connection => widgets.forEach(each => each.show_(connection)));
+    const host: PanelHost = {
+      ask: request =>
+        sessions.client?.ask(request) ?? Promise.reject(new Error('no notebook is in front')),
+      open: (record, text) => app.commands.execute(OPEN_COMMAND, { record: record as never, text }),
+      run: action => {
+        action().catch(failed);
+      },
+    };
     const interrupt = (): void => {
       sessions.client?.interrupt().catch(failed);
     };
-    const functions = new FunctionsPanel({
-      onOpen: (name, entry) => {
-        sessions.client
-          ?.ask({ kind: 'show_program', entry: entry.id })
-          .then(record => open(record, name))
-          .catch(failed);
-      },
-    });
-    const programs = new SidePanel(
-      'pellucid-programs',
-      'Programs',
-      programsIcon,
-      state => functions.content(state),
-      interrupt,
-    );
-    const devices = new SidePanel(
-      'pellucid-devices',
-      'Devices and mesh',
-      devicesIcon,
-      state =>
-        devicesContent(state, {
-          onFree: array => {
-            sessions.client?.ask({ kind: 'free_array', array: array.id }).catch(failed);
-          },
-          onLetGo: () => {
-            sessions.client?.ask({ kind: 'let_go' }).catch(failed);
-          },
-          onOpenMesh: mesh => {
-            open(mesh, mesh.name).catch(failed);
-          },
+    const widgets: readonly SidePanel[] = PANELS.map(
+      panel =>
+        new SidePanel(panel, host, interrupt, () => {
+          sessions.show(widgets.filter(each => each.isVisible).map(each => each.panel.name));
         }),
-      interrupt,
     );
-    const sessions: Sessions = new Sessions(connection => {
-      programs.show_(connection);
-      devices.show_(connection);
-    });
-    app.shell.add(programs, 'left', { rank: 600 });
-    app.shell.add(devices, 'left', { rank: 610 });
-    for (const [id, panel] of [
-      ['pellucid:show-programs', programs],
-      ['pellucid:show-devices', devices],
-    ] as const) {
-      app.commands.addCommand(id, {
-        label: `Show ${panel.title.caption}`,
+    widgets.forEach((widget, place) => {
+      app.shell.add(widget, 'left', { rank: FIRST_RANK + RANK_STEP * place });
+      app.commands.addCommand(`pellucid:show-${widget.panel.name}`, {
+        label: `Show ${widget.panel.label}`,
         describedBy: { args: null },
-        execute: () => app.shell.activateById(panel.id),
+        execute: () => app.shell.activateById(widget.id),
       });
-    }
+    });
     tracker.currentChanged.connect((_, notebook) => sessions.follow(notebook));
     sessions.follow(tracker.currentWidget);
   },

@@ -51,8 +51,8 @@ describe('a program', () => {
       program.family(program.ids.findIndex((_, each) => program.primitive(each) === name));
     expect(first(new Program(record), 'dot_general')).toBe('contraction');
     expect(first(new Program(record), 'tanh')).toBe('elementwise');
-    const { kinds: _, ...older } = record;
-    expect(first(new Program(older as ProgramRecord), 'dot_general')).toBe('elementwise');
+    const older = { ...record, kinds: undefined } as unknown as ProgramRecord;
+    expect(first(new Program(older), 'dot_general')).toBe('elementwise');
     const hostile = { ...record, kinds: { dot_general: '__proto__', tanh: 'of the future' } };
     expect(first(new Program(hostile), 'dot_general')).toBe('elementwise');
   });

@@ -1,12 +1,13 @@
 // @vitest-environment jsdom
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { FunctionEntryRecord, LiveArrayRecord, MissRecord } from '../../generated/introspect';
-import type { StateRecord } from '../../generated/kernel';
-import { installPage, place } from '../../testing/dom';
-import { mount } from '../view';
-import { devicesContent } from './devices_panel';
-import { FunctionsPanel } from './functions_panel';
-import { panelIn, type Connection } from './panel';
+import type { FunctionEntryRecord, LiveArrayRecord, MissRecord } from '../generated/introspect';
+import type { DevicesState, ProgramsState, State } from '../generated/kernel';
+import { installPage, place } from '../testing/dom';
+import { mount } from '../components/view';
+import { devices } from './devices';
+import { PANELS } from './index';
+import { panelIn, type Connection, type Panel, type PanelHost } from './panel';
+import { programs } from './programs';
 
 const miss: MissRecord = {
   function: 'layer',
@@ -54,14 +55,19 @@ const array: LiveArrayRecord = {
   age_s: null,
 };
 
-function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
+const programsState: ProgramsState = {
+  functions: {
+    functions: [{ id: 1, name: 'layer', source: null, line: null, entries: [entry] }],
+    schema_version: 1,
+    kind: 'functions',
+  },
+  panel: 'programs',
+  kind: 'state',
+};
+
+function devicesState(arrays: LiveArrayRecord[] = [array]): DevicesState {
   const device = { process_index: 0, platform: 'cpu', device_kind: 'cpu', peak_bytes: null };
   return {
-    functions: {
-      functions: [{ id: 1, name: 'layer', source: null, line: null, entries: [entry] }],
-      schema_version: 1,
-      kind: 'functions',
-    },
     memory: {
       devices: [0, 1].map(device_id => ({
         ...device,
@@ -76,19 +82,29 @@ function stateOf(arrays: LiveArrayRecord[] = [array]): StateRecord {
     },
     array_count: arrays.length + 3,
     meshes: [],
-    compiling: null,
     device_note: 'Another number',
+    panel: 'devices',
     kind: 'state',
   };
 }
 
-function shown(content: Parameters<typeof panelIn>[2], connection?: Connection): ShadowRoot {
-  const host = place();
-  const panel = panelIn(host, 'Panel', content);
-  panel.show(
-    connection ?? { status: 'ready', kernel: 'Pellucid', state: stateOf(), compiling: null },
-  );
-  return host.shadowRoot!;
+function ready(...states: State[]): Connection & { status: 'ready' } {
+  const byPanel = new Map(states.map(state => [state.panel as string, state]));
+  return { status: 'ready', kernel: 'Pellucid', states: byPanel, compiling: null };
+}
+
+const silent: PanelHost = {
+  ask: () => Promise.resolve(null),
+  open: () => Promise.resolve(),
+  run: action => void action(),
+};
+
+/** A panel that was shown one connection after the other. */
+function shown(panel: Panel, host: PanelHost, ...connections: Connection[]): ShadowRoot {
+  const at = place();
+  const drawing = panelIn(at, panel, host);
+  connections.forEach(each => drawing.show(each));
+  return at.shadowRoot!;
 }
 
 function button(root: ShadowRoot, name: string): HTMLButtonElement {
@@ -98,77 +114,83 @@ function button(root: ShadowRoot, name: string): HTMLButtonElement {
 beforeAll(installPage);
 afterEach(() => document.body.replaceChildren());
 
+test('each panel asks for a state of its own, under a name of its own', () => {
+  expect(PANELS.map(panel => panel.name)).toEqual(['programs', 'devices']);
+  const draw = PANELS.map(panel => shown(panel, silent, ready(programsState)).textContent);
+  expect(draw[0]).toContain('layer');
+  expect(draw[1]).toContain('Waiting for the kernel');
+});
+
 describe('the panel of programs', () => {
   test('says for each program what it takes, what it cost and why it was made', () => {
-    const panel = new FunctionsPanel({ onOpen: () => undefined });
-    const text = shown(state => panel.content(state)).querySelector('.pl-entry')!.textContent;
+    const root = shown(programs, silent, ready(programsState));
+    const text = root.querySelector('.pl-entry')!.textContent;
     expect(text).toContain('(f32[4], <b>bold</b>)');
     expect(text).toContain('traced in 1 ms · compiled in 99 ms · called in In[2], line 6');
     expect(text).toContain('x was f32[3], is f32[4]');
   });
 
-  test('opens a program, and keeps closed what was closed', () => {
-    const onOpen = vi.fn();
-    const panel = new FunctionsPanel({ onOpen });
-    const root = shown(state => panel.content(state));
+  test('opens a program, and keeps closed what was closed', async () => {
+    const record = { name: 'layer' } as never;
+    const host = { ...silent, ask: vi.fn(() => Promise.resolve(record)), open: vi.fn() };
+    const at = place();
+    const drawing = panelIn(at, programs, host);
+    drawing.show(ready(programsState));
+    const root = at.shadowRoot!;
     button(root, 'Open program of layer(f32[4], <b>bold</b>)').click();
-    expect(onOpen).toHaveBeenCalledWith('layer', entry);
+    await vi.waitFor(() => expect(host.open).toHaveBeenCalledWith(record, 'layer'));
+    expect(host.ask).toHaveBeenCalledWith({ kind: 'show_program', entry: entry.id });
     const details = root.querySelector('details')!;
     details.open = false;
     details.dispatchEvent(new Event('toggle'));
-    expect(shown(state => panel.content(state)).querySelector('details')!.open).toBe(false);
+    drawing.show(ready({ ...programsState }));
+    expect(root.querySelector('details')!.open).toBe(false);
   });
 });
 
 describe('the panel of devices', () => {
   test('frees an array only after a second click', () => {
     vi.useFakeTimers();
-    const onFree = vi.fn();
-    const root = shown(state =>
-      devicesContent(state, { onFree, onLetGo: () => undefined, onOpenMesh: () => undefined }),
-    );
+    const ask = vi.fn(() => Promise.resolve(null));
+    const root = shown(devices, { ...silent, ask }, ready(devicesState()));
     button(root, 'Free weights').click();
     vi.advanceTimersByTime(5000);
     button(root, 'Free weights').click();
-    expect(onFree).not.toHaveBeenCalled();
+    expect(ask).not.toHaveBeenCalled();
     button(root, 'Really free weights').click();
-    expect(onFree).toHaveBeenCalledWith(array);
+    expect(ask).toHaveBeenCalledWith({ kind: 'free_array', array: array.id });
     vi.useRealTimers();
   });
 
   test('counts arrays that it does not list, and offers to let go only of what is held', () => {
-    const events = { onFree: () => undefined, onLetGo: () => undefined, onOpenMesh: vi.fn() };
-    const root = shown(state => devicesContent(state, events));
+    const root = shown(devices, silent, ready(devicesState()));
     expect(root.textContent).toContain('and 3 smaller arrays');
     expect(root.textContent).toContain('Let go');
-    const free = { ...array, holders: [] };
-    expect(shown(() => devicesContent(stateOf([free]), events)).textContent).not.toContain(
-      'Let go',
-    );
+    const free = devicesState([{ ...array, holders: [] }]);
+    expect(shown(devices, silent, ready(free)).textContent).not.toContain('Let go');
   });
 });
 
 describe('a long compilation', () => {
   test('is said with its time, and can be interrupted', () => {
     vi.useFakeTimers();
-    const host = place();
+    const at = place();
     const interrupt = vi.fn();
-    const panel = panelIn(host, 'Panel', () => 'all', interrupt);
-    const state = stateOf();
-    const ready = { status: 'ready', kernel: 'Pellucid', state } as const;
-    const line = host.shadowRoot!.querySelector<HTMLElement>('[role=status]')!;
-    panel.show({ ...ready, compiling: 'step' });
+    const panel = panelIn(at, programs, silent, interrupt);
+    const before = ready(programsState);
+    const line = at.shadowRoot!.querySelector<HTMLElement>('[role=status]')!;
+    panel.show({ ...before, compiling: 'step' });
     vi.advanceTimersByTime(300);
     expect(line.hidden).toBe(true);
     vi.advanceTimersByTime(1700);
     // Another state of the kernel does not begin it anew.
-    panel.show({ ...ready, state: { ...state }, compiling: 'step' });
+    panel.show({ ...ready({ ...programsState }), compiling: 'step' });
     vi.advanceTimersByTime(100);
     expect(line.hidden).toBe(false);
     expect(line.textContent).toContain('Compiling step: 2.1 s');
     line.querySelector('button')!.click();
     expect(interrupt).toHaveBeenCalledOnce();
-    panel.show({ ...ready, compiling: null });
+    panel.show({ ...before, compiling: null });
     expect(line.hidden).toBe(true);
     vi.useRealTimers();
   });
@@ -180,7 +202,7 @@ test.each([
   [{ status: 'absent', kernel: 'K' }, '%load_ext pellucid_kernel'],
   [{ status: 'gone', kernel: 'K' }, 'The kernel has ended'],
 ] as [Connection, string][])('a panel without a state says why: %o', (connection, words) => {
-  expect(shown(() => null, connection).textContent).toContain(words);
+  expect(shown(programs, silent, connection).textContent).toContain(words);
 });
 
 test('an error shows its lines, underlines what failed and hides the whole traceback', () => {

@@ -1,22 +1,22 @@
-/** The panel "Programs": jitted functions, what is in their caches, and why. */
+/** Jitted functions, what is in their caches, and why. */
 
 import type { FunctionEntryRecord, FunctionRecord } from '../../generated/introspect';
-import type { StateRecord } from '../../generated/kernel';
-import { el, type Content } from '../dom';
-import { causes, duration } from '../facts/misses_view';
-import { counted, oneLine } from '../format';
+import type { ProgramsState } from '../../generated/kernel';
+import { el, type Content } from '../../components/dom';
+import { causes, duration } from '../../components/facts/misses_view';
+import { counted, oneLine } from '../../components/format';
 
 export interface FunctionsEvents {
   readonly onOpen: (name: string, entry: FunctionEntryRecord) => void;
 }
 
-/** Functions that a reader closed, so that they stay closed when the list is drawn again. */
-export class FunctionsPanel {
+/** A list of functions; those that a reader closed stay closed when it is drawn again. */
+export class FunctionsList {
   private readonly closed = new Set<number>();
 
   constructor(private readonly events: FunctionsEvents) {}
 
-  content(state: StateRecord): Content {
+  content(state: ProgramsState): Content {
     const { functions } = state.functions;
     if (functions.length === 0) {
       return el('p', { class: 'pl-panel-note' }, 'No jitted function was called yet.');
@@ -82,3 +82,9 @@ function factsOf(entry: FunctionEntryRecord): string {
     .filter(Boolean)
     .join(' · ');
 }
+
+export const functionsStyle = `
+.pl-function { border-bottom: 1px solid var(--pl-line); }
+.pl-function > summary { padding: 6px 12px; cursor: pointer; display: flex; flex-wrap: wrap; gap: 2px 8px; align-items: baseline; }
+.pl-function > summary > strong { font: 600 12px var(--pl-code); overflow-wrap: anywhere; }
+`;

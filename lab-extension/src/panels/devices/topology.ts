@@ -1,8 +1,8 @@
 /** Small pictures of devices: by the processes that drive them, and along the axes of a mesh. */
 
 import type { DeviceMemoryRecord, MeshRecord, ShardingRecord } from '../../generated/introspect';
-import { el, type Content } from '../dom';
-import { counted, oneLine, quantity } from '../format';
+import { el, type Content } from '../../components/dom';
+import { counted, oneLine, quantity } from '../../components/format';
 
 /** Squares in one picture; more of them tell nothing. */
 const MOST_SQUARES = 256;

@@ -1,12 +1,54 @@
-/** What panels share: a place of their own in the page, and words for when there is nothing to list. */
+/** What a panel is, and what all of them share: a place in the page, and words for when there is nothing to list. */
 
-import type { StateRecord } from '../../generated/kernel';
-import { Disposables, el, type Content } from '../dom';
-import { oneLine } from '../format';
-import { arrayStyle } from '../sharding/array_view';
-import { tableStyle } from '../table';
-import { baseStyle, followTheme } from '../theme';
-import { topologyStyle } from './topology';
+import { Disposables, el, type Content } from '../components/dom';
+import { oneLine } from '../components/format';
+import { tableStyle } from '../components/table';
+import { baseStyle, followTheme } from '../components/theme';
+import type { ProgramRecord, ShardingRecord } from '../generated/introspect';
+import type { Request, State } from '../generated/kernel';
+
+/** The kernel's name of a panel, under which it asks for its state. */
+export type PanelName = State['panel'];
+type StateOf<Name extends PanelName> = Extract<State, { readonly panel: Name }>;
+type WithoutNumber<R> = R extends { readonly request: number } ? Omit<R, 'request'> : never;
+/** A request that is answered, as its sender writes it; the line to the kernel adds the number. */
+export type Asked = WithoutNumber<Request>;
+
+/** What a panel can do beyond drawing. */
+export interface PanelHost {
+  /** Asks the kernel; the program that it answers with, if it answers with one. */
+  readonly ask: (request: Asked) => Promise<ProgramRecord | null>;
+  /** Opens a record in a tab of its own. */
+  readonly open: (record: ProgramRecord | ShardingRecord | null, title: string) => Promise<unknown>;
+  /** Runs an action of the user; tells when it fails. */
+  readonly run: (action: () => Promise<unknown>) => void;
+}
+
+/** One panel of the side bar. */
+export interface Panel<Name extends PanelName = PanelName> {
+  readonly name: Name;
+  readonly label: string;
+  /** A path within 16 by 16 units. */
+  readonly icon: string;
+  readonly style: string;
+  /** What draws states of the kernel, from now on. */
+  readonly create: (host: PanelHost) => (state: State) => Content;
+}
+
+/** A panel from what draws its own kind of state. */
+export function definePanel<Name extends PanelName>(
+  panel: Omit<Panel<Name>, 'create'> & {
+    readonly create: (host: PanelHost) => (state: StateOf<Name>) => Content;
+  },
+): Panel<Name> {
+  return {
+    ...panel,
+    create: host => {
+      const draw = panel.create(host);
+      return state => draw(state as StateOf<Name>);
+    },
+  };
+}
 
 /** How a panel stands with the kernel of the notebook in front. */
 export type Connection =
@@ -15,7 +57,8 @@ export type Connection =
   | {
       readonly status: 'ready';
       readonly kernel: string;
-      readonly state: StateRecord;
+      /** The latest state of each panel that asked. */
+      readonly states: ReadonlyMap<string, State>;
       /** Function that XLA compiles now. */
       readonly compiling: string | null;
     };
@@ -24,18 +67,19 @@ export type Connection =
 const LONG_MILLISECONDS = 400;
 const TICK_MILLISECONDS = 100;
 
-/** Draws `connection` into `host` again and again; gives what to call for that, and the end. */
+/** Draws `connection` into `place` again and again; gives what to call for that, and the end. */
 export function panelIn(
-  host: HTMLElement,
-  label: string,
-  content: (state: StateRecord) => Content,
+  place: HTMLElement,
+  panel: Panel,
+  host: PanelHost,
   onInterrupt: () => void = () => undefined,
 ): { show: (connection: Connection) => void; dispose: () => void } {
-  const shadow = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
+  const shadow = place.shadowRoot ?? place.attachShadow({ mode: 'open' });
   const style = document.createElement('style');
-  style.textContent = [baseStyle, arrayStyle, tableStyle, panelStyle, topologyStyle].join('\n');
-  const root = el('div', { class: 'pl-root pl-panel', role: 'region', 'aria-label': label });
+  style.textContent = [baseStyle, tableStyle, panelStyle, panel.style].join('\n');
+  const root = el('div', { class: 'pl-root pl-panel', role: 'region', 'aria-label': panel.label });
   const body = el('div', {});
+  const content = panel.create(host);
   const progress = new ProgressLine(onInterrupt);
   root.append(progress.element, body);
   shadow.replaceChildren(style, root);
@@ -47,14 +91,15 @@ export function panelIn(
     show: connection => {
       const isReady = connection.status === 'ready';
       progress.show(isReady ? connection.compiling : null);
-      const next = isReady ? connection.state : connection;
+      const state = isReady ? connection.states.get(panel.name) : undefined;
+      const next = state ?? noteOf(connection);
       if (next !== shown) {
         shown = next;
         const scrolled = root.scrollTop;
         body.replaceChildren(
-          isReady
-            ? el('div', {}, content(connection.state))
-            : el('p', { class: 'pl-panel-note' }, noteOf(connection)),
+          typeof next === 'string'
+            ? el('p', { class: 'pl-panel-note' }, next)
+            : el('div', {}, content(next)),
         );
         root.scrollTop = scrolled;
       }
@@ -107,7 +152,7 @@ class ProgressLine {
   }
 }
 
-function noteOf(connection: Exclude<Connection, { status: 'ready' }>): string {
+function noteOf(connection: Connection): string {
   switch (connection.status) {
     case 'none':
       return 'Open a notebook to see what its kernel has compiled and holds.';
@@ -115,6 +160,8 @@ function noteOf(connection: Exclude<Connection, { status: 'ready' }>): string {
       return 'Nothing to show yet: run a cell with “import pellucid”.';
     case 'absent':
       return `This kernel (${connection.kernel}) does not know pellucid. Run “%load_ext pellucid_kernel” in it, or choose the kernel “Pellucid”.`;
+    case 'ready':
+      return 'Waiting for the kernel, which runs a cell.';
     case 'gone':
       return 'The kernel has ended. Start it again to go on.';
   }
@@ -128,11 +175,7 @@ const panelStyle = `
 .pl-panel-note { margin: 14px 12px; color: var(--pl-muted); }
 .pl-panel h3 { margin: 0; padding: 10px 12px 4px; font-size: 12px; font-weight: 600; color: var(--pl-muted); }
 .pl-panel .pl-table th, .pl-panel .pl-table td { padding: 4px 8px 4px 12px; }
-.pl-function { border-bottom: 1px solid var(--pl-line); }
-.pl-function > summary { padding: 6px 12px; cursor: pointer; display: flex; flex-wrap: wrap; gap: 2px 8px; align-items: baseline; }
-.pl-function > summary > strong { font: 600 12px var(--pl-code); overflow-wrap: anywhere; }
 .pl-entry { margin: 0 12px 8px 20px; padding: 6px 8px; border: 1px solid var(--pl-line); border-radius: 6px; font-size: 12px; }
 .pl-entry code { font: 12px var(--pl-code); overflow-wrap: anywhere; }
 .pl-entry-actions { display: flex; gap: 8px; align-items: baseline; justify-content: space-between; margin-top: 4px; }
-.pl-panel-error { margin: 8px 12px; color: var(--pl-removed); }
 `;

@@ -1,10 +1,10 @@
-/** The panel "Devices and mesh": what each device holds, and who holds the arrays. */
+/** What each device holds, and who holds the arrays. */
 
 import type { LiveArrayRecord, ShardingRecord } from '../../generated/introspect';
-import type { StateRecord } from '../../generated/kernel';
-import { el, type Content } from '../dom';
-import { arraysTable, devicesTable } from '../facts/memory_view';
-import { counted, oneLine } from '../format';
+import type { DevicesState } from '../../generated/kernel';
+import { el, type Content } from '../../components/dom';
+import { arraysTable, devicesTable } from '../../components/facts/memory_view';
+import { counted, oneLine } from '../../components/format';
 import { meshCard, topology } from './topology';
 
 export interface DevicesEvents {
@@ -16,7 +16,7 @@ export interface DevicesEvents {
 /** How long a second click still means the first, in milliseconds. */
 const CONFIRM_MILLISECONDS = 4000;
 
-export function devicesContent(state: StateRecord, events: DevicesEvents): Content {
+export function devicesContent(state: DevicesState, events: DevicesEvents): Content {
   const { devices, arrays } = state.memory;
   if (devices.length === 0) {
     return el('p', { class: 'pl-panel-note' }, 'No device was used yet.');
