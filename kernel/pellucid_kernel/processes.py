@@ -118,7 +118,10 @@ def _join(address: str, count: int, process: int, devices: int) -> None:
     os.environ["PELLUCID_NUM_CPU_DEVICES"] = str(devices)
     shell: Any = get_ipython()
     shell.run_line_magic("load_ext", "pellucid_kernel")
-    importlib.import_module("pellucid").distributed.initialize(
+    pellucid = importlib.import_module("pellucid")
+    # An error in a cell must not end the job, and people don't notice a round trip.
+    pellucid.config.update("agreement_on_programs", "every_run")
+    pellucid.distributed.initialize(
         address, count, process, shutdown_timeout_seconds=_SECONDS_TO_LEAVE
     )
     shell.events.register("pre_run_cell", lambda _: _report(None))

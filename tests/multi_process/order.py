@@ -108,3 +108,23 @@ def in_a_circle(place: Place) -> Any:
     values = [float(run(x)) for x in arrays]
     seen = error_of(lambda: [run(x) for x in (arrays[::-1] if place.process else arrays)])
     return [values, seen]
+
+
+def in_another_order(place: Place) -> Any:
+    """Process 1 leaves a program out that has followed another one in both processes."""
+    join(place)
+    work = Work()
+    for _ in range(2):
+        work.check()
+
+    def runs() -> None:
+        work.total(work.x)
+        if place.process == 0:
+            work.largest(work.x)
+        for _ in range(100):
+            work.total(work.x).block_until_ready()
+            time.sleep(0.05)
+
+    found = error_of(runs)
+    pl.distributed.shutdown()
+    return found

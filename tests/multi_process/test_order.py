@@ -5,6 +5,7 @@ from launcher import check, launch, results
 
 pytestmark = pytest.mark.multi_process
 
+EVERY_RUN = {"PELLUCID_AGREEMENT_ON_PROGRAMS": "every_run"}
 APART = "not at the same point of their programs"
 
 
@@ -17,7 +18,7 @@ def texts(ends):
 
 
 def test_programs_out_of_order_are_errors_everywhere_and_all_can_go_on():
-    ends = launch("out_of_order", 2, module="order")
+    ends = launch("out_of_order", 2, module="order", environment=EVERY_RUN)
     assert results(ends)[0]["interrupted"]
     for process, found in enumerate(texts(ends)):
         check(
@@ -48,6 +49,18 @@ def test_who_runs_a_program_more_than_the_others_is_told_so():
     assert kind == "AgreementError"
     check(text, APART, "process 0: the program over", "process 1: distributed.shutdown")
     assert seconds < 10
+
+
+def test_programs_in_another_order_than_before_are_compared_while_they_run():
+    for how, text, _ in results(launch("in_another_order", 2, module="order")):
+        assert how == "AgreementError"
+        check(
+            text,
+            "have launched different programs",
+            "total(f32[4])",
+            "largest(f32[4])",
+            "every_run",
+        )
 
 
 @pytest.mark.rotates

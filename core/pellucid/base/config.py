@@ -322,9 +322,10 @@ peer_timeout_seconds = _declare(
 agreement_on_programs = _declare(
     "agreement_on_programs",
     "auto",
-    _one_of("auto", "first run", "every run"),
-    "Before which runs of a program that exchanges data its processes compare what they run: 'first run', "
-    "'every run', or 'auto', which is every run on CPUs and the first elsewhere.",
+    _one_of("auto", "first_run", "new_order", "every_run"),
+    "Before which runs of a program that exchanges data its processes wait until all run the same: 'first_run'; "
+    "'new_order', also where it follows another program than before, and all other runs are compared afterwards; "
+    "'every_run'; or 'auto', which is 'new_order' on CPUs and 'first_run' elsewhere.",
     in_call_key=True,
 )
 enable_preemption_service = _declare(

@@ -168,7 +168,7 @@ class Executable:
             return None
         if self.has_layouts:
             return None
-        if self._shared is not None and self._shared.agrees_on_every_run:
+        if self._shared is not None and self._shared.is_compared:
             return None
         if self._is_large():
             return None

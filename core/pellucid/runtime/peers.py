@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from pellucid.base.errors import PeerFailureError
+from pellucid.base.errors import DistributedError
 from pellucid.base.interruption import interruptible
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ _SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
 class Watch(Protocol):
     """Who knows which processes have failed."""
 
-    def failure(self, seconds: float = 0.0) -> PeerFailureError | None: ...
+    def failure(self, seconds: float = 0.0) -> DistributedError | None: ...
 
 
 class Meetings(Protocol):
@@ -33,7 +33,11 @@ class Meetings(Protocol):
         argument: Any,
         what: str,
         said: str,
-        process_ids: Sequence[int] | None = None,
+        process_ids: Sequence[int],
+        key: str,
+        contents: str = "",
+        *,
+        is_order_enough: bool = False,
     ) -> T: ...
 
 
@@ -68,12 +72,25 @@ def agree(what: str, said: str, process_ids: Sequence[int] | None = None) -> Non
 
 
 def launch(
-    start: Callable[[Any], T], argument: Any, what: str, said: str, process_ids: Sequence[int]
+    start: Callable[[Any], T],
+    argument: Any,
+    what: str,
+    said: str,
+    process_ids: Sequence[int],
+    key: str,
+    contents: str,
+    *,
+    is_order_enough: bool,
 ) -> T:
-    """`start(argument)`, which exchanges data with `process_ids`, when all of them have agreed as in `agree`."""
+    """`start(argument)`, which exchanges data with `process_ids`, when all of them have agreed on the program `said`.
+
+    With `is_order_enough`, they wait for each other only where it follows another program than before.
+    """
     if not _meetings:  # the job is over; the devices say so
         return start(argument)
-    return _meetings[0].launch(start, argument, what, said, process_ids)
+    return _meetings[0].launch(
+        start, argument, what, said, process_ids, key, contents, is_order_enough=is_order_enough
+    )
 
 
 def digest(values: Iterable[Any]) -> str:
@@ -85,18 +102,18 @@ def digest(values: Iterable[Any]) -> str:
 
 
 def check() -> None:
-    """Raise PeerFailureError if a process of the job has failed."""
+    """Raise PeerFailureError if a process of the job has failed, AgreementError if launches differed."""
     error = _watch[0].failure() if _watch else None
     if error is not None:
         raise error
 
 
 def wait(function: Callable[..., T], *arguments: Any) -> T:
-    """`function(*arguments)`, which waits for other processes; Ctrl-C and PeerFailureError end it."""
+    """`function(*arguments)`, which waits for other processes; Ctrl-C and the errors of `check` end it."""
     return interruptible(function, *arguments, check=check)
 
 
-def failure_behind(text: str) -> PeerFailureError | None:
+def failure_behind(text: str) -> DistributedError | None:
     """The failure of a process that explains the error `text` of a program.
 
     A broken connection is often seen by the program before the coordinator has told of its reason.

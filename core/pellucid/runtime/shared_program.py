@@ -1,8 +1,9 @@
-"""What processes that run one program together do before each run, so that all of them run the same."""
+"""Agreement of processes that run one program together, so that all of them run the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,8 @@ class SharedProgram:
     """A program whose devices belong to several processes, `process_ids`.
 
     Collectives of CPUs pair by order alone: a process that runs another program gives the others wrong numbers, or
-    ends them. So processes that exchange data agree before each run; elsewhere before the first one.
+    ends them. So processes that exchange data agree before the first run of a program and whenever it follows another
+    program than before, and compare all other runs afterwards; elsewhere they agree before the first run only.
     """
 
     def __init__(
@@ -35,14 +37,17 @@ class SharedProgram:
         self._said = f"{name}({', '.join(aval.text() for aval in in_avals)})"
         if digest:
             self._said += f", program {digest}"
+        self._key = sha256(self._said.encode()).hexdigest()[:12]
         self._has_run = False
 
     @property
-    def agrees_on_every_run(self) -> bool:
+    def is_compared(self) -> bool:
         """Whether each run has to come through `launch`."""
-        wanted = config.agreement_on_programs.value
-        is_every_run = wanted == "every run" or (wanted == "auto" and self._is_on_cpus)
-        return self._exchanges_data and is_every_run
+        return self._exchanges_data and self._mode() != "first_run"
+
+    def _mode(self) -> str:
+        mode = config.agreement_on_programs.value
+        return mode if mode != "auto" else "new_order" if self._is_on_cpus else "first_run"
 
     def launch(self, start: Callable[[Any], T], arguments: Any, given: Sequence[Any]) -> T:
         """`start(arguments)`, when all processes are about to do it, with the same values where each has its own.
@@ -51,7 +56,8 @@ class SharedProgram:
         before the first run only.
         """
         is_first_run = not self._has_run
-        if not (self.agrees_on_every_run or (is_first_run and self._exchanges_data)):
+        mode = self._mode()
+        if not self._exchanges_data or (mode == "first_run" and not is_first_run):
             peers.check()
             return start(arguments)
         own = [
@@ -60,9 +66,10 @@ class SharedProgram:
             if (type(x) is not ArrayImpl or x.is_fully_addressable)
             and (is_first_run or np.asarray(x).nbytes <= _SMALL_BYTES)
         ]
-        said = self._said
-        if own:
-            said += f", arguments of its own with contents {peers.digest(own)}"
-        results = peers.launch(start, arguments, _ABOUT, said, self._process_ids)
+        results = peers.launch(
+            start, arguments, _ABOUT, self._said, self._process_ids, self._key,
+            peers.digest(own) if own else "",
+            is_order_enough=mode == "new_order" and not is_first_run,
+        )  # fmt: skip
         self._has_run = True
         return results

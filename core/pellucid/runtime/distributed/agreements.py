@@ -1,85 +1,207 @@
-"""What the processes of a job say where they meet, as process 0 hears it, and what comes of it."""
+"""Coordinator side of agreement on programs: compares, position by position, what the processes of a group launch.
+
+A process *proposes* what it does next. It waits for the others before it does it, or has launched it already. All
+members of a group propose the same at the same position of the group's order; what differs is found here.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-_MOST_LINES = 5
-"""Of what many processes say, so much is told: a message has to stay short."""
-_SECONDS_TO_GO_ON = 1.0
-"""So long is one waited for that has stopped: it may be about to go on."""
+_MAX_QUOTED_PROCESSES = 5
+_STOPPED_PEER_GRACE_SECONDS = 1.0
+"""Grace period before a stopped process is reported to its waiting peers: it may be about to go on."""
 Group = tuple[int, ...]
 Tell = Callable[..., None]
 """`tell(process, event, **fields)` sends a message to a member."""
 
 
-class Agreements:
-    """Decides when the members of a group may go on: when all of them have come and have said the same.
+class Position:
+    """A position in a group's order: the proposal `key`, the members that made it, and those of them that wait."""
 
-    A process waits at one place at a time. So the processes of a group meet in one order, which needs no numbers,
-    and processes that wait for each other at different places will do so for ever, which is found at once.
+    __slots__ = ("key", "members", "waiting")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.members: set[int] = set()
+        self.waiting: set[int] = set()
+
+    def is_launched(self) -> bool:
+        """Whether a member has launched the program without waiting."""
+        return len(self.waiting) < len(self.members)
+
+
+class Order:
+    """Proposals of a group that not all members have made yet."""
+
+    __slots__ = ("positions", "counts", "done", "timer", "seconds")
+
+    def __init__(self) -> None:
+        self.positions: deque[Position] = deque()
+        self.counts: dict[int, int] = {}
+        """Number of proposals of each member."""
+        self.done = 0
+        """Number of proposals that all members have made."""
+        self.timer: asyncio.TimerHandle | None = None
+        self.seconds = 0.0
+
+    def waiting(self) -> set[int]:
+        """Members that wait for the others."""
+        return set().union(*[position.waiting for position in self.positions])
+
+    def is_launched(self) -> bool:
+        """Whether a member has launched something that not all others have proposed."""
+        return any(position.is_launched() for position in self.positions)
+
+    def remove(self, process: int) -> None:
+        """Take back the proposal for which `process` waits."""
+        for position in self.positions:
+            if process in position.waiting:
+                position.waiting.remove(process)
+                position.members.remove(process)
+                self.counts[process] -= 1
+        while self.positions and not self.positions[-1].members:
+            self.positions.pop()
+
+
+class Fail(NamedTuple):
+    """How a job ends: `process(index, reason)` for a process that failed, `order(said)` for orders that differ."""
+
+    process: Callable[[int, str], None]
+    order: Callable[[list[Any]], None]
+
+
+class Agreements:
+    """Releases the members of a group when all of them have proposed the same.
+
+    A process waits at one place at a time, so processes that wait for each other at different places would do so for
+    ever, which is found at once. If a disagreement concerns waiting processes only, each of them gets an error and
+    the job goes on; if one of them has launched its program, the job has failed.
     """
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Tell, fail: Fail) -> None:
         self._tell = tell
-        self._said: dict[Group, dict[int, tuple[str, str]]] = {}
-        """By group, what those said who wait."""
+        self._fail = fail
+        self._orders: dict[Group, Order] = {}
         self._place: dict[int, Group] = {}
-        """Where each process waits that does."""
+        """The group in which each waiting process waits."""
+        self._texts: dict[str, tuple[str, str]] = {}
+        """(subject, proposal) for each key."""
         self._last: dict[int, str] = {}
-        """On what each process agreed last."""
+        """Key of the last proposal of each process that all others made too."""
         self._owed: dict[tuple[Group, int], dict[str, Any]] = {}
-        """What those hear as soon as they come who weren't there when it was decided."""
+        """Outcomes to deliver to members that had not arrived when their group was decided."""
         self._stopped: dict[int, str] = {}
-        """Who does no more for now, and why."""
-        self._timers: dict[Group, asyncio.TimerHandle] = {}
+        """Processes that propose nothing for now, and why."""
 
-    def come(self, process: int, group: Group, what: str, said: str, seconds: float) -> None:
-        """`process` says `said` about `what` to its `group`, and waits `seconds` at most for the others."""
+    def come(
+        self, process: int, group: Group, what: str, said: str, seconds: float, key: str = ""
+    ) -> None:
+        """`process` proposes `said` about `what` to its `group`, and waits at most `seconds` for the others."""
         self._stopped.pop(process, None)
         owed = self._owed.pop((group, process), None)
         if owed is not None:
             self._tell(process, **owed)
             return
-        here = self._said.setdefault(group, {})
-        here[process] = what, said
+        key = key or f"{what}\0{said}"
+        self._texts[key] = what, said
         self._place[process] = group
-        loop = asyncio.get_running_loop()
-        if len(here) == 1:
-            self._timers[group] = loop.call_later(seconds, self._give_up, group, seconds)
-        if len(set(here.values())) > 1:
-            self._refuse([group])
-        elif len(here) == len(group):
-            for member in self._dismiss(group):
-                self._last[member] = f"{what}: {said}"
-                self._tell(member, "agreed")
-        elif circle := self._circle(process):
+        order = self._orders.setdefault(group, Order())
+        order.seconds = seconds
+        if not self._propose(order, process, group, key, is_waiting=True):
+            return
+        self._set_timer(order, group)
+        if circle := self._circle(process):
             self._refuse(circle)
         elif self._stopped:
-            loop.call_later(_SECONDS_TO_GO_ON, self._let_go, group)
+            self._let_go_soon(group)
+
+    def launched(self, process: int, group: Group, keys: Iterable[str], seconds: float) -> None:
+        """`process` has launched the programs `keys` with its `group`, in this order, without waiting."""
+        order = self._orders.setdefault(group, Order())
+        order.seconds = seconds
+        for key in keys:
+            if not self._propose(order, process, group, key, is_waiting=False):
+                return
+        self._set_timer(order, group)
+        if self._stopped:
+            self._let_go_soon(group)
+
+    def _propose(
+        self, order: Order, process: int, group: Group, key: str, *, is_waiting: bool
+    ) -> bool:
+        """Whether the proposal is, so far, that of the others; it isn't pending any more if they all have made it."""
+        count = order.counts.get(process, 0)
+        order.counts[process] = count + 1
+        if count - order.done == len(order.positions):
+            order.positions.append(Position(key))
+        position = order.positions[count - order.done]
+        if position.key != key:
+            order.counts[process] = count
+            self._disagree(order, position, process, group, key, is_waiting)
+            return False
+        position.members.add(process)
+        if is_waiting:
+            position.waiting.add(process)
+        if len(position.members) == len(group):
+            order.positions.popleft()
+            order.done += 1
+            if order.timer is not None:
+                order.timer.cancel()
+                order.timer = None
+            self._last.update(dict.fromkeys(group, key))
+            for member in position.waiting:
+                del self._place[member]
+                self._tell(member, "agreed")
+        return True
+
+    def _disagree(
+        self,
+        order: Order,
+        position: Position,
+        process: int,
+        group: Group,
+        key: str,
+        is_waiting: bool,
+    ) -> None:
+        proposals = {**dict.fromkeys(position.members, position.key), process: key}
+        if order.is_launched() or not is_waiting:
+            self._fail.order(self._said(proposals))
+            return
+        self._end([group], {"event": "disagreed", "said": self._said(proposals)}, {process})
 
     def stop(self, process: int, reason: str | None) -> None:
-        """`process` comes nowhere for now, for `reason`: who waits for it then, or later, is told; None if it goes on."""
+        """`process` proposes nothing for now, for `reason`; None if it goes on. Its waiting peers get an error."""
         self._stopped.pop(process, None)
         if reason is not None:
             self._stopped[process] = reason
-            for group in self._said:
-                asyncio.get_running_loop().call_later(_SECONDS_TO_GO_ON, self._let_go, group)
+            for group in self._orders:
+                self._let_go_soon(group)
+
+    def _let_go_soon(self, group: Group) -> None:
+        asyncio.get_running_loop().call_later(_STOPPED_PEER_GRACE_SECONDS, self._let_go, group)
 
     def _let_go(self, group: Group) -> None:
-        """Tell those who wait in `group` for one that has stopped."""
-        missing = self._missing(group) if group in self._said else ()
+        """Report stopped processes to the members of `group` that wait for them."""
+        order = self._orders[group]
+        missing = self._missing(group)
         stopped = [
             [process, self._stopped[process]] for process in missing if process in self._stopped
         ]
-        if stopped:
-            for process in self._dismiss(group):
-                self._tell(process, "stopped", stopped=stopped[:_MOST_LINES])
+        if not stopped:
+            return
+        if order.is_launched():
+            for process, reason in stopped:
+                self._fail.process(process, reason)
+            return
+        for process in self._dismiss(group):
+            self._tell(process, "stopped", stopped=stopped[:_MAX_QUOTED_PROCESSES])
 
     def withdraw(self, process: int) -> None:
-        """`process` doesn't wait any more; it hears that after what it may have been told before."""
+        """`process` doesn't wait any more; the answer follows what it may have been told before."""
         self.forget(process)
         self._tell(process, "withdrawn")
 
@@ -87,40 +209,86 @@ class Agreements:
         """`process` doesn't wait any more."""
         group = self._place.pop(process, None)
         if group is not None:
-            del self._said[group][process]
-            if not self._said[group]:
-                self._dismiss(group)
+            order = self._orders[group]
+            order.remove(process)
+            self._set_timer(order, group)
 
-    def _dismiss(self, group: Group) -> list[int]:
-        """Who waited in `group`; they don't any more."""
-        here = list(self._said.pop(group))
-        self._timers.pop(group).cancel()
-        for process in here:
-            self._place.pop(process, None)
-        return here
+    def _dismiss(self, group: Group) -> set[int]:
+        """The waiting members of `group`, whose proposals are taken back."""
+        order = self._orders[group]
+        waiting = order.waiting()
+        for process in waiting:
+            self.forget(process)
+        return waiting
 
-    def _give_up(self, group: Group, seconds: float) -> None:
-        missing = [process for process in group if process not in self._said[group]]
-        named = missing[:_MOST_LINES]
-        last = [[[process], self._last.get(process, "nothing yet")] for process in named]
-        self._end([group], {"event": "late", "missing": missing, "last": last, "seconds": seconds})
+    def _set_timer(self, order: Order, group: Group) -> None:
+        """Limit the time until all members have made the proposal at the order's first position."""
+        if order.timer is None and order.positions:
+            loop = asyncio.get_running_loop()
+            order.timer = loop.call_later(order.seconds, self._give_up, group)
+        elif order.timer is not None and not order.positions:
+            order.timer.cancel()
+            order.timer = None
+
+    def _give_up(self, group: Group) -> None:
+        order = self._orders[group]
+        order.timer = None
+        missing = list(self._missing(group))
+        if order.is_launched():
+            text = self._text(order.positions[0].key)[1]
+            for process in missing:
+                self._fail.process(process, f"it did not come to {text} within {order.seconds:g} s")
+            return
+        last = [
+            [[process], self._last_text(process)] for process in missing[:_MAX_QUOTED_PROCESSES]
+        ]
+        self._end(
+            [group], {"event": "late", "missing": missing, "last": last, "seconds": order.seconds}
+        )
 
     def _refuse(self, groups: list[Group]) -> None:
-        by_text: dict[tuple[str, str], list[int]] = {}
-        for group in groups:
-            for process, text in self._said[group].items():
-                by_text.setdefault(text, []).append(process)
-        said = [[sorted(who), *text] for text, who in by_text.items()]
-        self._end(groups, {"event": "disagreed", "said": sorted(said)[:_MOST_LINES]})
+        proposals = {
+            process: position.key
+            for group in groups
+            for position in self._orders[group].positions
+            for process in position.members
+        }
+        if any(self._orders[group].is_launched() for group in groups):
+            self._fail.order(self._said(proposals))
+        else:
+            self._end(groups, {"event": "disagreed", "said": self._said(proposals)})
 
-    def _end(self, groups: list[Group], outcome: dict[str, Any]) -> None:
-        """Tell all members of `groups` the `outcome`: those who wait at once, the others when they come."""
-        waiting = {group: self._dismiss(group) for group in groups}
-        told = {process for here in waiting.values() for process in here}
+    def _end(
+        self, groups: list[Group], outcome: dict[str, Any], arrived: Iterable[int] = ()
+    ) -> None:
+        """Deliver `outcome` to all members of `groups`: to the waiting and `arrived` ones now, to others when they come."""
+        told = {*arrived}.union(*[self._dismiss(group) for group in groups])
         for process in told:
+            self._place.pop(process, None)
             self._tell(process, **outcome)
         for group in groups:
             self._owed.update({(group, process): outcome for process in set(group) - told})
+
+    def _said(self, proposals: dict[int, str]) -> list[Any]:
+        """[processes, subject, proposal] for each different proposal."""
+        by_key: dict[str, list[int]] = {}
+        for process, key in proposals.items():
+            by_key.setdefault(key, []).append(process)
+        said = [[sorted(who), *self._text(key)] for key, who in by_key.items()]
+        return sorted(said)[:_MAX_QUOTED_PROCESSES]
+
+    def _text(self, key: str) -> tuple[str, str]:
+        """(subject, proposal) of a key; what a launch adds to its program's key is a digest of argument values."""
+        program, _, contents = key.partition(":")
+        if key in self._texts or program not in self._texts:
+            return self._texts.get(key, ("a program", key))
+        what, said = self._texts[program]
+        return what, f"{said}, arguments of its own with contents {contents}"
+
+    def _last_text(self, process: int) -> str:
+        if process not in self._last:
+            return "nothing yet"
+        return ": ".join(self._text(self._last[process]))
 
     def _circle(self, process: int) -> list[Group]:
         """Groups whose members wait for each other, `process` among them; empty if there is a way out."""
@@ -136,7 +304,12 @@ class Agreements:
                     return [group, *rest]
             return []
 
-        return way_back(self._place[process])
+        place = self._place.get(process)
+        return [] if place is None else way_back(place)
 
     def _missing(self, group: Group) -> Iterable[int]:
-        return (member for member in group if member not in self._said[group])
+        """Members that have not made the proposal at the order's first position."""
+        positions = self._orders[group].positions
+        if not positions:
+            return []
+        return [member for member in group if member not in positions[0].members]

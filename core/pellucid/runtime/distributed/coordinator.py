@@ -12,7 +12,7 @@ import secrets
 from typing import Any
 
 from pellucid.runtime.distributed import wire
-from pellucid.runtime.distributed.agreements import Agreements
+from pellucid.runtime.distributed.agreements import Agreements, Fail
 
 _SECONDS_TO_SAY_HELLO = 10.0
 
@@ -27,7 +27,9 @@ class Coordinator:
         self._members: dict[int, asyncio.StreamWriter] = {}
         self._meetings: dict[int, asyncio.StreamWriter] = {}
         self._failures: dict[int, str] = {}
-        self._agreements = Agreements(self._tell_one)
+        self._agreements = Agreements(
+            self._tell_one, Fail(self.note_failure, self._note_different_orders)
+        )
         self._job = ""
         self.address_for_others: str | None = None
         """Where another process found this one; None while none has."""
@@ -125,8 +127,13 @@ class Coordinator:
             while (message := await wire.receive(reader)) is not None:
                 if message["event"] == "come":
                     self._agreements.come(
-                        process, tuple(message["group"]), message["what"], message["said"], message["seconds"]
+                        process, tuple(message["group"]), message["what"], message["said"],
+                        message["seconds"], message["key"],
                     )  # fmt: skip
+                elif message["event"] == "launched":
+                    self._agreements.launched(
+                        process, tuple(message["group"]), message["keys"], message["seconds"]
+                    )
                 elif message["event"] == "stop":
                     self._agreements.stop(process, message["reason"])
                 else:
@@ -138,6 +145,10 @@ class Coordinator:
         """Tell all members that `process` has failed."""
         self._failures[process] = reason
         self._tell("failed", processes=self._failures)
+
+    def _note_different_orders(self, said: list[Any]) -> None:
+        """Tell all members that processes have launched different programs at the same position."""
+        self._tell("different orders", said=said)
 
     async def _until_it_ends(self, reader: asyncio.StreamReader) -> str | None:
         """Why a member failed; None if it left."""

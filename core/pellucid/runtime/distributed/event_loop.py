@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -30,6 +31,10 @@ class EventLoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def start(self, coroutine: Coroutine[Any, Any, None]) -> concurrent.futures.Future[None]:
+        """Run `coroutine` in the thread of the loop, in the background; cancelling the future ends it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def call(self, function: Any, *arguments: Any) -> None:
         """Have `function(*arguments)` called in the thread of the loop, soon."""

@@ -111,7 +111,7 @@ def shutdown() -> None:
         return
     job = _job.pop()
     try:
-        if job.membership.failures:
+        if job.membership.failure() is not None:
             job.abandon("it followed another failure")
             return
         try:

@@ -75,6 +75,7 @@ class Job:
         near_port = self._start_coordinator() if plan.process_id == 0 else None
         self._loop.run(self.membership.join(plan.host, plan.port, plan.initialization_timeout))
         self.meetings.connect(plan.host, plan.port)
+        self._reports = self._loop.start(self.meetings.report_regularly())
         if near_port is None:
             self._tunnel = Tunnel(plan.host, plan.port, self.membership.job)
             near_port = self._loop.run(self._tunnel.start())
@@ -185,6 +186,7 @@ class Job:
     def leave(self) -> None:
         """End the job together with the others."""
         self.meetings.agree("distributed.shutdown", "no more", seconds=self.plan.shutdown_timeout)
+        self._reports.cancel()
         if self._preemption_watch is not None:
             self._preemption_watch.shutdown()
         interruptible(self.client.shutdown)
@@ -206,8 +208,9 @@ class Job:
         xla_distributed.keep_for_ever(self.client, self._service)
         _abandoned.append(self)
         self._cut_gloo()  # so that nothing waits for the others any more
+        self._reports.cancel()
         self.meetings.close()
-        has_failed = bool(self.membership.failures)
+        has_failed = self.membership.failure() is not None
         self._loop.run(self.membership.leave(None if has_failed else reason))
         if self._coordinator is not None and not has_failed:
             self._loop.call(self._coordinator.note_failure, 0, reason)

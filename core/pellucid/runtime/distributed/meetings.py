@@ -1,12 +1,16 @@
-"""Where this process meets others: each says what it is about to do, and goes on when all have said the same."""
+"""Member side of agreement on programs: proposes what this process does next, and waits where that is new."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
+import operator
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -20,7 +24,10 @@ _LONGEST_TEXT = 400
 _SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
 _SECONDS_BETWEEN_LOOKS_FOR_SIGNALS = 0.5
 """A signal that comes just before a wait begins doesn't end it."""
+_SECONDS_BETWEEN_REPORTS = 0.1
+_MAX_LAUNCHES_PER_MESSAGE = 1000
 _MOST_LINES = 4
+_call: Any = operator.call
 _IN_ORDER = (
     "Let all processes call the same functions, on values of the same types, in the same order."
 )
@@ -39,6 +46,13 @@ class Meetings:
         self._connection: socket.socket | None = None
         self._received: list[bytes] = []
         """What came since this process last said something."""
+        self._sending = threading.Lock()
+        self._launched: deque[tuple[tuple[int, ...], str]] = deque()
+        """(group, key) of programs that were launched without waiting and not yet reported."""
+        self._previous = ""
+        """Key of the program that was launched last; empty if that is not known."""
+        self._agreed_successions: set[tuple[str, str]] = set()
+        """Pairs of keys: the second program was launched after the first one with the agreement of its group."""
 
     def connect(self, host: str, port: int) -> None:
         """Open the connection to the coordinator of the job that this process has joined."""
@@ -87,7 +101,8 @@ class Meetings:
         places; DistributedTimeoutError if some don't come within `seconds` (the option `peer_timeout_seconds`);
         PeerFailureError as soon as one fails.
         """
-        self.launch(_nothing, None, what, said, process_ids, seconds)
+        group = sorted(process_ids or range(self._membership.num_processes))
+        self._start_together(_nothing, None, group, what, said, "", seconds)
 
     def launch(
         self,
@@ -95,15 +110,54 @@ class Meetings:
         argument: Any,
         what: str,
         said: str,
-        process_ids: Sequence[int] | None = None,
-        seconds: float | None = None,
+        process_ids: Sequence[int],
+        key: str,
+        contents: str = "",
+        *,
+        is_order_enough: bool = False,
     ) -> T:
         """`start(argument)`, a call into C++ without Python, once all processes have agreed as in `agree`.
 
         Then nothing comes between: one that has agreed starts, also if Ctrl-C is pressed meanwhile, and starts of
-        other threads wait. So all processes start the same programs in the same order.
+        other threads wait. So all processes start the same programs in the same order. `key` names the program
+        `said`, and `contents` is a digest of its arguments that each process has for itself. With
+        `is_order_enough`, a program that this process has launched after the same other one before starts at once,
+        and the others compare it afterwards.
+
+        Raises: as `agree`; AgreementError also if the processes were found to have launched different programs.
         """
-        group = sorted(process_ids or range(self._membership.num_processes))
+        group = tuple(process_ids)
+        full_key = f"{key}:{contents}" if contents else key
+        with self._lock:
+            succession = self._previous, key
+            if is_order_enough and succession in self._agreed_successions:
+                self._raise_failure()
+                self._previous = key
+                # All of this line is C: Python looks for signals before it and after it.
+                _, result = map(
+                    _call, (self._launched.append, start), ((group, full_key), argument)
+                )
+                return result
+            self._previous = ""
+            if contents:
+                said += f", arguments of its own with contents {contents}"
+            result = self._start_together(start, argument, group, what, said, full_key)
+            self._previous = key
+            if succession[0]:
+                self._agreed_successions.add(succession)
+            return result
+
+    def _start_together(
+        self,
+        start: Callable[[Any], T],
+        argument: Any,
+        group: Sequence[int],
+        what: str,
+        said: str,
+        key: str,
+        seconds: float | None = None,
+    ) -> T:
+        """`start(argument)` once all members of `group` have made the same proposal."""
         started: list[T] = []
         with self._lock:
             if len(group) == 1:
@@ -111,8 +165,9 @@ class Meetings:
             self._raise_failure()
             self._received.clear()
             try:
+                self.report()
                 self._say(
-                    "come", group=group, what=what, said=_shortened(said),
+                    "come", group=group, what=what, said=_shortened(said), key=key,
                     seconds=seconds or config.peer_timeout_seconds.value,
                 )  # fmt: skip
                 _check(what, self._membership.process_id, self._heard(1)[0])
@@ -142,9 +197,31 @@ class Meetings:
             raise failure
 
     def _say(self, event: str, **fields: Any) -> None:
+        with self._sending:
+            self._send(event, **fields)
+
+    def _send(self, event: str, **fields: Any) -> None:
         assert self._connection is not None
         with contextlib.suppress(OSError):  # then nothing will be heard, either
             self._connection.sendall(wire.line(event, **fields))
+
+    async def report_regularly(self) -> None:
+        """Report launches until the task is cancelled, also while this process waits in a program."""
+        while True:
+            await asyncio.sleep(_SECONDS_BETWEEN_REPORTS)
+            self.report()
+
+    def report(self) -> None:
+        """Send the coordinator the launches since the last report."""
+        with self._sending:
+            while self._launched:
+                count = min(len(self._launched), _MAX_LAUNCHES_PER_MESSAGE)
+                launched = [self._launched.popleft() for _ in range(count)]
+                for group, entries in itertools.groupby(launched, operator.itemgetter(0)):
+                    self._send(
+                        "launched", group=group, keys=[key for _, key in entries],
+                        seconds=config.peer_timeout_seconds.value,
+                    )  # fmt: skip
 
     def _heard(self, count: int) -> list[dict[str, Any]]:
         """At least `count` messages of the coordinator, the first ones since this process last said something."""

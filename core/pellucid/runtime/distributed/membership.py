@@ -7,7 +7,12 @@ import contextlib
 import threading
 from collections.abc import Callable
 
-from pellucid.base.errors import DistributedError, DistributedTimeoutError, PeerFailureError
+from pellucid.base.errors import (
+    AgreementError,
+    DistributedError,
+    DistributedTimeoutError,
+    PeerFailureError,
+)
 from pellucid.runtime.distributed import wire
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.2
@@ -29,6 +34,8 @@ class Membership:
         self.num_processes = num_processes
         self.job = ""
         self.failures: dict[int, str] = {}
+        self.different_orders: list[tuple[list[int], str, str]] = []
+        """(processes, subject, proposal) of programs launched at the same position; empty if all are equal."""
         self._heartbeat_timeout = heartbeat_timeout
         self._on_failure = on_failure
         self._failed = threading.Event()
@@ -119,6 +126,9 @@ class Membership:
                 return
             if message["event"] == "failed":
                 self._note({int(process): why for process, why in message["processes"].items()})
+            if message["event"] == "different orders":
+                self.different_orders = message["said"]
+                self._note({})
 
     def _note(self, failures: dict[int, str]) -> None:
         self.failures = {**failures, **self.failures}
@@ -141,10 +151,19 @@ class Membership:
             with contextlib.suppress(OSError, TimeoutError):
                 await asyncio.wait_for(self._writer.wait_closed(), _SECONDS_TO_SAY_GOODBYE)
 
-    def failure(self, seconds: float = 0.0) -> PeerFailureError | None:
-        """The error for processes that have failed, or that are found to have within `seconds`."""
-        if not self._failed.wait(seconds):
+    def failure(self, seconds: float = 0.0) -> DistributedError | None:
+        """The error for processes that have failed, or launched different programs, or are found to within `seconds`."""
+        if not self._failed.is_set() and not (seconds and self._failed.wait(seconds)):
             return None
+        if self.different_orders:
+            return AgreementError(
+                "the processes have launched different programs; what they computed since is wrong.",
+                got=[
+                    f"{processes_in_words(who)}: {said}" for who, _, said in self.different_orders
+                ],
+                do="Call distributed.shutdown() and initialize() anew; the option "
+                "agreement_on_programs='every_run' finds this before the programs start.",
+            )
         failed = sorted(self.failures)
         error = PeerFailureError(
             f"{processes_in_words(failed)} of {self.num_processes} failed; process {self.process_id} can't go on alone.",

@@ -9,7 +9,7 @@ from typing import Any
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-VERSION = 1
+VERSION = 2
 CHUNK = 1 << 16
 
 

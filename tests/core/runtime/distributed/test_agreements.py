@@ -3,7 +3,7 @@
 import asyncio
 
 from pellucid.runtime.distributed import agreements
-from pellucid.runtime.distributed.agreements import Agreements
+from pellucid.runtime.distributed.agreements import Agreements, Fail
 
 
 class Job:
@@ -11,13 +11,19 @@ class Job:
 
     def __init__(self):
         self.told = []
-        self.agreements = Agreements(self.tell)
+        self.failed = {}
+        self.different = []
+        fail = Fail(self.failed.__setitem__, self.different.extend)
+        self.agreements = Agreements(self.tell, fail)
 
     def tell(self, process, event, **fields):
         self.told.append((process, event, fields))
 
     def come(self, process, group, said, seconds=60.0):
         self.agreements.come(process, group, "a program", said, seconds)
+
+    def launched(self, process, group, said, seconds=60.0):
+        self.agreements.launched(process, group, [f"a program\0{key}" for key in said], seconds)
 
     def heard(self):
         """What was told since the last time, by process."""
@@ -106,7 +112,7 @@ def test_who_withdraws_has_not_come():
 
 
 def test_one_that_has_stopped_is_not_waited_for_longer_than_a_moment(monkeypatch):
-    monkeypatch.setattr(agreements, "_SECONDS_TO_GO_ON", 0.05)
+    monkeypatch.setattr(agreements, "_STOPPED_PEER_GRACE_SECONDS", 0.05)
     stopped = ("stopped", {"stopped": [[1, "an error"]]})
 
     async def run():
@@ -125,5 +131,58 @@ def test_one_that_has_stopped_is_not_waited_for_longer_than_a_moment(monkeypatch
         assert job.heard() == {}
         job.come(1, (0, 1), "f")
         assert job.heard() == dict.fromkeys((0, 1), ("agreed", {}))
+
+    asyncio.run(run())
+
+
+def test_launches_are_compared_in_whatever_pieces_they_are_reported():
+    async def run():
+        job = Job()
+        group = (0, 1, 2)
+        for said in "fgh":
+            for process in group:
+                job.come(process, group, said)
+        job.heard()
+        job.launched(0, group, "fgfg")
+        job.launched(1, group, "fg")
+        job.launched(2, group, "f")
+        job.launched(2, group, "gf")
+        job.come(1, group, "f")
+        assert job.heard() == {1: ("agreed", {})}  # as 0 and 2 have launched it
+        job.launched(2, group, "gg")
+        job.launched(1, group, "gg")
+        assert (job.different, job.failed) == ([], {})
+        job.launched(0, group, "h")
+        assert job.different == [[[0], "a program", "h"], [[1, 2], "a program", "g"]]
+
+    asyncio.run(run())
+
+
+def test_a_process_that_waits_where_another_has_launched_something_else_is_told():
+    async def run():
+        job = Job()
+        job.launched(0, (0, 1), "f")
+        job.come(1, (0, 1), "g")
+        [[first, *_], [second, *_]] = job.different
+        assert (first, second) == ([0], [1])
+
+    asyncio.run(run())
+
+
+def test_a_launch_that_others_do_not_make_fails_them(monkeypatch):
+    monkeypatch.setattr(agreements, "_STOPPED_PEER_GRACE_SECONDS", 0.05)
+
+    async def run():
+        job = Job()
+        job.come(0, (0, 1), "f")
+        job.come(1, (0, 1), "f")
+        job.launched(0, (0, 1), "f", seconds=0.05)
+        await asyncio.sleep(0.2)
+        assert job.failed == {1: "it did not come to f within 0.05 s"}
+        job = Job()
+        job.agreements.stop(1, "an error")
+        job.launched(0, (0, 1), "f")
+        await asyncio.sleep(0.2)
+        assert job.failed == {1: "an error"}
 
     asyncio.run(run())

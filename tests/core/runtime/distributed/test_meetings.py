@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from pellucid.base.errors import DistributedError
+from pellucid.base.errors import AgreementError, DistributedError
 from pellucid.runtime.distributed.meetings import Meetings
 
 
@@ -17,7 +17,9 @@ class FakeConnection:
         self.sent = []
 
     def sendall(self, data):
-        self.sent.append(json.loads(data)["event"])
+        message = json.loads(data)
+        self.sent.append(message["event"])
+        self.keys = message.get("keys")
 
     def recv(self, _):
         found = self.received.pop(0) if self.received else b""
@@ -47,7 +49,7 @@ WITHDRAWN = b'{"event": "withdrawn"}\n'
 def test_a_program_starts_when_all_have_agreed(pieces):
     started = []
     meetings = meetings_with(*pieces)
-    meetings.launch(started.append, "the program", "a program", "f")
+    meetings.launch(started.append, "the program", "a program", "f", [0, 1], "key")
     assert started == ["the program"]
     assert meetings._connection.sent == ["come"]
 
@@ -60,7 +62,7 @@ def test_who_is_interrupted_starts_only_what_the_others_start(pieces, expected):
     started = []
     meetings = meetings_with(KeyboardInterrupt(), *pieces)
     with pytest.raises(KeyboardInterrupt):
-        meetings.launch(started.append, "it", "a program", "f")
+        meetings.launch(started.append, "it", "a program", "f", [0, 1], "key")
     assert started == expected
     assert meetings._connection.sent == ["come", "withdraw"]
 
@@ -89,3 +91,43 @@ def test_long_texts_are_cut_but_still_differ():
         meetings.agree("a program", text)
     assert said[0] != said[1]
     assert all(len(text) < 500 for text in said)
+
+
+def test_only_new_successions_of_programs_wait():
+    meetings = meetings_with(*[AGREED] * 5)
+    started = []
+
+    def launch(key, contents=""):
+        meetings.launch(
+            started.append, key, "a program", key, (0, 1), key, contents, is_order_enough=True
+        )
+
+    for key in "abab":
+        launch(key)
+    connection = meetings._connection
+    assert connection.sent == ["come"] * 3  # a, ab, ba; then ab is known
+    for key in "abab":
+        launch(key)
+    launch("a", "digest")
+    assert connection.sent == ["come"] * 3
+    launch("a")  # aa is new
+    assert connection.sent == ["come"] * 3 + ["launched", "come"]
+    launch("a")
+    meetings.report()
+    assert connection.keys == ["a"]
+    assert started == [*"abababab", "a", "a", "a"]
+
+
+def test_a_succession_is_unknown_after_a_failed_launch():
+    disagreed = (
+        b'{"event": "disagreed", "said": [[[0], "a program", "b"], [[1], "a program", "c"]]}\n'
+    )
+    meetings = meetings_with(AGREED, disagreed, AGREED)
+    launch = lambda key: meetings.launch(
+        str, key, "a program", key, (0, 1), key, is_order_enough=True
+    )
+    launch("a")
+    with pytest.raises(AgreementError):
+        launch("b")
+    assert launch("a") == "a"
+    assert meetings._connection.sent == ["come"] * 3
