@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from pellucid.higher_order.while_loop import WhileParams, while_p
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import iota
 from pellucid.primitives.logical import lt
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim, slice_in_dim
-from pellucid.tracing.discharge import check_carry_is_values
+from pellucid.tracing.discharge import check_carry_is_values, is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -49,7 +51,7 @@ def scan(
     """`(carry, ys)` after `carry, y = f(carry, x)` for each `x` along the leading axes of the arrays in `xs`.
 
     `carry` begins as `init` and keeps its structure, shapes and dtypes; `ys` are the outputs `y`, stacked along new
-    leading axes. `length` is needed only where `xs` has no arrays. `reverse` begins at the end. `unroll` steps
+    leading axes. For a reference in `xs`, `x` is `ref.at[i]`, which `f` may write. `length` is needed only where `xs` has no arrays. `reverse` begins at the end. `unroll` steps
     become one step of the compiled loop (True or 0: no loop at all). `f` is traced once.
 
     Raises: ArgumentTypeError for a carry that changes its type (with its path and both types), ArgumentValueError
@@ -63,15 +65,36 @@ def scan(
     xs_leaves, xs_tree = flatten(xs)
     leaves = checked_leaves([*init_leaves, *xs_leaves], "scan", _SCAN, (init, xs), {})
     init_leaves, xs_leaves = leaves[: len(init_leaves)], leaves[len(init_leaves) :]
-    check_carry_is_values("scan", leaves)
+    check_carry_is_values("scan", init_leaves)
     xs_avals = types_of(xs_leaves)
     length = _scan_length(xs, xs_avals, length)
     unroll = _unroll(unroll, length)
+    if any(is_reference(x) for x in xs_leaves):
+        f, xs_leaves = _with_parts_of_references(f, xs_tree, xs_leaves, length)
+        xs = xs_tree.unflatten(xs_leaves)
     if config.disable_jit.value:
         return _scanned_by_python(f, init, xs, length, reverse)
     return _scan(
         f, None, (init_leaves, init_tree), (xs_leaves, xs_tree), length, bool(reverse), unroll
     )
+
+
+def _with_parts_of_references(
+    f: Callable[..., Any], tree: Any, leaves: Sequence[Any], length: int
+) -> tuple[Callable[..., Any], list[Any]]:
+    """(`f`, inputs of its steps) with the number of the step in place of each reference, whose part `f` gets."""
+    references = [x if is_reference(x) else None for x in leaves]
+
+    @functools.wraps(f)
+    def of_parts(carry: Any, x: Any) -> Any:
+        pairs = zip(tree.flatten_up_to(x), references, strict=True)
+        parts = [v if ref is None else ref.at[v] for v, ref in pairs]
+        return f(carry, tree.unflatten(parts))
+
+    steps = iota(np.dtype(np.int32), length)
+    return of_parts, [
+        x if ref is None else steps for x, ref in zip(leaves, references, strict=True)
+    ]
 
 
 def _scan(

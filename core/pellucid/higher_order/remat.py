@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ConcretizationError, EffectsError, RemovedError
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
+from pellucid.higher_order.custom_jvp import CustomCall
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
 from pellucid.ir.effects import StateEffect
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
 from pellucid.ir.rules import Zero
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.memory import space_of_kind
 from pellucid.tracing.context import context
-from pellucid.tracing.discharge import is_reference
+from pellucid.tracing.discharge import check_distinct, discharged, is_reference
 from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
@@ -52,7 +53,7 @@ class Remat(Call):
         nonzero = tuple([type(t) is not Zero for t in tangents])
         if any(isinstance(effect, StateEffect) for effect in params.jaxpr.effects):
             raise EffectsError(
-                "checkpoint can't be differentiated where it uses references from outside: it would run twice.",
+                "checkpoint can't be differentiated where a function with its own derivative uses references.",
                 got=", ".join(type_of(x).text() for x in primals if is_reference(x)),
                 do="Pass what the references hold, and return what they shall hold.",
             )
@@ -266,9 +267,38 @@ def checkpoint(
             fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call)
         )
         params = RematParams(False, body.program, policy, prevent_cse)
-        return body.out_tree.unflatten(bind(remat_p, *body.consts, *call.leaves, params=params))
+        operands = [*body.consts, *call.leaves]
+        if any(map(is_reference, operands)) and not _has_rules_with_references(body.program.jaxpr):
+            return body.out_tree.unflatten(_on_values(params, operands))
+        return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
 
     return rematerialized
+
+
+def _on_values(params: RematParams, operands: Sequence[Any]) -> list[Any]:
+    """Results of a rematerialized program with references, which are read before it and written after it.
+
+    So what the backward pass computes again begins with the values that the forward pass began with, and writes
+    nothing a second time.
+    """
+    check_distinct("checkpoint", (), operands)
+    found = discharged(params.jaxpr.jaxpr)
+    values = [x.aval.methods["get"](x) if is_reference(x) else x for x in operands]
+    results = bind(remat_p, *found.consts, *values, params=params.on(found.program))
+    n = len(params.jaxpr.out_avals)
+    for position, value in zip(found.written, results[n:], strict=True):
+        reference = operands[position]
+        reference.aval.methods["set"](reference, value)
+    return results[:n]
+
+
+def _has_rules_with_references(jaxpr: Jaxpr) -> bool:
+    """Whether a function with a derivative of its own uses references, which it would lose on values."""
+    return any(
+        (isinstance(e.primitive, CustomCall) and any(map(is_reference, e.operands)))
+        or any(map(_has_rules_with_references, subjaxprs(e.params)))
+        for e in jaxpr.equations
+    )
 
 
 def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:

@@ -35,6 +35,7 @@ from pellucid.primitives.reshard import with_out_sharding
 from pellucid.primitives.scatter import scatter, scatter_max, scatter_min, scatter_mul, scatter_sub
 from pellucid.refs.access import set as write_reference
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.values import is_array_like, type_of
 
 
@@ -189,6 +190,13 @@ class IndexUpdateHelper:
 
     def __repr__(self) -> str:
         return f"IndexUpdateHelper({self.array!r})"
+
+
+def indexer(x: Any) -> Any:
+    """The property `at`: of arrays for functional updates, of traced references for views of parts."""
+    if is_reference(x):
+        return x.aval.methods["at"](x)
+    return IndexUpdateHelper(x)
 
 
 def _method(

@@ -242,7 +242,7 @@ METHODS: dict[str, Any] = {
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": elementwise.real,
-    "imag": elementwise.imag, "at": index_update.IndexUpdateHelper,
+    "imag": elementwise.imag, "at": index_update.indexer,
 }  # fmt: skip
 
 

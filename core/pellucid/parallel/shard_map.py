@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import Any
 
@@ -20,6 +21,7 @@ from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_lo
 from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p
 from pellucid.primitives.addends import Marks, marks_of
 from pellucid.primitives.varying import vary
+from pellucid.refs.access import new_ref
 from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.errors import MeshError, PartitionSpecError, ShardingArgumentError
@@ -31,6 +33,7 @@ from pellucid.sharding.partition_spec import (
     check_axes_are_used_once,
 )
 from pellucid.tracing.context import context
+from pellucid.tracing.discharge import check_distinct, is_reference
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -105,9 +108,39 @@ def shard_map(
             )
         over = _mesh("shard_map", mesh)
         manual = _manual_axes(over, axis_names)
-        return _call(f, args, over, manual, in_specs, out_specs, check_vma)
+        call = functools.partial(_call, mesh=over, manual=manual, check_vma=check_vma)
+        if any(map(is_reference, flatten(args)[0])):
+            return _call_on_values(call, f, args, in_specs, out_specs)
+        return call(f, args, in_specs=in_specs, out_specs=out_specs)
 
     return mapped
+
+
+def _call_on_values(
+    call: Callable[..., Any], f: Callable[..., Any], args: tuple[Any, ...], in_specs: Any, out_specs: Any
+) -> Any:  # fmt: skip
+    """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
+    leaves, tree = flatten(args)
+    check_distinct("shard_map", argument_paths(f, args, {}), leaves)
+    is_ref = list(map(is_reference, leaves))
+    specs = _input_specs(args, in_specs)
+    if in_specs is Infer:
+        raise ArgumentTypeError(
+            "shard_map can't infer in_specs where it takes references.", do="Give in_specs."
+        )
+
+    @functools.wraps(f)
+    def on_parts(*parts: Any) -> Any:
+        cells = [new_ref(x) if r else x for x, r in zip(parts, is_ref, strict=True)]
+        result = f(*tree.unflatten(cells))
+        return result, [x[...] for x in itertools.compress(cells, is_ref)]
+
+    values = [x[...] if r else x for x, r in zip(leaves, is_ref, strict=True)]
+    wanted = out_specs, list(itertools.compress(specs, is_ref))
+    result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=wanted)
+    for reference, value in zip(itertools.compress(leaves, is_ref), held, strict=True):
+        reference[...] = value
+    return result
 
 
 def smap(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base import dtypes
@@ -10,7 +11,8 @@ from pellucid.higher_order.bodies import widens
 from pellucid.ir.avals import AbstractRef, shaped_array
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.refs.index import parsed
+from pellucid.primitives.filled import zeros
+from pellucid.refs import index as indexing
 from pellucid.refs.primitives import (
     EmptyRefParams,
     NewRefParams,
@@ -23,6 +25,7 @@ from pellucid.refs.primitives import (
     new_ref_p,
     swap_p,
 )
+from pellucid.refs.view import RefIndexer, RefView, Step, steps_of
 from pellucid.tracing.discharge import is_reference
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import is_array_like, type_of
@@ -97,8 +100,8 @@ def get(ref: Any, idx: Any = None) -> Any:
     >>> get(new_ref(np.arange(4)), slice(1, 3))
     Array([1, 2], dtype=int32)
     """
-    index, operands = _index("get", ref, idx)
-    return bind1(get_p, ref, *operands, params=PartParams(index))
+    base, steps = _steps("get", ref, idx)
+    return _read(_get(base, steps[0]), steps[1:])
 
 
 def set(ref: Any, idx: Any, value: Any) -> None:
@@ -124,9 +127,14 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
 
 
 def _swap(caller: str, ref: Any, idx: Any, value: Any) -> Any:
-    index, operands = _index(caller, ref, idx)
-    value = _fitting(caller, ref, index, operands, value)
-    return bind1(swap_p, ref, value, *operands, params=PartParams(index))
+    base, [first, *inner] = _steps(caller, ref, idx)
+    value = _fitting(caller, base, *(inner or [first])[-1], value)
+    if not inner:
+        return bind1(swap_p, base, value, *first[1], params=PartParams(first[0]))
+    part = _get(base, first)
+    new = _updated(part, inner, value, indexing.written)
+    bind(swap_p, base, new, *first[1], params=PartParams(first[0]))
+    return _read(part, inner)
 
 
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
@@ -138,9 +146,12 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     >>> ref
     Ref([2., 0., 1.], dtype=float32)
     """
-    index, operands = _index("addupdate", ref, idx)
-    x = _fitting("addupdate", ref, index, operands, x)
-    bind(addupdate_p, ref, x, *operands, params=PartParams(index))
+    base, [first, *inner] = _steps("addupdate", ref, idx)
+    x = _fitting("addupdate", base, *(inner or [first])[-1], x)
+    if inner:
+        shape = first[0].result_shape([type_of(i).shape for i in first[1]])
+        x = _updated(zeros(shaped_array(shape, base.dtype)), inner, x, indexing.added)
+    bind(addupdate_p, base, x, *first[1], params=PartParams(first[0]))
 
 
 def _reference(caller: str, ref: Any) -> Any:
@@ -149,11 +160,33 @@ def _reference(caller: str, ref: Any) -> Any:
     return ref
 
 
-def _index(caller: str, ref: Any, idx: Any) -> tuple[Any, list[Any]]:
-    return parsed(caller, ... if idx is None else idx, _reference(caller, ref).shape)
+def _steps(caller: str, ref: Any, idx: Any) -> tuple[Any, list[Step]]:
+    """(the reference, the indices that lead to its part `ref[idx]`), for a reference or a view of one."""
+    if type(ref) is not RefView:
+        _reference(caller, ref)
+    return steps_of(caller, ref, ... if idx is None else idx)
 
 
-def _fitting(caller: str, ref: Any, index: Any, operands: list[Any], value: Any) -> Any:
+def _get(ref: Any, step: Step) -> Any:
+    return bind1(get_p, ref, *step[1], params=PartParams(step[0]))
+
+
+def _read(part: Any, steps: Sequence[Step]) -> Any:
+    for index, operands in steps:
+        part = indexing.read(part, index, operands)
+    return part
+
+
+def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[..., Any]) -> Any:
+    """`part` with its part at `steps` changed by `update(array, index, operands, value)`."""
+    [(index, operands), *rest] = steps
+    if not rest:
+        return update(part, index, operands, value)
+    inner = _updated(indexing.read(part, index, operands), rest, value, update)
+    return indexing.written(part, index, operands, inner)
+
+
+def _fitting(caller: str, ref: Any, index: Any, operands: Sequence[Any], value: Any) -> Any:
     """`value` with the type of the part of `ref`: repeated to its shape, weak numbers converted to its dtype."""
     if is_reference(value):
         raise ArgumentTypeError(
@@ -184,6 +217,7 @@ def _fitting(caller: str, ref: Any, index: Any, operands: list[Any], value: Any)
 
 # Methods of references, of those that are traced, too.
 AbstractRef.methods.update(
+    at=RefIndexer,
     get=lambda ref, idx=...: get(ref, idx),
     set=lambda ref, value, idx=...: set(ref, idx, value),
     swap=lambda ref, value, idx=...: swap(ref, idx, value),

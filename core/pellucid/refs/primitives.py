@@ -203,7 +203,7 @@ class Freeze(OfReference):
         return bind(self, *operands), dims
 
     def discharge(self, operands: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
-        return [operands[0].value]
+        return [operands[0].given_up("freeze")]
 
 
 class FreeRef(OfReference):
@@ -238,6 +238,7 @@ class FreeRef(OfReference):
         return bind(self, *operands), []
 
     def discharge(self, operands: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+        operands[0].given_up("free_ref")
         return []
 
 

@@ -69,6 +69,11 @@ class Ref(Described, metaclass=_RefType):
         return value
 
     @property
+    def at(self) -> Any:
+        """`ref.at[index]` is a part of what it holds, as a reference of its own."""
+        return AbstractRef.methods["at"](self)
+
+    @property
     def sharding(self) -> Any:
         return self.value.sharding
 

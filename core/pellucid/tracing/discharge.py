@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import EffectsError
+from pellucid.base.errors import DeletedArrayError, EffectsError
 from pellucid.ir.avals import AbstractRef
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
 from pellucid.ir.rewriting import constants_as_inputs
@@ -13,15 +13,44 @@ from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.replay import joined_scope
 from pellucid.tracing.staging import StagingTrace, StagingTracer
 from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
 
 
 class Cell:
-    """A reference while its program is discharged: `value` is what it holds at this point of the program."""
+    """A reference while its program is discharged: `value` is what it holds at this point of the program.
 
-    __slots__ = ("value",)
+    Reading or writing it raises DeletedArrayError after it was given up.
+    """
+
+    __slots__ = ("_given_up_by", "last_value")
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.last_value = value
+        self._given_up_by = ""
+
+    @property
+    def value(self) -> Any:
+        self._check()
+        return self.last_value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._check()
+        self.last_value = value
+
+    def given_up(self, function: str) -> Any:
+        """What it held; from now on it can't be used."""
+        self._check()
+        self._given_up_by = function
+        return self.last_value
+
+    def _check(self) -> None:
+        if self._given_up_by:
+            raise DeletedArrayError(
+                f"a reference was used after `{self._given_up_by}`.",
+                got=f"a reference to {type_of(self.last_value).text()}",
+                do="Make a new one with `new_ref`.",
+            )
 
 
 class Discharged(NamedTuple):
@@ -86,7 +115,7 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
             values[var] = StagingTracer(trace, var, None)
     with use_trace(trace):
         _run_on_cells(trace, jaxpr, values, keep=True)
-    written = tuple([i for i, (cell, before) in cells.items() if cell.value is not before])
+    written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
     results = [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
     if any(type(x) is Cell for x in results):
         raise EffectsError(
@@ -94,7 +123,7 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
             got=", ".join(a.aval.text() for a in jaxpr.outvars if type(a.aval) is AbstractRef),
             do="Make it outside and pass it, for example where a custom derivative keeps it for the backward pass.",
         )
-    program, consts = trace.finish([*results, *(values[jaxpr.invars[i]].value for i in written)])
+    program, consts = trace.finish([*results, *(cells[i][0].last_value for i in written)])
     trace.close()
     return Discharged(ClosedJaxpr(constants_as_inputs(program)), consts, written)
 
