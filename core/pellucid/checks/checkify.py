@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
-from pellucid.checks.found import Checked, Found, Site, first, nothing
+from pellucid.checks.found import NONE, Checked, Found, Site, first, nothing
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import cond_p, with_common_consts
 from pellucid.higher_order.custom_jvp import CustomCall
 from pellucid.higher_order.scan import scan_p
 from pellucid.higher_order.while_loop import WhileParams, while_p
-from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, uses_references
+from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Lineage, Literal, uses_references
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
+from pellucid.parallel.local_types import REPLICATED
+from pellucid.parallel.manual import shard_map_p
+from pellucid.primitives.arithmetic import neg
+from pellucid.primitives.broadcasting import broadcast
+from pellucid.primitives.logical import ne, select_n
+from pellucid.primitives.reduction import argmax
+from pellucid.primitives.reshard import reshard
+from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.refs.access import get, set as write
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import discharged, is_reference
-from pellucid.tracing.function import FunctionSpec, name_of
+from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import joined_scope, replay
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
-from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, result_leaves, wraps
+from pellucid.tracing.values import is_array_like, type_of
+from pellucid.transforms.arguments import argument_paths, check_callable, result_leaves, wraps
 from pellucid.transforms.derived import remembered, stage_open
+from pellucid.xla.pytree import flatten
 
 Errors = frozenset[ErrorCategory]
+_PYTHON_NUMBERS = (bool, int, float, complex)
 
 
 def checkify(
@@ -38,7 +53,8 @@ def checkify(
 
     `errors` says what is checked: `user_checks` (what `check` states), `nan_checks`, `div_checks`, `index_checks`, or
     unions of them (`float_checks`, `automatic_checks`, `all_checks`). After a failure the program goes on. Checks in loops,
-    branches, jitted and batched functions count, and `checkify` can be jitted and batched itself.
+    branches, jitted, batched and mapped functions count, and `checkify` can be jitted and batched itself. Arguments that
+    are no arrays, Python numbers among them, stay what they are.
 
     Raises: ArgumentTypeError for categories that don't exist.
 
@@ -60,22 +76,26 @@ def checkify(
             got=f"got {unknown[0]!r}",
             do="Use sets like `checkify.user_checks | checkify.nan_checks`.",
         )
-    spec = FunctionSpec(f, name_of(f))
 
     @wraps(f, "Checked form")
     def checked_function(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        call = spec.call(args, kwargs)
+        leaves, tree = flatten((args, kwargs))
+        is_array = [is_array_like(x) and type(x) not in _PYTHON_NUMBERS for x in leaves]
+        arrays = list(itertools.compress(leaves, is_array))
         trees: list[Any] = []
 
-        def flat(*leaves: Any) -> list[Any]:
-            results, tree = result_leaves(spec.run(call, leaves), "checkify", f)
-            trees.append(tree)
+        def flat(*traced: Any) -> list[Any]:
+            rest = iter(traced)
+            given = [next(rest) if a else x for x, a in zip(leaves, is_array, strict=True)]
+            inner_args, inner_kwargs = tree.unflatten(given)
+            results, out_tree = result_leaves(f(*inner_args, **inner_kwargs), "checkify", f)
+            trees.append(out_tree)
             return results
 
-        jaxpr, consts = stage(flat, call.avals, spec.debug_info(call))
-        error, results = _checked_results(
-            constants_as_inputs(jaxpr), [*consts, *call.leaves], wanted
-        )
+        names = lambda: tuple(itertools.compress(argument_paths(f, args, kwargs), is_array))
+        debug = DebugInfo(name_of(f), names)
+        jaxpr, consts = stage(flat, [type_of(x) for x in arrays], debug)
+        error, results = _checked_results(constants_as_inputs(jaxpr), [*consts, *arrays], wanted)
         return error, trees[0].unflatten(results)
 
     return checked_function
@@ -324,4 +344,40 @@ def _while(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -
     return results[n:]
 
 
-_RULES: dict[Any, Callable[..., Sequence[Any]]] = {cond_p: _cond, scan_p: _scan, while_p: _while}
+def _shard_map(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -> Sequence[Any]:
+    """Each position along the manual axes tells what it found; of those that failed, the first at the first site counts."""
+    axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
+    with params.scope():
+        body = checked_program(params.jaxpr.jaxpr, errors)
+        n = body.n_found if body.sites else 0
+
+        def run(*parts: Any) -> list[Any]:
+            results = replay(body.program.jaxpr, (), *parts)
+            return [*(broadcast(x, (1,)) for x in results[:n]), *results[body.n_found :]]
+
+        program, more = stage_open(run, body.program.in_avals, params.jaxpr.jaxpr.debug)
+    consts = [*more, *body.consts]
+    called = params.on(
+        program,
+        (*[REPLICATED] * len(consts), *params.in_specs),
+        (*[PartitionSpec(axes)] * n, *params.out_specs),
+    )
+    results = bind(shard_map_p, *consts, *operands, params=called)
+    if n:
+        codes, *values = map(_whole, results[:n])
+        last = broadcast(np.int32(-len(body.sites) - 1), type_of(codes).shape)
+        index = argmax(select_n(ne(codes, NONE), last, neg(codes)), 0, np.dtype(np.int32))
+        chosen = [dynamic_index_in_dim(x, index, 0, False) for x in (codes, *values)]
+        found.merge(body.sites, chosen)
+    return results[n:]
+
+
+def _whole(x: Any) -> Any:
+    """`x`, on each device in full where its type shows how it is cut."""
+    shown = type_of(x).shown_sharding
+    return x if shown is None else reshard(x, NamedSharding(shown.mesh, PartitionSpec()))
+
+
+_RULES: dict[Any, Callable[..., Sequence[Any]]] = {
+    cond_p: _cond, scan_p: _scan, while_p: _while, shard_map_p: _shard_map,
+}  # fmt: skip
