@@ -15,6 +15,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, shown_path, tree_map
 from pellucid.higher_order.bodies import Body, known_body, types_of
+from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo
 from pellucid.parallel.divergence import check_no_divergence
 from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
@@ -272,6 +273,8 @@ def _call(
 
     def traced() -> Body:
         body = _traced(f, flat, avals)
+        if any(mesh.shape[axis] > 1 for axis in manual):
+            _check_has_no_order(f, body.program.effects)
         given = [*[NO_AXES] * len(body.consts), *[spec.axis_names for spec in specs]]
         check_no_divergence(
             "shard_map", body.program.jaxpr, given, mesh, NO_AXES if check_vma else manual
@@ -314,14 +317,18 @@ def _traced(f: Callable[..., Any], flat: Callable[..., Any], avals: Sequence[Any
         return results
 
     program, consts = stage_open(run, avals, DebugInfo(name_of(f)))
-    ordered = [e for e in program.effects if e.ordered]
+    return Body(program, consts, structure[0])
+
+
+def _check_has_no_order(f: Callable[..., Any], effects: Effects) -> None:
+    """Raise EffectsError for effects in an order: positions on several devices have none among them."""
+    ordered = [e for e in effects if e.ordered]
     if ordered:
         raise EffectsError(
             f"shard_map: `{name_of(f)}` has effects in an order, which devices don't share.",
             got=", ".join(map(repr, ordered)),
             do="Use the unordered form (ordered=False).",
         )
-    return Body(program, consts, structure[0])
 
 
 def _input_specs(args: tuple[Any, ...], in_specs: Any) -> list[Any]:

@@ -105,11 +105,15 @@ def steps_of(caller: str, ref: Any, index: Any) -> tuple[Any, list[Step]]:
     return ref.ref, steps
 
 
+def _unflattened(indices: Any, children: Any) -> RefView:
+    return RefView(children[0], tuple(zip(indices, children[1:], strict=True)))
+
+
 register_pytree_node(
     RefView,
     lambda view: (
         (view.ref, *(operands for _, operands in view.steps)),
         tuple([index for index, _ in view.steps]),
     ),
-    lambda indices, children: RefView(children[0], tuple(zip(indices, children[1:], strict=True))),
+    _unflattened,
 )

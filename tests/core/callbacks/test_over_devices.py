@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import CallbackError
+from pellucid.base.errors import CallbackError, EffectsError
 from pellucid.experimental import checkify, io_callback
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
 
@@ -87,3 +87,23 @@ def test_checks(x):
 
     error, _ = pl.jit(checkify.checkify(f))(x)
     assert error.get().startswith("too large: 15.0")
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pl.jit])
+def test_ordered_callbacks_run_where_one_device_has_all(wrap):
+    seen = []
+    mesh = Mesh(np.array(pl.devices()[:1]), ("x",))
+
+    def note(x):
+        pl.debug.callback(lambda v: seen.append(v.tolist()), x, ordered=True)
+        y = io_callback(lambda v: v * 3, pl.ShapeDtypeStruct(x.shape, x.dtype), x, ordered=True)
+        pl.debug.callback(lambda v: seen.append(v.tolist()), y, ordered=True)
+        return y
+
+    call = wrap(pl.shard_map(note, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x")))
+    assert call(np.arange(2.0)).tolist() == [0.0, 3.0]
+    pl.effects_barrier()
+    assert seen == [[0.0, 1.0], [0.0, 3.0]]
+    two = Mesh(np.array(pl.devices()[:2]), ("x",))
+    with pytest.raises(EffectsError, match="effects in an order"):
+        pl.shard_map(note, mesh=two, in_specs=pl.P("x"), out_specs=pl.P("x"))(np.arange(2.0))
