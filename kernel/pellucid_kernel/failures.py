@@ -1,4 +1,4 @@
-"""Errors of the core in a notebook: what, the user's lines only, the whole traceback one click away."""
+"""Errors in a notebook that passed through core: what, the user's lines only, the whole traceback one click away."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from pellucid import introspect
+from pellucid import config, introspect
 from pellucid_viz import Figure
 
 STANDS_FOR_ERROR = {"pellucid": {"stands_for_error": True}}
@@ -65,7 +65,9 @@ class FailureDisplay:
         return getattr(self._shell, "kernel", None) is not None
 
     def _record(self, value: BaseException | None) -> introspect.schema.ErrorRecord | None:
-        return None if value is None or self._is_whole else introspect.error(value)
+        if value is None or self._is_whole or config.read("traceback_filtering") == "off":
+            return None
+        return introspect.error(value)
 
 
 def colored(record: introspect.schema.ErrorRecord) -> str:

@@ -129,6 +129,17 @@ def _one_of(*choices: Any) -> Callable[[Any], Any]:
     return parse
 
 
+def _only(accepted: Any, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The parser of an option that has one value here."""
+
+    def parse_checked(value: Any) -> Any:
+        if parse(value) != accepted:
+            raise ValueError(f"only {accepted!r} is supported")
+        return accepted
+
+    return parse_checked
+
+
 _PLATFORM_KINDS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
@@ -257,14 +268,6 @@ default_matmul_precision = _declare(
     in_call_key=True,
     in_trace_key=True,
 )
-default_dtype_bits = _declare(
-    "default_dtype_bits",
-    "64",
-    _one_of("32", "64"),
-    "Width of default types when x64 is on.",
-    in_call_key=True,
-    in_trace_key=True,
-)
 enable_checks = _declare(
     "enable_checks", False, _boolean, "Whether every program is type-checked after every pass."
 )
@@ -337,8 +340,8 @@ enable_preemption_service = _declare(
 enable_recoverability = _declare(
     "enable_recoverability",
     False,
-    _one_of(False),
-    "Whether a job goes on after some of its processes failed; True is refused, a new job has to be formed here.",
+    _only(False, _boolean),
+    "Whether a job goes on after some of its processes failed; a new job has to be formed here.",
 )
 cuda_visible_devices = _declare(
     "cuda_visible_devices",
@@ -387,40 +390,32 @@ persistent_cache_min_entry_size_bytes = _declare(
 threefry_partitionable = _declare(
     "threefry_partitionable",
     True,
-    _boolean,
+    _only(True, _boolean),
     "Whether random bits are made by a scheme that shards without communication.",
-    in_call_key=True,
-    in_trace_key=True,
 )
 default_prng_impl = _declare(
     "default_prng_impl",
     "threefry2x32",
-    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    _only("threefry2x32", _text),
     "Generator of new random keys.",
-    in_call_key=True,
-    in_trace_key=True,
 )
 enable_custom_prng = _declare(
     "enable_custom_prng",
     False,
-    _boolean,
+    _only(False, _boolean),
     "Whether PRNGKey makes typed keys.",
-    in_call_key=True,
-    in_trace_key=True,
 )
 softmax_custom_jvp = _declare(
     "softmax_custom_jvp",
     True,
-    _boolean,
+    _only(True, _boolean),
     "Whether softmax has its own derivative rule.",
-    in_call_key=True,
-    in_trace_key=True,
 )
 traceback_filtering = _declare(
     "traceback_filtering",
     "auto",
     _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
-    "How frames of pellucid are hidden in tracebacks.",
+    "Which frames uncaught exceptions show: all ('off') or the user's ('quiet_remove_frames'); the others add a note.",
 )
 transfer_guard_host_to_device = _declare(
     "transfer_guard_host_to_device",
@@ -497,18 +492,14 @@ allow_f16_reductions = _declare(
 use_shardy_partitioner = _declare(
     "use_shardy_partitioner",
     True,
-    _boolean,
-    "Shardy partitions programs; False is refused, there is no other partitioner here.",
-    in_call_key=True,
-    in_trace_key=True,
+    _only(True, _boolean),
+    "Whether Shardy partitions programs; there is no other partitioner here.",
 )
 remove_size_one_mesh_axis_from_type = _declare(
     "remove_size_one_mesh_axis_from_type",
     False,
-    _boolean,
+    _only(False, _boolean),
     "Whether mesh axes of size one are left out of sharded types.",
-    in_call_key=True,
-    in_trace_key=True,
 )
 optimization_level = _declare(
     "optimization_level",

@@ -46,6 +46,11 @@ class Frame(NamedTuple):
         return f"{self.file}:{self.line} ({self.function})"
 
 
+def is_internal_file(file: str) -> bool:
+    """Whether `file` is one of pellucid's core."""
+    return file.startswith(_PACKAGE_FOLDER)
+
+
 @cached(4096)
 def is_user_file(file: str) -> bool:
     """Whether frames of `file` belong to the user rather than to pellucid or the standard library."""

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from pellucid.base import source
 from pellucid.base.errors import PellucidError
+from pellucid.base.tracebacks import is_filtered
 from pellucid.introspect import schema
 from pellucid.introspect.spans import source_record
 from pellucid.xla.traceback import JaxRuntimeError
@@ -22,7 +23,7 @@ _DIFFERENCE = re.compile(
 
 
 def error(raised: BaseException) -> schema.ErrorRecord | None:
-    """The record of an error that core raised; None for any other.
+    """The record of an exception that passed through core: its own, or one of the user's traced function. None for others.
 
     >>> try:
     ...     jnp.ones((2, 3)) @ jnp.ones((4, 5))
@@ -33,8 +34,8 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
     """
     if isinstance(raised, PellucidError):
         what, got, where, do = raised.what, list(raised.got), raised.where, raised.do
-    elif isinstance(raised, JaxRuntimeError):
-        what, got, where, do = str(raised), [], None, None
+    elif isinstance(raised, JaxRuntimeError) or is_filtered(raised):
+        what, got, where, do = str(raised) or "(no message)", [], None, None
     else:
         return None
     return schema.ErrorRecord(

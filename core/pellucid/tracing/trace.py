@@ -5,10 +5,13 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from pellucid.base import tracebacks
 from pellucid.ir import primitive as primitives
 from pellucid.ir.primitive import NO_PARAMS, Primitive
 from pellucid.tracing.context import context
 from pellucid.tracing.plan import Plan
+
+tracebacks.install()
 
 
 class Trace:

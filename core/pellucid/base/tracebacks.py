@@ -1,0 +1,117 @@
+"""Tracebacks of uncaught exceptions, as the option `traceback_filtering` shows them.
+
+An exception keeps its whole traceback; frames of pellucid are left out while Python prints it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from pellucid.base import config
+from pellucid.base.source import is_internal_file, is_user_file
+
+
+def without_internal_frames(held: TracebackType | None) -> TracebackType | None:
+    """A copy of a traceback without pellucid's frames, and without those of other libraries that pellucid calls.
+
+    A traceback without any other frame stays as it is.
+    """
+    kept: list[TracebackType] = []
+    entry, is_inside = held, False
+    while entry is not None:
+        file = entry.tb_frame.f_code.co_filename
+        is_inside = is_internal_file(file) or (is_inside and not is_user_file(file))
+        if not is_inside:
+            kept.append(entry)
+        entry = entry.tb_next
+    if not kept:
+        return held
+    copy: TracebackType | None = None
+    for entry in reversed(kept):
+        copy = TracebackType(copy, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return copy
+
+
+def passes_through_pellucid(held: TracebackType | None) -> bool:
+    """Whether a frame of pellucid is in a traceback."""
+    while held is not None:
+        if is_internal_file(held.tb_frame.f_code.co_filename):
+            return True
+        held = held.tb_next
+    return False
+
+
+def is_filtered(error: BaseException | None) -> bool:
+    """Whether frames of the exception, or of one that led to it, are left out where it is shown."""
+    return config.traceback_filtering.value != "off" and any(
+        passes_through_pellucid(e.__traceback__) for e in _chain(error)
+    )
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """The exception, and those that it was raised from or after."""
+    found: list[BaseException] = []
+    waiting = [error]
+    while waiting:
+        following = waiting.pop()
+        if following is not None and following not in found:
+            found.append(following)
+            waiting += [following.__cause__, following.__context__]
+    return found
+
+
+@contextlib.contextmanager
+def filtered(error: BaseException) -> Iterator[None]:
+    """A block in which the exception and those that led to it have tracebacks without pellucid's frames."""
+    whole = [(e, e.__traceback__) for e in _chain(error)]
+    notes = getattr(error, "__notes__", None)
+    try:
+        for e, held in whole:
+            e.__traceback__ = without_internal_frames(held)
+        if config.traceback_filtering.value != "quiet_remove_frames":
+            error.__notes__ = [*(notes or ()), _NOTE]
+        yield
+    finally:
+        for e, held in whole:
+            e.__traceback__ = held
+        if notes is not None:
+            error.__notes__ = notes
+        elif hasattr(error, "__notes__"):
+            del error.__notes__
+
+
+_NOTE = "(Frames of pellucid are left out; PELLUCID_TRACEBACK_FILTERING=off shows them.)"
+
+
+def install() -> None:
+    """Have Python print uncaught exceptions, of any thread, through the filter; hooks that are there stay in use."""
+    sys.excepthook = functools.partial(_show, sys.excepthook)
+    threading.excepthook = functools.partial(_show_of_thread, threading.excepthook)
+
+
+def _show(
+    following: Callable[..., Any],
+    kind: type[BaseException],
+    error: BaseException,
+    held: TracebackType | None,
+) -> None:
+    if not is_filtered(error):
+        following(kind, error, held)
+        return
+    with filtered(error):
+        following(kind, error, error.__traceback__)
+
+
+def _show_of_thread(following: Callable[..., Any], args: Any) -> None:
+    if args.exc_value is None or not is_filtered(args.exc_value):
+        following(args)
+        return
+    with filtered(args.exc_value):
+        shown = (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
+        following(threading.ExceptHookArgs(shown))
