@@ -35,19 +35,24 @@ from pellucid.primitives.families import constant_like
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
 from pellucid.primitives.slicing import dynamic_slice_in_dim
 from pellucid.primitives.varying import vary
+from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.tracing.context import context
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
 
 class GatherAxesParams(NamedTuple):
-    """`axis_size` parts along the axes (or within a group) meet at `all_gather_dimension`."""
+    """`axis_size` parts along the axes (or within a group) meet at `all_gather_dimension`.
+
+    `mesh` has the axes over which the result is reduced; None where it isn't.
+    """
 
     all_gather_dimension: int
     axis_index_groups: Groups | None
     axis_name: AxisNames
     axis_size: int
     tiled: bool
+    mesh: Any = None
 
 
 class ScatterSumParams(NamedTuple):
@@ -81,13 +86,11 @@ class AllGather(Movement):
     def abstract_eval(
         self, avals: tuple[Any, ...], params: GatherAxesParams
     ) -> Sequence[ShapedArray]:
-        [x] = avals
-        dim, shape = params.all_gather_dimension, list(x.shape)
-        if params.tiled:
-            shape[dim] *= params.axis_size
-        else:
-            shape.insert(dim, params.axis_size)
-        return [x.update(shape=tuple(shape))]
+        [x], dim = avals, params.all_gather_dimension
+        if not params.tiled:
+            return [x.with_dim(dim, params.axis_size)]
+        size = x.shape[dim] * params.axis_size
+        return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
 
     def factors(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherAxesParams
@@ -150,6 +153,11 @@ class AllGather(Movement):
         attributes = global_attributes(ctx, groups) | {"all_gather_dim": ctx.integer(dim)}
         return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
 
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        shown = equation.params._asdict()
+        del shown["mesh"]
+        return shown
+
 
 class AllGatherInvariant(AllGather):
     """An all_gather whose type says that all positions have the same result; each uses it on its own."""
@@ -166,7 +174,7 @@ class AllGatherInvariant(AllGather):
         return [results[0].update(varying=axes.difference(params.axis_name))]
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
-        shown = equation.params._asdict()
+        shown = super().printed_params(equation)
         del shown["axis_index_groups"]
         return shown
 
@@ -182,13 +190,12 @@ class AllGatherReduced(AllGather):
     """An all_gather whose result is reduced: its cotangents are addends, which are summed where they are scattered."""
 
     name = "all_gather_reduced"
-    remember_types = False  # the type depends on the current mesh
 
     def _typed(self, avals: tuple[Any, ...], params: GatherAxesParams) -> Any:
-        [result], axes = self.abstract_eval(avals, params), frozenset(params.axis_name)
+        ([result], effects), axes = super()._typed(avals, params), frozenset(params.axis_name)
         unreduced, reduced = marks_of(avals[0])
         fixed = result.update(varying=result.varying - axes)
-        return (marked(fixed, Marks(unreduced, reduced | axes)),), self.effects(avals, params)
+        return (marked(fixed, Marks(unreduced, reduced | axes), params.mesh),), effects
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
         scatter = ScatterSumParams(
@@ -247,8 +254,12 @@ def all_gather(
     def gathered(leaf: Any) -> Any:
         ndim = type_of(leaf).ndim
         at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather: axis")
+        leaf = vary(leaf, axes)
         params = GatherAxesParams(at, groups, axes, size_along(axes, groups), tiled)
-        return bind1(primitive, vary(leaf, axes), params=params)
+        if primitive is all_gather_reduced_p:
+            own = type_of(leaf).shown_sharding
+            params = params._replace(mesh=get_abstract_mesh() if own is None else own.mesh)
+        return bind1(primitive, leaf, params=params)
 
     return tree_map(gathered, x) if axes else x
 
@@ -265,13 +276,11 @@ class ReduceScatter(Movement):
     def abstract_eval(
         self, avals: tuple[Any, ...], params: ScatterSumParams
     ) -> Sequence[ShapedArray]:
-        [x] = avals
-        dim, shape = params.scatter_dimension, list(x.shape)
-        if params.tiled:
-            shape[dim] //= params.axis_size
-        else:
-            del shape[dim]
-        return [x.update(shape=tuple(shape))]
+        [x], dim = avals, params.scatter_dimension
+        if not params.tiled:
+            return [x.without_dim(dim)]
+        size = x.shape[dim] // params.axis_size
+        return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
 
     def factors(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterSumParams
@@ -350,18 +359,20 @@ class UnreducedReduceScatter(ReduceScatter):
     """The sum of addends along named axes, of which each position keeps one part."""
 
     name = "unreduced_reduce_scatter"
-    remember_types = False  # the type depends on the current mesh
 
     def _typed(self, avals: tuple[Any, ...], params: ScatterSumParams) -> Any:
-        [result], axes = self.abstract_eval(avals, params), frozenset(params.axis_name)
+        ([result], effects), axes = super()._typed(avals, params), frozenset(params.axis_name)
         unreduced, reduced = marks_of(avals[0])
         own = result.update(varying=result.varying | axes)
-        return (marked(own, Marks(unreduced - axes, reduced)),), self.effects(avals, params)
+        return (
+            marked(own, Marks(unreduced - axes, reduced), avals[0].shown_sharding.mesh),
+        ), effects
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: ScatterSumParams) -> Any:
         gather = GatherAxesParams(
-            params.scatter_dimension, None, params.axis_name, params.axis_size, params.tiled
-        )
+            params.scatter_dimension, None, params.axis_name, params.axis_size, params.tiled,
+            aval.shown_sharding.mesh,
+        )  # fmt: skip
         return bind1(all_gather_reduced_p, cotangent, params=gather)
 
 

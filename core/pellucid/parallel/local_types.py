@@ -10,7 +10,7 @@ from pellucid.base.errors import UnsupportedError
 from pellucid.ir.avals import ShapedArray
 from pellucid.primitives.addends import Marks, marked, marks_of
 from pellucid.sharding.errors import indivisible_error
-from pellucid.sharding.explicit_types import shown_sharding
+from pellucid.sharding.explicit_types import explicit_part, shown_sharding
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec, axes_text, rank_error
@@ -104,14 +104,13 @@ def whole_type(
     own = aval.shown_sharding
     if any(marks_of(aval)):
         own = None  # the spec says it
-    sharding = None
+    whole, over = spec.padded(len(shape)), mesh.abstract_mesh
     if own is not None:
-        entries = zip(spec.padded(len(shape)).axes_per_dim, own.spec.axes_per_dim, strict=True)
-        types = {axis: mesh.axis_type_by_name[axis] for axis in manual}
+        entries = zip(whole.axes_per_dim, own.spec.axes_per_dim, strict=True)
         whole = PartitionSpec(*[(*axes, *others) or None for axes, others in entries])
-        sharding = shown_sharding(own.mesh.abstract_mesh.update_axis_types(types), whole)
-    elif any(mesh.axis_type_by_name[a] is AxisType.Explicit for a in manual):
-        sharding = NamedSharding(mesh.abstract_mesh, spec.padded(len(shape)))
+        types = {axis: mesh.axis_type_by_name[axis] for axis in manual}
+        over = own.mesh.abstract_mesh.update_axis_types(types)
+    sharding = shown_sharding(over, explicit_part(whole, over, len(shape)))
     return aval.update(shape=tuple(shape), varying=aval.varying - manual, shown_sharding=sharding)
 
 

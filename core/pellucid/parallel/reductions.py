@@ -149,9 +149,9 @@ class UnreducedSum(Recast):
     traits = COLLECTIVE.replace(flops=1.0, makes_nan=True, equalizes=True)
     inverse = "preduced"
 
-    def typed(self, aval: Any, axes: frozenset[Any]) -> Any:
+    def typed(self, aval: Any, axes: frozenset[Any], mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
-        return marked(aval, Marks(unreduced - axes, reduced))
+        return marked(aval, Marks(unreduced - axes, reduced), mesh)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
         groups = device_groups(ctx, params.axes)

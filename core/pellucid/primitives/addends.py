@@ -19,6 +19,7 @@ from pellucid.sharding.current_mesh import get_abstract_mesh
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
 from pellucid.tracing.trace import bind, bind1
+from pellucid.tracing.values import type_of
 
 Axes = frozenset[Any]
 
@@ -37,16 +38,18 @@ def marks_of(aval: Any) -> Marks:
 
 
 def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
-    """The type `aval` with other marks, over axes of `mesh`, by default of the current one."""
+    """The type `aval` with other marks, over axes of `mesh`, by default of the mesh that the type shows."""
     own = aval.shown_sharding
     spec = PartitionSpec() if own is None else own.spec
-    mesh = mesh or (get_abstract_mesh() if own is None else own.mesh)
+    mesh = mesh or own.mesh
     spec = spec.padded(aval.ndim).update(unreduced=marks.unreduced, reduced=marks.reduced)
     return aval.update(shown_sharding=shown_sharding(mesh, spec))
 
 
 class MarkParams(NamedTuple):
     axes: tuple[Any, ...]
+    mesh: Any
+    """The mesh with these axes: a value's type may show none."""
 
 
 class Recast(Movement):
@@ -54,14 +57,15 @@ class Recast(Movement):
 
     traits = COLLECTIVE
 
-    remember_types = False  # its type depends on the current mesh
     inverse: ClassVar[str]
 
     typed: Any
-    """`typed(aval, axes)` gives the type of the result."""
+    """`typed(aval, axes, mesh)` gives the type of the result."""
 
     def _typed(self, avals: tuple[Any, ...], params: MarkParams) -> tuple[tuple[Any, ...], Effects]:
-        return (self.typed(avals[0], frozenset(params.axes)),), self.effects(avals, params)
+        return (self.typed(avals[0], frozenset(params.axes), params.mesh),), self.effects(
+            avals, params
+        )
 
     def axis_names(self, params: MarkParams, inner: Axes) -> Axes:
         return frozenset(params.axes)
@@ -81,6 +85,9 @@ class Recast(Movement):
     def lower(self, ctx: Any, operands: Sequence[Any], params: MarkParams) -> Sequence[Any]:
         return operands
 
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        return {"axes": equation.params.axes}
+
 
 class Reduced(Recast):
     """The same value, whose cotangent is unreduced."""
@@ -88,9 +95,9 @@ class Reduced(Recast):
     name = "preduced"
     inverse = "unreduced_psum"
 
-    def typed(self, aval: Any, axes: Axes) -> Any:
+    def typed(self, aval: Any, axes: Axes, mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
-        return marked(aval, Marks(unreduced, reduced | axes))
+        return marked(aval, Marks(unreduced, reduced | axes), mesh)
 
 
 class ReducedToVarying(Recast):
@@ -99,10 +106,10 @@ class ReducedToVarying(Recast):
     name = "reduced_vary_cast"
     inverse = "vary_unreduced_cast"
 
-    def typed(self, aval: Any, axes: Axes) -> Any:
+    def typed(self, aval: Any, axes: Axes, mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
         varying = aval.update(varying=aval.varying | axes)
-        return marked(varying, Marks(unreduced, reduced - axes))
+        return marked(varying, Marks(unreduced, reduced - axes), mesh)
 
 
 class VaryingToUnreduced(Recast):
@@ -111,10 +118,10 @@ class VaryingToUnreduced(Recast):
     name = "vary_unreduced_cast"
     inverse = "reduced_vary_cast"
 
-    def typed(self, aval: Any, axes: Axes) -> Any:
+    def typed(self, aval: Any, axes: Axes, mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
         fixed = aval.update(varying=aval.varying - axes)
-        return marked(fixed, Marks(unreduced | axes, reduced))
+        return marked(fixed, Marks(unreduced | axes, reduced), mesh)
 
 
 reduced_p = Reduced()
@@ -125,4 +132,8 @@ vary_unreduced_cast_p = VaryingToUnreduced()
 def recast(primitive: Recast, x: Any, axes: Iterable[Any]) -> Any:
     """`x` cast by `primitive` over `axes`; `x` itself if there are none."""
     axes = tuple(axes)
-    return bind1(primitive, x, params=MarkParams(axes)) if axes else x
+    if not axes:
+        return x
+    own = type_of(x).shown_sharding
+    mesh = get_abstract_mesh() if own is None else own.mesh
+    return bind1(primitive, x, params=MarkParams(axes, mesh))

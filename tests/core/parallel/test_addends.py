@@ -11,6 +11,7 @@ from corpus import addend_programs
 import pellucid as pl
 from pellucid import P, lax, numpy as jnp
 from pellucid.base.errors import ArgumentValueError, CollectiveError
+from pellucid.ir.checking import check_jaxpr
 from pellucid.sharding import AxisType, NamedSharding
 from pellucid.sharding.errors import PartitionSpecError, ShardingTypeError
 
@@ -110,3 +111,53 @@ def test_specs_and_types_must_agree(mesh):
     auto = pl.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
     with pytest.raises(PartitionSpecError, match="only Explicit axes"):
         pl.shard_map(addends, mesh=auto, in_specs=P("x"), out_specs=P(unreduced={"x"}))(X)
+
+
+@pytest.mark.parametrize(
+    ("body", "in_specs", "out_specs"),
+    [
+        (
+            lambda w: lax.pcast(lax.all_gather(w, "x", to="reduced"), "x", to="varying"),
+            PARTS,
+            PARTS,
+        ),
+        (
+            lambda w: lax.pcast(
+                lax.all_gather(w, "x", axis=1, tiled=True, to="reduced"), "x", to="varying"
+            ),
+            PARTS,
+            PARTS,
+        ),
+        (lambda w: lax.psum(addends(w), "x"), PARTS, P()),
+        (lambda w: lax.psum_scatter(addends(w[:4]), "x"), P(None, "x"), PARTS),
+        (lambda w: lax.psum_scatter(addends(w), "x", tiled=True), P(None, "x"), PARTS),
+    ],
+    ids=["gathered", "tiled", "summed", "scattered", "scattered in parts"],
+)
+@pytest.mark.parametrize("axis_type", [AxisType.Explicit, AxisType.Auto])
+def test_programs_with_marks_are_well_typed(body, in_specs, out_specs, axis_type):
+    mesh = pl.make_mesh((4, 2), ("x", "y"), axis_types=(axis_type,) * 2)
+    with pl.set_mesh(mesh):
+        x = pl.device_put(X, NamedSharding(mesh, in_specs))
+        f = mapped(body, out_specs, in_specs)
+        batched = pl.vmap(f, in_axes=2, out_axes=1)
+        programs = [
+            pl.make_jaxpr(f)(x),
+            pl.make_jaxpr(pl.grad(lambda x: (f(x) ** 2).sum()))(x),
+            pl.make_jaxpr(batched)(pl.device_put(X[..., None], NamedSharding(mesh, in_specs))),
+        ]
+    for (
+        program
+    ) in programs:  # also where no mesh is set: a type rule asks for its operands and params alone
+        check_jaxpr(program)
+
+
+def test_types_out_of_a_region_show_explicit_axes_alone():
+    mesh = pl.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    spec = P(("y", "x"))
+    with pl.set_mesh(mesh):
+        x = pl.device_put(X, NamedSharding(mesh, spec))
+        f = pl.vmap(mapped(jnp.sin, spec, spec), in_axes=1, out_axes=1)
+        gradient = pl.jit(pl.grad(lambda x: (f(x) ** 2).sum()))(x)
+        assert str(pl.typeof(gradient)) == "float32[8@x,8]"
+    np.testing.assert_allclose(gradient, 2 * np.sin(X) * np.cos(X), rtol=1e-5)
