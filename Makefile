@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # Seconds of each test, for tools/check_seconds.py.
 RESULTS := .test-results/tests.xml
+# The tests whose programs have files in tests/references.
+RECORDED := tests/laws/test_agreement.py tests/core/numpy/test_agreement.py
 # Two processes: every test process has eight virtual devices and compiles, so more don't help.
 WORKERS ?= 2
 NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
@@ -30,7 +32,7 @@ test-all: environment ## run the same with all parts of the rotating tests: an h
 	PELLUCID_TEST_PART=all $(PYTEST) -n $(WORKERS) --dist worksteal
 
 references: environment ## record what jax answers to tests where that is missing, and drop what no test asks for
-	PELLUCID_TEST_PART=all $(PYTEST) tests -m "oracle and not multi_process" --references=renew
+	PELLUCID_TEST_PART=all $(PYTEST) --references=renew $(RECORDED)
 
 test-browser: environment ## drive JupyterLab in Chromium
 	$(PYTEST) -m browser tests/browser
