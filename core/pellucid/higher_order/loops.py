@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import config
+from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, tree_map
 from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced, types_of
@@ -163,7 +164,7 @@ def _shown(tree: Any) -> str:
 def _scan_length(xs: Any, avals: list[Any], length: Any) -> int:
     if length is not None:
         try:
-            length = operator.index(length)
+            length = canonical_size(length)
         except TypeError:
             raise ArgumentTypeError("scan needs a length that is known now, an int.", got=f"got {length!r}",
                                     do="Use `fori_loop` or `while_loop` for a number of steps that is computed.") from None  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.ir.avals import Described, abstract_ref, aval_at, shaped_array
 from pellucid.sharding.explicit_types import check_divisible
@@ -55,7 +56,7 @@ class ShapeDtypeStruct(Described):
                 do="Take that of a value, `typeof(x).manual_axis_type`.",
             )
         chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        aval = shaped_array(tuple(operator.index(s) for s in shape), chosen, weak_type)
+        aval = shaped_array(canonical_shape(shape), chosen, weak_type)
         self.layout = stated_layout(sharding)
         if isinstance(self.layout, AutoLayout):
             raise ArgumentTypeError(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import is_static
 from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
@@ -79,6 +80,12 @@ class LoweringContext:
                 found = self.token_type
             else:
                 aval = physical(aval)
+                if not is_static(aval.shape):
+                    raise CompilationError(
+                        "a program with symbolic sizes can't be compiled.",
+                        got=aval.text(),
+                        do="Lower it for arguments whose sizes are integers.",
+                    )
                 found = ir.RankedTensorType.get(aval.shape, self.element_type(aval.dtype))
             self._types[aval] = found
         return found

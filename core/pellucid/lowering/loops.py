@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base.dims import fits
 from pellucid.ir.avals import abstract_token, physical, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.lowering.context import LoweringContext
@@ -74,7 +75,7 @@ def case(
 
 def counter_dtype(length: int) -> np.dtype:
     """The dtype of a loop's counter."""
-    return np.dtype(np.int32 if length < 2**31 else np.int64)
+    return np.dtype(np.int32 if fits(length, 2**31 - 1) else np.int64)
 
 
 def element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, element: Any) -> Any:

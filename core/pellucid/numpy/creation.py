@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.ir.avals import shaped_array
 from pellucid.numpy.compiled import numpy_function
@@ -214,9 +215,9 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
         )  # fmt: skip
     try:
         sizes = (
-            (operator.index(shape),)  # pyright: ignore[reportArgumentType]
+            (canonical_size(shape),)  # pyright: ignore[reportArgumentType]
             if np.ndim(shape) == 0
-            else tuple(operator.index(s) for s in shape)
+            else tuple([canonical_size(s) for s in shape])
         )
     except TypeError:
         raise ArgumentTypeError(

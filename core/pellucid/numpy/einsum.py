@@ -179,8 +179,8 @@ def _optimizer(optimize: Any) -> Any:
 
 
 def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequence[tuple[int, ...]]:
-    if len(shapes) == 1:
-        return [(0,)]
+    if len(shapes) <= 2:
+        return [tuple(range(len(shapes)))]
     path, _ = opt_einsum.contract_path(
         notation.text(), *shapes, shapes=True, optimize=_optimizer(optimize)
     )

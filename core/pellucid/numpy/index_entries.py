@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.base.dims import Size, known_at_least, slice_window
 from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
 from pellucid.numpy.creation import asarray
 from pellucid.primitives.dslice import Slice
@@ -164,14 +165,13 @@ def _simplified(item: Any) -> Any:
     return bool(_concrete(item)) if kind == "bool" and item.ndim == 0 else item
 
 
-def _window(item: slice, size: int) -> Window:
+def _window(item: slice, size: Size) -> Window:
     """The window that a slice cuts out of an axis of `size`."""
     try:
-        start, stop, step = item.indices(size)
+        start, length, step = slice_window(item, size)
     except TypeError:
         raise _bad_slice(item) from None
-    length = len(range(start, stop, step))
-    if length < 2:
+    if known_at_least(1, length):
         return Window(start if length or step > 0 else 0, length, 1)
     return Window(start if step > 0 else start + (length - 1) * step, length, step)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.caching import cached
+from pellucid.base.dims import fits
 from pellucid.base.errors import IndexingError, ShapeError
 from pellucid.ir.avals import AbstractRef
 from pellucid.numpy.compiled import numpy_function
@@ -373,9 +374,12 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     return Places(indices, numbers, tuple(sizes), tuple(result), backwards)
 
 
+_INT32_MAX = np.iinfo(np.int32).max
+
+
 def index_dtype(shape: Shape) -> np.dtype:
     """The dtype of indices into an array of `shape`."""
-    return np.dtype(np.int64 if any(size > np.iinfo(np.int32).max for size in shape) else np.int32)
+    return np.dtype(np.int32 if all(fits(size, _INT32_MAX) for size in shape) else np.int64)
 
 
 def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:

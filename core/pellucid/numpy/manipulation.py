@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_size, exact_quotient
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -93,22 +95,23 @@ def reshape(
 
 def _inferred(aval: Any, sizes: tuple[Any, ...]) -> tuple[int, ...]:
     try:
-        given = tuple(operator.index(s) for s in sizes)
+        given = tuple([canonical_size(s) for s in sizes])
     except TypeError:
         raise ArgumentTypeError(
             "jnp.reshape needs sizes that are ints known when tracing.", got=f"got shape {sizes}"
         ) from None
-    unknown = [i for i, s in enumerate(given) if s == -1]
+    unknown = [i for i, s in enumerate(given) if type(s) is int and s == -1]
     if not unknown:
         return given
-    known = int(np.prod([s for s in given if s != -1], dtype=np.int64))
-    if len(unknown) > 1 or known == 0 or aval.size % known:
+    known = math.prod([s for s in given if s != -1])
+    last = exact_quotient(aval.size, known)
+    if len(unknown) > 1 or last is None:
         raise ShapeError(
             f"jnp.reshape can't turn {aval.size} elements into shape {given}.",
             got=f"operand: {aval.text()}",
             do="Use -1 at most once, and sizes that divide the number of elements.",
         )
-    return tuple(aval.size // known if s == -1 else s for s in given)
+    return tuple(last if i == unknown[0] else s for i, s in enumerate(given))
 
 
 @numpy_function(static=("sizes", "out_sharding"))

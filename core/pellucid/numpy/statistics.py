@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import as_value
 from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
@@ -39,7 +40,12 @@ def _count(name: str, aval: Any, axis: Any, where: Any, dtype: Any, keepdims: bo
     """How many elements are reduced: known when tracing, or, with `where`, counted."""
     if where is None:
         sizes = [aval.shape[i] for i in canonical_axes(axis, aval.ndim)]
-        return np.asarray(math.prod(sizes), dtype)[()]
+        count = as_value(math.prod(sizes))
+        return (
+            np.asarray(count, dtype)[()]
+            if type(count) is int
+            else convert(count, type_of(count), dtype)
+        )
     chosen = broadcast_to(where, aval.shape)
     return reduced(name, SUM, chosen, axis, dtype, keepdims)
 

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from pellucid.base import config, dtypes
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import Factors, reducing, words
@@ -117,7 +118,7 @@ def broadcast_in_dim(
     >>> broadcast_in_dim(np.arange(2), (3, 2), (1,)).shape
     (3, 2)
     """
-    shape = tuple([operator.index(s) for s in shape])
+    shape = canonical_shape(shape)
     dims = tuple([operator.index(d) for d in broadcast_dimensions])
     out_sharding = stated_result("broadcast_in_dim", out_sharding)
     aval = type_of(operand)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import Factors, with_mark, words
@@ -350,7 +351,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """
     params = SplitParams(
         canonical_axis(axis, type_of(operand).ndim),
-        tuple(map(operator.index, sizes)),
+        canonical_shape(sizes),
     )
     return list(bind(split_p, operand, params=params))
 

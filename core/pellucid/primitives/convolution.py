@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import Factors, with_mark, words
@@ -46,7 +47,6 @@ from pellucid.primitives.precision import (
 from pellucid.primitives.window_shapes import (
     Pads,
     Shape,
-    dilated_size,
     explicit_pads,
     padtype_to_pads,
     positive_sizes,
@@ -309,7 +309,7 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> N
     n_features, batch = lhs.shape[lhs_spec[1]], lhs.shape[lhs_spec[0]]
     n_out, n_in = rhs.shape[rhs_spec[0]], rhs.shape[rhs_spec[1]]
     groups, batch_groups = params.feature_group_count, params.batch_group_count
-    if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
+    if groups < 1 or batch_groups < 1 or (groups != 1 and batch_groups != 1):
         raise ArgumentValueError(
             "conv_general_dilated needs positive group counts, of which one is 1.",
             got=f"feature_group_count: {groups}, batch_group_count: {batch_groups}",
@@ -327,7 +327,7 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> N
     if n_features // groups != n_in:
         raise ShapeError(
             f"conv_general_dilated: rhs has {n_in} input features, lhs {n_features}"
-            + (f" in {groups} groups." if groups > 1 else "."),
+            + (f" in {groups} groups." if groups != 1 else "."),
             got=got,
             do=f"By dimension_numbers, the feature axis of lhs is {lhs_spec[1]}, of rhs {rhs_spec[1]}.",
         )

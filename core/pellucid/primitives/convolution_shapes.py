@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.dims import dilated_size, window_count
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.primitives.contraction import inverse_permutation
 from pellucid.primitives.window_shapes import (
     Shape,
-    dilated_size,
     explicit_pads,
     padtype_to_pads,
-    window_count,
 )
 
 # Dimension numbers --------------------------------------------------------------------------------

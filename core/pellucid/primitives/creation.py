@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import Factors, words
@@ -33,7 +34,7 @@ _PYTHON_SCALARS = (bool, int, float, complex)
 def checked_shape(shape: Sequence[int], what: str) -> Shape:
     """`shape` as a tuple of ints; raises ShapeError for sizes that are negative or no integers."""
     try:
-        sizes = tuple([operator.index(size) for size in shape])
+        sizes = canonical_shape(shape)
     except TypeError:
         raise ShapeError(f"{what} needs a shape of integers.", got=f"shape: {shape!r}") from None
     if any(size < 0 for size in sizes):

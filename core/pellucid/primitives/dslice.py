@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import register_pytree_node
 from pellucid.tracing.values import is_array_like, type_of
@@ -60,7 +61,7 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice 
     if size is None:
         start, size = 0, start
     try:
-        size = operator.index(size)  # type: ignore[arg-type]
+        length = canonical_size(size)
         stride = operator.index(1 if stride is None else stride)
     except TypeError:
         raise ArgumentTypeError(
@@ -68,10 +69,10 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice 
             got=f"size: {size!r:.60}, stride: {stride!r:.60}",
             do="Only the start may be traced.",
         ) from None
-    if size < 0 or stride < 1:
+    if length < 0 or stride < 1:
         raise ArgumentValueError(
             "ds needs a size of at least 0 and a stride of at least 1.",
-            got=f"size: {size}, stride: {stride}",
+            got=f"size: {length}, stride: {stride}",
         )
     if not isinstance(start, int):
         aval: Any = type_of(start) if is_array_like(start) else None
@@ -80,4 +81,4 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice 
                 "ds needs a scalar integer start.",
                 got=f"got {aval.text() if aval is not None else type(start).__name__}",
             )
-    return Slice(start, size, stride)
+    return Slice(start, length, stride)

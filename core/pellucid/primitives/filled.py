@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import is_static
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import registry
 from pellucid.ir.rules import Zero
@@ -24,7 +25,9 @@ from pellucid.tracing.values import type_of
 def zeros(aval: Any) -> Any:
     """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such."""
     if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
+        if is_static(aval.shape):
+            return np.zeros(aval.shape, dtypes.float0)
+        return broadcast_in_dim(np.zeros((), dtypes.float0), aval.shape, ())
     return filled(aval, 0)
 
 

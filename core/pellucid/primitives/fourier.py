@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import Factors, with_mark, words
@@ -167,7 +168,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     """
     kind = _canonical_type(fft_type)
     try:
-        lengths = tuple([operator.index(n) for n in fft_lengths])
+        lengths = canonical_shape(fft_lengths)
     except TypeError:
         raise ArgumentTypeError(
             "fft needs a tuple of lengths.", got=f"fft_lengths: {fft_lengths!r}"

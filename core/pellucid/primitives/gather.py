@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.caching import cached
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import Factors, with_mark, words
@@ -307,7 +308,7 @@ def gather(
         fill_param(type_of(operand).dtype, fill_value) if filled else None,
         bool(indices_are_sorted),
         kind,
-        tuple(map(operator.index, slice_sizes)),
+        canonical_shape(slice_sizes),
         bool(unique_indices),
     )
     return bind1(gather_p, operand, start_indices, params=params)

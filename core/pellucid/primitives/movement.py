@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import Factors, regrouping, with_mark, words
@@ -148,7 +149,7 @@ def reshape(
     >>> reshape(np.arange(6), (2, 3)).shape
     (2, 3)
     """
-    sizes = tuple([operator.index(size) for size in new_sizes])
+    sizes = canonical_shape(new_sizes)
     aval = type_of(operand)
     if dimensions is not None and tuple(dimensions) != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)

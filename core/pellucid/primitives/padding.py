@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import canonical_shape, dilated_size, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import Factors, words
@@ -69,7 +70,7 @@ class Slice(Movement):
                 )
         shape = tuple(
             [
-                -((start - limit) // step)
+                strided_length(limit - start, step)
                 for start, limit, step in zip(starts, limits, steps, strict=True)
             ]
         )
@@ -141,8 +142,8 @@ def slice(
     Array([1, 3, 5], dtype=int32)
     """
     params = SliceParams(
-        tuple(map(operator.index, limit_indices)),
-        tuple(map(operator.index, start_indices)),
+        canonical_shape(limit_indices),
+        canonical_shape(start_indices),
         None if strides is None else tuple(map(operator.index, strides)),
     )
     return bind1(slice_p, operand, params=params)
@@ -185,7 +186,7 @@ class Pad(JointlyLinear):
             raise ShapeError("pad needs interior padding that is not negative.", got=got)
         shape = tuple(
             [
-                low + size + max(size - 1, 0) * interior + high
+                low + dilated_size(size, interior + 1) + high
                 for size, (low, high, interior) in zip(x.shape, config, strict=True)
             ]
         )
@@ -289,7 +290,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     >>> pad(np.arange(1, 4), 0, [(1, 0, 1)])
     Array([0, 1, 0, 2, 0, 3], dtype=int32)
     """
-    config: Any = tuple([tuple(map(operator.index, entry)) for entry in padding_config])
+    config: Any = tuple([canonical_shape(entry) for entry in padding_config])
     if any(len(entry) != 3 for entry in config):
         raise ArgumentValueError(
             "pad needs (low, high, interior) for each dimension.", got=f"padding_config: {config}"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import Size, Symbol, as_value, canonical_shape, canonical_size, fits
 from pellucid.base.errors import (
     ArgumentValueError,
     DtypeError,
@@ -66,8 +67,8 @@ def slice_in_dim(
     return slice(operand, starts, limits, strides)
 
 
-def _from_front(index: Any, size: int) -> int:
-    index = operator.index(index)
+def _from_front(index: Any, size: Any) -> Any:
+    index = canonical_size(index)
     return index + size if index < 0 else index
 
 
@@ -79,7 +80,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     """
     shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
-    index, size = operator.index(index), shape[axis]
+    index, size = canonical_size(index), shape[axis]
     if not -size <= index < size:
         raise IndexingError(
             f"index_in_dim: index {index} is out of bounds for axis {axis} of size {size}.",
@@ -140,6 +141,7 @@ def start_scalars(
                 f"allow_negative_indices={allow_negative_indices}",
             ],
         )
+    starts = [as_value(s) if isinstance(s, Symbol) else s for s in starts]
     avals: list[Any] = [type_of(s) for s in starts]
     given = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
     dtype = given.pop() if given else type_of(0).dtype
@@ -148,7 +150,7 @@ def start_scalars(
             f"{name} needs integer scalars of one dtype as start indices.",
             got=[f"start {i}: {a.text()}" for i, a in enumerate(avals)],
         )
-    if any(size > np.iinfo(dtype).max for size in shape):
+    if not all(fits(size, np.iinfo(dtype).max) for size in shape):
         dtype = np.dtype(np.int32)
         starts = [s if type(s) is int else convert_element_type(s, dtype) for s in starts]
     return [
@@ -180,7 +182,7 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
     return wrapped(index, size) if wrap else index
 
 
-def wrapped(index: Any, size: int) -> Any:
+def wrapped(index: Any, size: Size) -> Any:
     """`index`, an array of integers, with `size` added where it is negative.
 
     Raises: IntegerRangeError if the result may not be an int32 and 64-bit types are off.
@@ -188,7 +190,7 @@ def wrapped(index: Any, size: int) -> Any:
     dtype: Any = type_of(index).dtype
     if kind_of(dtype) == "unsigned":
         return index
-    if size > np.iinfo(dtype).max:
+    if not fits(size, np.iinfo(dtype).max):
         dtype = dtypes.canonicalize_dtype(np.int32 if size <= 2**31 else np.int64)
         if size > np.iinfo(dtype).max + 1:
             raise IntegerRangeError(
@@ -198,7 +200,11 @@ def wrapped(index: Any, size: int) -> Any:
             )
         index = convert_element_type(index, dtype)
     # The size itself may be one too large for the dtype; its sum with a negative index wraps around to what it is.
-    size_as_index = np.int64(size).astype(dtype)
+    size_as_index = (
+        np.int64(size).astype(dtype)
+        if type(size) is int
+        else convert_element_type(as_value(size), dtype)
+    )
     return select_n(lt(index, dtype.type(0)), index, add(index, size_as_index))
 
 
@@ -342,7 +348,7 @@ def dynamic_slice(
     """
     shape = type_of(operand).shape
     starts = start_scalars("dynamic_slice", shape, start_indices, allow_negative_indices)
-    params = DynamicSliceParams(tuple(map(operator.index, slice_sizes)))
+    params = DynamicSliceParams(canonical_shape(slice_sizes))
     return bind1(dynamic_slice_p, operand, *starts, params=params)
 
 
@@ -362,7 +368,7 @@ def dynamic_slice_in_dim(
     shape = type_of(operand).shape
     axis = canonical_axis(axis, len(shape))
     sizes = list(shape)
-    sizes[axis] = operator.index(slice_size)
+    sizes[axis] = canonical_size(slice_size)
     starts, wraps = _along(axis, len(shape), start_index, allow_negative_indices)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=wraps)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.caching import cached
+from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import Factors, with_mark, words
@@ -300,7 +301,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     (Array([3, 2], dtype=int32), Array([1, 2], dtype=int32))
     """
     ndim = type_of(operand).ndim
-    params = TopKParams(canonical_axis(axis, ndim), operator.index(k))
+    params = TopKParams(canonical_axis(axis, ndim), canonical_size(k))
     values, positions = bind(top_k_p, operand, params=params)
     return values, positions
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pellucid.base.dims import canonical_shape, dilated_size, larger, strided_length, window_count
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 Shape = tuple[int, ...]
@@ -13,21 +14,11 @@ Pads = tuple[tuple[int, int], ...]
 PADDING_NAMES = ("VALID", "SAME", "SAME_LOWER")
 
 
-def dilated_size(size: int, dilation: int) -> int:
-    """Length of `size` elements with `dilation - 1` holes between neighbours."""
-    return 0 if size == 0 else (size - 1) * dilation + 1
-
-
-def window_count(size: int, window: int, stride: int) -> int:
-    """How many windows of length `window`, `stride` apart, fit into `size` elements."""
-    return 0 if size < window else (size - window) // stride + 1
-
-
 def same_padding(
     size: int, window: int, stride: int, more_at_start: bool = False
 ) -> tuple[int, int]:
     """Padding that makes as many windows as there are strides in `size`; an odd one goes to the end."""
-    total = max((-(-size // stride) - 1) * stride + window - size, 0)
+    total = larger((strided_length(size, stride) - 1) * stride + window - size, 0)
     return (total - total // 2, total // 2) if more_at_start else (total // 2, total - total // 2)
 
 
@@ -79,7 +70,7 @@ def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
 def integers(values: Any, name: str, caller: str) -> Shape:
     """`values` as a tuple of integers; raises ArgumentTypeError for anything else."""
     try:
-        return tuple([operator.index(v) for v in values])
+        return canonical_shape(values)
     except TypeError:
         raise ArgumentTypeError(
             f"{caller} needs integers as {name}.", got=f"{name}: {values!r}"
@@ -89,7 +80,7 @@ def integers(values: Any, name: str, caller: str) -> Shape:
 def explicit_pads(padding: Any, count: int, caller: str) -> Pads:
     """`padding` as `count` pairs (before, after); raises for another form."""
     try:
-        pads = tuple([(operator.index(low), operator.index(high)) for low, high in padding])
+        pads = tuple([canonical_shape((low, high)) for low, high in padding])
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             f"{caller} needs padding by name, or as pairs (before, after).",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import dtypes
+from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import Factors, words
@@ -30,7 +31,6 @@ from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.window_shapes import (
     Pads,
     Shape,
-    dilated_size,
     explicit_pads,
     padtype_to_pads,
     positive_sizes,

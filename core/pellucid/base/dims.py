@@ -1,0 +1,218 @@
+"""Sizes of dimensions: integers, or symbols whose value is known only when a program meets its arguments.
+
+Type rules, batch rules and lowerings compare and compute sizes by these functions; each asks for integers first. A
+symbol is an instance of a subclass of `Symbol`, which adds, multiplies and divides like an integer and always tells
+whether it equals another size. What it can't decide it says by `InconclusiveSizeError`, also in `if a < b`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+from pellucid.base.errors import PellucidError
+
+Size = Any
+"""An integer or a `Symbol`."""
+
+
+class InconclusiveSizeError(PellucidError, ValueError):
+    """A comparison of sizes whose answer depends on the values of symbols."""
+
+
+class Symbol:
+    """Base class of symbolic sizes. Subclasses define `+`, `-`, `*`, `//`, `%` (also reversed), `==`, `hash` and `bounds`."""
+
+    __slots__ = ()
+
+    def bounds(self) -> tuple[int, int | None]:
+        """The least and the largest value of the size; None where it has no bound."""
+        raise NotImplementedError(type(self))
+
+    def as_value(self) -> Any:
+        """The size as an int32 scalar of the program that is being traced."""
+        raise NotImplementedError(type(self))
+
+    def _is_at_least(self, other: Size) -> bool:
+        low, high = _bounds(self - other)  # type: ignore[operator]
+        if low is not None and low >= 0:
+            return True
+        if high is not None and high < 0:
+            return False
+        raise InconclusiveSizeError(
+            "sizes can't be compared: the answer depends on the values of symbols.",
+            got=f"{self} >= {other}",
+            do="State a constraint that decides it.",
+        )
+
+    def __ge__(self, other: Size) -> bool:
+        return self._is_at_least(other)
+
+    def __gt__(self, other: Size) -> bool:
+        return self._is_at_least(other + 1)
+
+    def __le__(self, other: Size) -> bool:
+        return not self > other
+
+    def __lt__(self, other: Size) -> bool:
+        return not self >= other
+
+    def __bool__(self) -> bool:
+        return self >= 1
+
+
+def _bounds(size: Size) -> tuple[int | None, int | None]:
+    return size.bounds() if isinstance(size, Symbol) else (size, size)
+
+
+def canonical_size(size: Any) -> Size:
+    """`size` as a Python integer, or the symbol that it is.
+
+    Raises: TypeError for what is neither.
+
+    >>> canonical_size(np.int64(3))
+    3
+    """
+    if type(size) is int:
+        return size
+    return size if isinstance(size, Symbol) else operator.index(size)
+
+
+def canonical_shape(sizes: Iterable[Any]) -> tuple[Size, ...]:
+    """`sizes` in canonical form.
+
+    >>> canonical_shape([np.int32(2), 3])
+    (2, 3)
+    """
+    return tuple([size if type(size) is int else canonical_size(size) for size in sizes])
+
+
+def is_static(sizes: Iterable[Size]) -> bool:
+    """Whether all of `sizes` are integers.
+
+    >>> is_static((2, 3))
+    True
+    """
+    return all(type(size) is int or not isinstance(size, Symbol) for size in sizes)
+
+
+def known_at_least(a: Size, b: Size) -> bool:
+    """Whether a >= b holds for all values of symbols; False where that depends on them.
+
+    >>> known_at_least(3, 2)
+    True
+    """
+    if type(a) is int and type(b) is int:
+        return a >= b
+    low, _ = _bounds(a - b)
+    return low is not None and low >= 0
+
+
+def fits(size: Size, largest: int) -> bool:
+    """Whether `size` is at most `largest`; a symbol without a bound is taken to be, since no array is that large.
+
+    >>> fits(3, 2)
+    False
+    """
+    if type(size) is int:
+        return size <= largest
+    high = _bounds(size)[1]
+    return high is None or high <= largest
+
+
+def slice_window(part: slice, size: Size) -> tuple[Size, Size, int]:
+    """The start, the length and the step of a Python slice of `size` elements.
+
+    Raises: InconclusiveSizeError where they depend on the values of symbols; TypeError for bounds that are no sizes.
+
+    >>> slice_window(slice(1, None, 2), 4), slice_window(slice(None, None, -1), 4)
+    ((1, 2, 2), (3, 4, -1))
+    """
+    if type(size) is int:
+        start, stop, step = part.indices(size)
+        return start, len(range(start, stop, step)), step
+    step = 1 if part.step is None else operator.index(part.step)
+    first, last = (0, size) if step > 0 else (size - 1, -1)
+
+    def bound(stated: Any, default: Size) -> Size:
+        if stated is None:
+            return default
+        place = canonical_size(stated)
+        place = place + size if place < 0 else place
+        if not 0 <= place <= size:
+            raise InconclusiveSizeError(f"the bound {stated} is outside of {size} elements.")
+        return place - (step < 0 and place == size)
+
+    start, stop = bound(part.start, first), bound(part.stop, last)
+    return start, strided_length(stop - start if step > 0 else start - stop, abs(step)), step
+
+
+def as_value(size: Size) -> Any:
+    """`size` as an operand: a Python integer, or a scalar of the program that is being traced.
+
+    >>> as_value(3)
+    3
+    """
+    return size if type(size) is int else size.as_value()
+
+
+def larger(a: Size, b: Size) -> Size:
+    """The larger one of two sizes.
+
+    Raises: InconclusiveSizeError where it depends on the values of symbols.
+
+    >>> larger(2, 3)
+    3
+    """
+    if type(a) is int and type(b) is int:
+        return max(a, b)
+    return max(a, b)
+
+
+def exact_quotient(a: Size, b: Size) -> Size | None:
+    """a / b if that is an integer for all values of symbols; else None.
+
+    >>> exact_quotient(6, 2), exact_quotient(6, 4)
+    (3, None)
+    """
+    if b == 0 or a % b != 0:
+        return None
+    return a // b
+
+
+def strided_length(length: Size, stride: int) -> Size:
+    """The number of elements that a slice of `length` with a step has: length / stride, rounded up; at least 0.
+
+    >>> strided_length(5, 2), strided_length(-1, 2)
+    (3, 0)
+    """
+    if type(length) is int:
+        return max(0, -(-length // stride))
+    if stride == 1:
+        return larger(length, 0)
+    return larger((length + (stride - 1)) // stride, 0)
+
+
+def dilated_size(size: Size, dilation: int) -> Size:
+    """The length of `size` elements with `dilation - 1` holes between neighbours.
+
+    Raises: InconclusiveSizeError for a symbol that may be 0.
+
+    >>> dilated_size(3, 2), dilated_size(0, 2)
+    (5, 0)
+    """
+    if dilation == 1 or (type(size) is int and size == 0):
+        return size
+    if type(size) is not int and not size >= 1:
+        raise InconclusiveSizeError(f"{size} elements may be none, which have no neighbours.")
+    return (size - 1) * dilation + 1
+
+
+def window_count(size: Size, window: Size, stride: int) -> Size:
+    """The number of positions of a window, `stride` apart, within `size` elements; 0 where it doesn't fit.
+
+    >>> window_count(5, 2, 1), window_count(1, 2, 1)
+    (4, 0)
+    """
+    return strided_length(size - window + 1, stride)

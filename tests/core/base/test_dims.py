@@ -1,0 +1,61 @@
+"""Sizes, integers and symbols."""
+
+import itertools
+
+import pytest
+from symbols import variable
+
+from pellucid.base import dims
+
+B = variable("b")
+
+
+def test_integers_are_canonical_and_other_numbers_are_refused():
+    assert dims.canonical_shape([3, B, True]) == (3, B, 1)
+    with pytest.raises(TypeError):
+        dims.canonical_size(2.0)
+
+
+def test_symbols_compare_where_bounds_decide():
+    assert B >= 1
+    assert not B < 1
+    assert B + 1 > 1
+    assert dims.known_at_least(B + 2, 3)
+    assert not dims.known_at_least(B, 2)
+    assert dims.fits(B, 10)
+    with pytest.raises(dims.InconclusiveSizeError, match="depends on the values"):
+        assert B > 1
+
+
+@pytest.mark.parametrize("size", range(6))
+def test_slices_of_integers_are_python_s(size):
+    bounds = [None, -7, -2, 0, 1, 3, 9]
+    for start, stop, step in itertools.product(bounds, bounds, [None, 1, 2, -1, -3]):
+        part = slice(start, stop, step)
+        first, length, by = dims.slice_window(part, size)
+        expected = list(range(size))[part]
+        assert [first + i * by for i in range(length)] == expected
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (slice(None), (0, B + 3, 1)), (slice(1, None), (1, B + 2, 1)), (slice(None, -1), (0, B + 2, 1)),
+        (slice(-2, None), (B + 1, 2, 1)), (slice(None, None, -1), (B + 2, B + 3, -1)), (slice(1, 3), (1, 2, 1)),
+    ],
+)  # fmt: skip
+def test_slices_of_symbols(part, expected):
+    assert dims.slice_window(part, B + 3) == expected
+
+
+def test_a_bound_that_may_be_outside_is_refused():
+    with pytest.raises(dims.InconclusiveSizeError):
+        dims.slice_window(slice(None, 2), B)
+
+
+def test_windows_and_quotients():
+    assert dims.window_count(B, 1, 1) == B
+    assert dims.window_count(B + 4, 3, 1) == B + 2
+    assert dims.dilated_size(B, 3) == B * 3 - 2
+    assert dims.exact_quotient(B * 6, 3) == B * 2
+    assert dims.exact_quotient(B, 2) is None
