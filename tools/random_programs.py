@@ -1,0 +1,151 @@
+"""Compare random programs of nested transformations with jax, and what runs at once with what is compiled.
+
+    python tools/random_programs.py --seed 0 --count 2000
+
+Programs are made by `tests/corpus/random_programs.py`, one for each seed. Each library runs them in a process of its
+own, over eight virtual CPU devices. Prints a line for each difference and for each program that one side refuses, and
+ends with an error if there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PROGRAMS_PER_PROCESS = 100
+"""Programs that a process runs before a new one takes over: compiled programs are never freed."""
+
+
+def work(library: str, first: int, last: int, eager_every: int) -> None:
+    """Run the programs from `first` to before `last` with `library`, and print what they give, one line for each."""
+    sys.path.insert(0, str(ROOT / "tests" / "corpus"))
+    programs = importlib.import_module("random_programs")
+    chosen = importlib.import_module(library)
+    warnings.simplefilter("ignore")
+    for seed in range(first, last):
+        program = programs.make(seed)
+        found: Any = []
+        for compiled in (True, False) if eager_every and seed % eager_every == 0 else (True,):
+            try:
+                found.append(programs.run(chosen, program, compiled))
+            except Exception as error:
+                text = " | ".join(str(error).splitlines())[:300]
+                found.append(f"{type(error).__name__}: {text}")
+        sys.stdout.write(base64.b64encode(pickle.dumps((seed, found))).decode() + "\n")
+        sys.stdout.flush()
+
+
+def answers(library: str, seed: int, count: int, eager_every: int) -> Iterator[tuple[int, Any]]:
+    """(seed, results) of each program, None for one that ended its process."""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    at, end = seed, seed + count
+    while at < end:
+        last = min(end, at + PROGRAMS_PER_PROCESS)
+        command = [
+            sys.executable,
+            __file__,
+            "--worker",
+            library,
+            str(at),
+            str(last),
+            str(eager_every),
+        ]
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                at, found = pickle.loads(base64.b64decode(line))  # noqa: S301
+                yield at, found
+                at += 1
+        if at < last:
+            yield at, None
+            at += 1
+
+
+def problems(ours: Any, theirs: Any, difference: Any) -> list[str]:
+    """What is wrong with a program's results, or with how they came."""
+    if ours is None or theirs is None:
+        return (
+            [] if ours is theirs else [f"{'pellucid' if ours is None else 'jax'} ended its process"]
+        )
+    reference = theirs[0]
+    said = []
+    for how, found in zip(("compiled", "at once"), ours, strict=False):
+        if isinstance(reference, str):
+            if not isinstance(found, str):
+                said.append(f"{how}: only jax raises {reference}")
+        elif isinstance(found, str):
+            said.append(f"{how}: only pellucid raises {found}")
+        elif text := differs(found, reference, difference):
+            said.append(f"{how}: differs from jax {text}")
+    return said
+
+
+def differs(found: Any, reference: Any, difference: Any) -> str:
+    """In what the first two results differ that do."""
+    pairs = zip(found, reference, strict=True)
+    return next((text for a, b in pairs if (text := difference(a, b))), "")
+
+
+def is_of_jax(seed: int, ours: Any, difference: Any) -> bool:
+    """Whether jax refuses a program, or contradicts itself about it and agrees with us in what it computes at once."""
+    [(_, theirs)] = answers("jax", seed, 1, 1)
+    if theirs is None or ours is None or isinstance(ours[0], str):
+        return False
+    compiled, at_once = theirs
+    if isinstance(compiled, str) or isinstance(at_once, str):
+        return True
+    return not differs(ours[0], at_once, difference)
+
+
+def main() -> int:
+    """Run and compare; 1 if there was a difference."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="number of the first program")
+    parser.add_argument("--count", type=int, default=2000, help="how many programs")
+    parser.add_argument(
+        "--eager-every",
+        type=int,
+        default=4,
+        help="run every so many programs at once, too; 0: none",
+    )
+    options = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "tests" / "corpus"))
+    difference = importlib.import_module("random_programs").difference
+    start, wrong, done, of_jax = time.monotonic(), 0, 0, 0
+    span = options.seed, options.count
+    ours = answers("pellucid", *span, options.eager_every)
+    for (seed, mine), (_, theirs) in zip(ours, answers("jax", *span, 0), strict=True):
+        found = problems(mine, theirs, difference)
+        done += 1
+        if not found:
+            continue
+        blames_jax = is_of_jax(seed, mine, difference)
+        of_jax += blames_jax
+        wrong += not blames_jax
+        for text in found:
+            print(f"seed {seed}: {text}{' (a fault of jax)' if blames_jax else ''}", flush=True)
+    seconds = time.monotonic() - start
+    print(
+        f"{done} programs from seed {options.seed}: {wrong} differ, {of_jax} by faults of jax, {seconds:.0f} s"
+    )
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        work(sys.argv[2], *map(int, sys.argv[3:6]))
+    else:
+        sys.exit(main())
