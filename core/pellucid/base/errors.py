@@ -142,6 +142,10 @@ class MissingRule(PellucidError, NotImplementedError):
     """A primitive lacks the rule that a transformation needs."""
 
 
+class IrreversibleLoopError(MissingRule, ValueError):
+    """Reverse mode through a loop whose number of steps is known only when it runs."""
+
+
 class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
     """A derivative that a user defined is missing, gives what does not fit, or can't be applied.
 
@@ -151,6 +155,10 @@ class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
 
 class BatchingRuleError(PellucidError, TypeError, ValueError, AttributeError):
     """A batching rule that a user defined is missing, or gives what does not fit."""
+
+
+class CallbackBatchingError(BatchingRuleError, NotImplementedError):
+    """`vmap` of a callback that states no way to batch it."""
 
 
 class EffectsError(PellucidError, NotImplementedError, ValueError):

@@ -9,7 +9,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    BatchingRuleError,
+    CallbackBatchingError,
     DerivativeRuleError,
 )
 from pellucid.callbacks.host import FlatCallback, result_types
@@ -96,7 +96,7 @@ class PureCallback(HostCall):
         method = params.vmap_method
         n_results = len(params.result_avals)
         if method is None:
-            raise BatchingRuleError(
+            raise CallbackBatchingError(
                 "vmap of pure_callback needs to know how its function treats batches.",
                 got=f"`{name_of(params.callback.function)}` with vmap_method=None",
                 do='Give vmap_method: "sequential" calls the function for each element; "broadcast_all" and '

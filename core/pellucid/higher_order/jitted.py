@@ -481,7 +481,7 @@ def jit(
     donated_nums, donated_names = resolve_arguments(fun, donate_argnums, donate_argnames, "donate")
     overlap = set(static_nums) & set(donated_nums)
     if overlap:
-        raise ArgumentTypeError(f"jit: argument {overlap.pop()} can't be both static and donated.")
+        raise ArgumentValueError(f"jit: argument {overlap.pop()} can't be both static and donated.")
     spec = FunctionSpec(fun, name_of(fun), static_nums, static_names, donated_nums, donated_names)
     if backend is not None:
         if device is not None:

@@ -250,7 +250,7 @@ def reduce(
     leaves, tree = flatten(operands)
     start_leaves, start_tree = flatten(init_values)
     if tree != start_tree:
-        raise ArgumentTypeError(
+        raise ShapeError(
             "reduce needs one initial value for each operand.",
             got=[f"operands: {tree}", f"init_values: {start_tree}"],
         )
@@ -290,7 +290,7 @@ def _reduced(caller: str, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], 
         )
     for i, (a, s) in enumerate(zip(avals, starts, strict=True)):
         if s.shape != () or (s.dtype != a.dtype and not s.weak_type):
-            raise ArgumentTypeError(
+            raise ShapeError(
                 f"{caller} needs scalar initial values of the operands' dtypes.",
                 got=f"operand {i}: {a.text()}, initial value: {s.text()}",
             )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import EffectsError, MissingRule
+from pellucid.base.errors import EffectsError, IrreversibleLoopError
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.ir.avals import shaped_array
@@ -94,7 +94,7 @@ class While(Primitive[WhileParams]):
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: WhileParams
     ) -> Sequence[Any]:
-        raise MissingRule(
+        raise IrreversibleLoopError(
             "reverse mode can't go through a loop whose number of steps is known only when it runs.",
             got="a `while_loop`, or a `fori_loop` with traced bounds",
             do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp, jacfwd) works as it is.",

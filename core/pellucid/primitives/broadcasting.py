@@ -42,6 +42,10 @@ class BroadcastInDim(Movement):
     ) -> Sequence[ShapedArray]:
         [x] = avals
         shape, dims = params.shape, params.broadcast_dimensions
+        if any(n < 0 for n in shape):
+            raise ShapeError(
+                f"broadcast_in_dim can't give an array of shape {shape}: sizes are not negative."
+            )
         if len(dims) != x.ndim or list(dims) != sorted(set(dims)):
             raise ShapeError(
                 f"broadcast_in_dim needs {x.ndim} increasing broadcast_dimensions, got {dims}.",

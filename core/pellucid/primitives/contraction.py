@@ -73,6 +73,8 @@ class Bilinear(Primitive[Any]):
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
     ) -> Sequence[Any]:
+        if all(map(is_linear, operands[:2])):
+            raise self.missing("transpose")
         [cotangent] = cotangents
         rules = (self.lhs_cotangent, self.rhs_cotangent)
         found: list[Any] = []

@@ -12,7 +12,7 @@ from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import Factors, pointwise
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import ARITHMETIC, Traits
 from pellucid.primitives.broadcasting import (
     aligned_for_batch,
@@ -192,13 +192,14 @@ class Elementwise(Primitive[Any]):
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
     ) -> Sequence[Any]:
-        if self.transposes is None:
+        is_product = self.traits.linear == "each" and sum(map(is_linear, operands)) > 1
+        if self.transposes is None or is_product:
             raise self.missing("transpose")
         [cotangent] = cotangents
         more = self._more(params)
         given = []
         for rule, x in zip(self.transposes, operands, strict=True):
-            if type(x) is not LinearOperand:
+            if not is_linear(x):
                 given.append(None)
             elif type(cotangent) is Zero:
                 given.append(Zero(x.aval))
