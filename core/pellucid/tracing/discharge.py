@@ -229,7 +229,9 @@ class ValueProgram:
         """The operands of `closed` for the arguments `leaves`: the values that references hold now."""
         if not self.takes_references:
             return leaves
-        return [x.value if is_reference(x) else x for x in (*self.closed_over, *leaves)]
+        # A ShapeDtypeStruct of a reference has the placement of its value.
+        given = (*self.closed_over, *leaves)
+        return [getattr(x, "value", x) if is_reference(x) else x for x in given]
 
     def settle(self, leaves: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
         """The results of the program among those of `closed`; references that it wrote get their new values."""

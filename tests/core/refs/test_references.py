@@ -442,3 +442,15 @@ def test_references_made_in_a_part_stay_there():
     assert float(pl.grad(lambda x: stash(pl.new_ref(0.0), x))(1.0)) == 1
     with pytest.raises(EffectsError, match="made in a part of a program"):
         pl.grad(part)(1.0)
+
+
+def test_a_function_is_lowered_for_the_type_of_a_reference():
+    def write(ref, x):
+        ref[...] += x
+        return ref[...] * 2
+
+    stand_in = pl.ShapeDtypeStruct((3,), "float32", is_ref=True)
+    stage = pl.jit(write).lower(stand_in, pl.ShapeDtypeStruct((3,), "float32")).compile()
+    ref = pl.new_ref(jnp.ones(3))
+    assert stage(ref, jnp.ones(3)).tolist() == [4.0, 4.0, 4.0]
+    assert ref[...].tolist() == [2.0, 2.0, 2.0]
