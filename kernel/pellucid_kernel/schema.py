@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pellucid.introspect.schema import (
+    CompiledRecord,
+    FunctionShardingRecord,
     FunctionsRecord,
     MemoryRecord,
     ProgramRecord,
@@ -24,11 +26,12 @@ class FollowRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRequest(Record):
-    """Asks for the program of a cache entry."""
+    """Asks for one view of the program of a cache entry."""
 
     request: int
     """Number that the answer repeats."""
     entry: int
+    view: Literal["jaxpr", "stablehlo", "hlo", "sharding", "memory"]
     kind: Literal["show_program"] = "show_program"
 
 
@@ -81,12 +84,17 @@ State = ProgramsState | DevicesState
 """What a panel shows: sent when it comes into sight and after each cell."""
 
 
+Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord
+"""What a request can ask to see."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord(Record):
     """The answer to a request with a number."""
 
     request: int
-    program: ProgramRecord | None
+    shown: Shown | None
+    """What was asked for; None where something was to be done."""
     error: str | None
     """What went wrong; None if nothing did."""
     kind: Literal["answer"] = "answer"

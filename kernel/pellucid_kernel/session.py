@@ -72,16 +72,16 @@ class Session:
         if kind == "follow":
             followed = self._panels.keys() & set(request["panels"])
             return [self._panels[name].state().to_dict() for name in followed]
-        program = error = None
+        shown = error = None
         try:
             if kind in self._handlers:
-                program = self._handlers[kind](request)
+                shown = self._handlers[kind](request)
             else:
                 error = f"this kernel knows no request {kind!r}"
         except PellucidError as raised:
             error = str(raised)
-        answer = AnswerRecord(request=int(request.get("request", 0)), program=program, error=error)
-        if program is None and error is None:
+        answer = AnswerRecord(request=int(request.get("request", 0)), shown=shown, error=error)
+        if shown is None and error is None:
             self.publish_states()
         return [answer.to_dict()]
 

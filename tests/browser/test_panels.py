@@ -34,9 +34,24 @@ def test_programs_and_devices_of_the_notebook_in_front(lab: Lab) -> None:
     expect(programs).to_contain_text("called in In[2], line 6")
     expect(programs).to_contain_text("f32[3]")
     lab.screenshots("programs")
-    programs.get_by_role("button", name="Open program of layer(f32[4])").click()
+    programs.get_by_role("button", name="Open Jaxpr of layer(f32[4])").click()
     tab = lab.page.locator(".pellucid-tab")
     expect(tab).to_contain_text("sin")
+    tab.get_by_label("Colour by cost").select_option("flops")
+    for view, text in [("StableHLO", "stablehlo"), ("HLO", "fusion"), ("Sharding", "peak"), ("Memory", "arguments")]:  # fmt: skip
+        programs.get_by_role("button", name=f"Open {view} of layer(f32[4])").click()
+        shown = lab.page.locator(".pellucid-tab:visible")
+        expect(shown).to_have_count(1)
+        expect(shown).to_contain_text(text)
+    titles = lab.page.locator(".lm-DockPanel-tabBar").nth(1).locator(".lm-TabBar-tabLabel")
+    views = ("Jaxpr", "StableHLO", "HLO", "Sharding", "Memory")
+    expect(titles).to_have_text([f"{view} · layer" for view in views])
+    lab.screenshots("explorer_tabs")
+    titles.first.click()
+    expect(lab.page.locator(".pellucid-tab:visible").get_by_label("Colour by cost")).to_have_value(
+        "flops"
+    )
+    expect(lab.page.locator(".pellucid-tab:visible .pl-minimap")).to_be_hidden()
     lab.screenshots("explorer_tab")
 
     devices = panel(lab, DEVICES)
@@ -185,7 +200,7 @@ def test_panels_work_by_keyboard_and_have_names(lab: Lab) -> None:
     shown = panel(lab, PROGRAMS)
     shown.locator("summary").first.focus()
     lab.page.keyboard.press("Tab")
-    expect(shown.get_by_role("button", name="Open program of layer(f32[4])")).to_be_focused()
+    expect(shown.get_by_role("button", name="Open Jaxpr of layer(f32[4])")).to_be_focused()
     lab.page.keyboard.press("Enter")
     expect(lab.page.locator(".pellucid-tab")).to_contain_text("sin")
 
@@ -196,7 +211,7 @@ def test_settings_say_where_views_open_and_what_they_show(lab: Lab) -> None:
     place = lab.output_of(2).locator(".pl-root")
     expect(place).to_be_visible()
     assert place.evaluate("each => each.clientHeight") <= 300
-    panel(lab, PROGRAMS).get_by_role("button", name="Open program of layer(f32[4])").click()
+    panel(lab, PROGRAMS).get_by_role("button", name="Open Jaxpr of layer(f32[4])").click()
     expect(lab.page.locator(".pellucid-tab").get_by_label("Colour by cost")).to_have_value("flops")
     expect(lab.page.locator(".jp-NotebookPanel")).to_be_hidden()
 

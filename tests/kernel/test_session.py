@@ -276,11 +276,11 @@ def test_a_panel_gets_the_state_and_programs(client):
     panel.follow("devices")
     memory = panel.next("state")["memory"]
     assert len(memory["devices"]) == 8
-    panel.ask(kind="show_program", request=7, entry=entry["id"])
+    panel.ask(kind="show_program", request=7, entry=entry["id"], view="jaxpr")
     answer = panel.next("answer")
     assert (answer["request"], answer["error"]) == (7, None)
-    assert answer["program"]["name"] == "seen"
-    panel.ask(kind="show_program", request=8, entry=1)
+    assert answer["shown"]["name"] == "seen"
+    panel.ask(kind="show_program", request=8, entry=1, view="hlo")
     assert "gone" in panel.next("answer")["error"]
     [y] = [a for a in memory["arrays"] if "y" in a["owners"]]
     panel.ask(kind="free_array", request=9, array=y["id"])

@@ -3,6 +3,7 @@
 from pellucid.analysis.comparisons import diff, ladder, lens
 from pellucid.analysis.compiled import compiled
 from pellucid.analysis.function_sharding import sharding
-from pellucid.analysis.programs import function_program, program
+from pellucid.analysis.function_views import function_view
+from pellucid.analysis.programs import program
 
-__all__ = ["compiled", "diff", "function_program", "ladder", "lens", "program", "sharding"]
+__all__ = ["compiled", "diff", "function_view", "ladder", "lens", "program", "sharding"]

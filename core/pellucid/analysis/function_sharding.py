@@ -19,7 +19,7 @@ from pellucid.analysis.ways import Inputs, Ways, why_columns
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import Compiled
+from pellucid.higher_order.stages import Compiled, Traced
 from pellucid.introspect import schema
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.placement import mesh_record
@@ -62,7 +62,12 @@ def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardin
             f"sharding: a {type(function).__name__} is no function.",
             do="For an array, a sharding or a mesh, use introspect.sharding.",
         )
-    traced = (function if hasattr(function, "trace") else jit(function)).trace(*args)
+    jitted: Any = function if hasattr(function, "trace") else jit(function)
+    return traced_sharding(jitted.trace(*args))
+
+
+def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
+    """The record of how a traced function lays out its intermediates."""
     lowered = traced.lower()
     request = lowered._lowered.request
     mesh = request.mesh or _mesh_of_devices(lowered._lowered)

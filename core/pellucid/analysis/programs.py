@@ -11,7 +11,6 @@ from pellucid.analysis.stablehlo import stablehlo_program
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
 from pellucid.introspect import schema
-from pellucid.introspect.functions import function_entry
 from pellucid.introspect.program import JaxprReading, read_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
 
@@ -58,15 +57,6 @@ def program(
         x, name = x.jaxpr, x.fun_name
     jaxpr = x.jaxpr if isinstance(x, ClosedJaxpr) else x
     return jaxpr_program(jaxpr, name=name, key=key, listing=listing, source_lines=source_lines)
-
-
-def function_program(entry_id: int) -> schema.ProgramRecord:
-    """The record of the program that `introspect.functions` called `entry_id`.
-
-    Raises: ArgumentValueError if no jitted function has it any more.
-    """
-    name, jaxpr = function_entry(entry_id)
-    return jaxpr_program(jaxpr, name=name)
 
 
 def jaxpr_program(jaxpr: Jaxpr, **options: Any) -> schema.ProgramRecord:

@@ -7,11 +7,13 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.higher_order.jitted import Jitted, Program, all_jitted
+from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid.higher_order.stages import Traced
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.misses import miss_record
 from pellucid.introspect.spans import source_record
-from pellucid.ir.jaxpr import Jaxpr
+from pellucid.ir.avals import AbstractRef
 
 
 def functions() -> schema.FunctionsRecord:
@@ -28,19 +30,34 @@ def functions() -> schema.FunctionsRecord:
     return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
 
 
-def function_entry(entry_id: int) -> tuple[str, Jaxpr]:
-    """The name and the program of the entry that `functions` called `entry_id`.
+def function_entry(entry_id: int) -> Traced:
+    """The entry that `functions` called `entry_id`, traced, to be lowered for arguments placed as at its last compilation.
 
     Raises: ArgumentValueError if no jitted function has it any more.
     """
     for jitted in all_jitted():
         for program in list(jitted.programs.values()):
             if id(program) == entry_id:
-                return jitted.spec.name, program.values.closed.jaxpr
+                return Traced(jitted, program, _stand_ins(program))
     raise ArgumentValueError(
         "this program is gone: its function was defined again, or the caches were cleared.",
         do="Call the function again, and look at its newest program.",
     )
+
+
+def _stand_ins(program: Program) -> list[Any]:
+    """What stands for the arguments of a program: their types, placed as at its last compilation."""
+    avals = program.call.avals
+    places = list(program.executables)
+    closed_over = len(program.values.closed_over)
+    shardings = places[-1].shardings[closed_over:] if places else [None] * len(avals)
+    return [
+        ShapeDtypeStruct(
+            aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type,
+            is_ref=isinstance(aval, AbstractRef),
+        )
+        for aval, sharding in zip(avals, shardings, strict=True)
+    ]  # fmt: skip
 
 
 def _last_traced(jitted: Jitted) -> int:

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from pellucid.introspect.schema import ProgramRecord
-from pellucid_kernel.schema import State
+from pellucid_kernel.schema import Shown, State
 
-Handler = Callable[[Mapping[str, Any]], ProgramRecord | None]
-"""Answers a request with a program, or does something, after which all panels in sight get new states.
+Handler = Callable[[Mapping[str, Any]], Shown | None]
+"""Answers a request with what to show, or does something, after which all panels in sight get new states.
 
 Its errors of core are answered as texts.
 """

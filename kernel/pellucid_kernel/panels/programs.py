@@ -17,5 +17,7 @@ class ProgramsPanel(Panel):
 
     def handlers(self) -> Mapping[str, Handler]:
         return {
-            "show_program": lambda request: analysis.function_program(int(request["entry"])),
+            "show_program": lambda request: analysis.function_view(
+                int(request["entry"]), request["view"]
+            ),
         }

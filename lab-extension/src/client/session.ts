@@ -3,8 +3,7 @@
 import type { Kernel } from '@jupyterlab/services';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import type { ProgramRecord } from '../generated/introspect';
-import type { Message, State } from '../generated/kernel';
+import type { Message, Shown, State } from '../generated/kernel';
 import type { Asked, Connection } from '../panels/panel';
 
 const TARGET = 'pellucid.session';
@@ -15,7 +14,7 @@ const LOADED_TARGET = 'pellucid.loaded';
 const NOTHING = { states: new Map<string, State>(), compiling: null };
 
 interface Waiting {
-  readonly resolve: (program: ProgramRecord | null) => void;
+  readonly resolve: (shown: Shown | null) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -59,8 +58,8 @@ export class SessionClient {
     }
   }
 
-  /** Asks the kernel; the program that it answers with, if it answers with one. */
-  ask(request: Asked): Promise<ProgramRecord | null> {
+  /** Asks the kernel; what it answers to show, if anything. */
+  ask(request: Asked): Promise<Shown | null> {
     const { comm } = this;
     if (comm === null || this.current.status !== 'ready') {
       return Promise.reject(new Error(`${this.name} is not connected`));
@@ -129,7 +128,7 @@ export class SessionClient {
     const waiting = this.waiting.get(message.request);
     this.waiting.delete(message.request);
     if (message.error === null) {
-      waiting?.resolve(message.program);
+      waiting?.resolve(message.shown);
     } else {
       waiting?.reject(new Error(message.error));
     }

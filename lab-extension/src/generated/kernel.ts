@@ -1,6 +1,6 @@
 // Generated from pellucid_kernel.schema by tools/generate_types.py. Do not edit.
 
-import type { FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
+import type { CompiledRecord, FunctionShardingRecord, FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
 
 /**
  * Asks for the states of these panels, now and after each cell, and of no others: those that are in sight.
@@ -10,11 +10,12 @@ export interface FollowRequest {
   readonly kind: "follow";
 }
 
-/** Asks for the program of a cache entry. */
+/** Asks for one view of the program of a cache entry. */
 export interface ProgramRequest {
   /** Number that the answer repeats. */
   readonly request: number;
   readonly entry: number;
+  readonly view: "jaxpr" | "stablehlo" | "hlo" | "sharding" | "memory";
   readonly kind: "show_program";
 }
 
@@ -57,10 +58,14 @@ export interface DevicesState {
 /** What a panel shows: sent when it comes into sight and after each cell. */
 export type State = ProgramsState | DevicesState;
 
+/** What a request can ask to see. */
+export type Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord;
+
 /** The answer to a request with a number. */
 export interface AnswerRecord {
   readonly request: number;
-  readonly program: ProgramRecord | null;
+  /** What was asked for; None where something was to be done. */
+  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | null;
   /** What went wrong; None if nothing did. */
   readonly error: string | null;
   readonly kind: "answer";

@@ -4,8 +4,8 @@ import { Disposables, el, type Content } from '../components/dom';
 import { oneLine } from '../components/format';
 import { tableStyle } from '../components/table';
 import { baseStyle, followTheme } from '../components/theme';
-import type { ProgramRecord, ShardingRecord } from '../generated/introspect';
-import type { Request, State } from '../generated/kernel';
+import type { ShardingRecord } from '../generated/introspect';
+import type { Request, Shown, State } from '../generated/kernel';
 
 /** The kernel's name of a panel, under which it asks for its state. */
 export type PanelName = State['panel'];
@@ -16,10 +16,10 @@ export type Asked = WithoutNumber<Request>;
 
 /** What a panel can do beyond drawing. */
 export interface PanelHost {
-  /** Asks the kernel; the program that it answers with, if it answers with one. */
-  readonly ask: (request: Asked) => Promise<ProgramRecord | null>;
+  /** Asks the kernel; what it answers to show, if anything. */
+  readonly ask: (request: Asked) => Promise<Shown | null>;
   /** Opens a record in a tab of its own. */
-  readonly open: (record: ProgramRecord | ShardingRecord | null, title: string) => Promise<unknown>;
+  readonly open: (record: Shown | ShardingRecord | null, title: string) => Promise<unknown>;
   /** Runs an action of the user; tells when it fails. */
   readonly run: (action: () => Promise<unknown>) => void;
 }

@@ -137,9 +137,13 @@ describe('the panel of programs', () => {
     const drawing = panelIn(at, programs, host);
     drawing.show(ready(programsState));
     const root = at.shadowRoot!;
-    button(root, 'Open program of layer(f32[4], <b>bold</b>)').click();
-    await vi.waitFor(() => expect(host.open).toHaveBeenCalledWith(record, 'layer'));
-    expect(host.ask).toHaveBeenCalledWith({ kind: 'show_program', entry: entry.id });
+    button(root, 'Open HLO of layer(f32[4], <b>bold</b>)').click();
+    await vi.waitFor(() => expect(host.open).toHaveBeenCalledWith(record, 'HLO · layer'));
+    expect(host.ask).toHaveBeenCalledWith({
+      kind: 'show_program',
+      entry: entry.id,
+      view: 'hlo',
+    });
     const details = root.querySelector('details')!;
     details.open = false;
     details.dispatchEvent(new Event('toggle'));

@@ -21,16 +21,18 @@ class RecordTab extends Widget {
     super.dispose();
   }
 
+  /** Colours come from the page's style, so drawing waits for the page; a tab that is moved keeps its view. */
   protected override onAfterAttach(): void {
-    const place = document.createElement('div');
-    place.style.height = '100%';
-    this.mounted?.dispose();
-    this.node.replaceChildren(place);
-    this.mounted = this.draw(place);
+    if (this.mounted === null) {
+      const place = document.createElement('div');
+      place.style.height = '100%';
+      this.node.replaceChildren(place);
+      this.mounted = this.draw(place);
+    }
   }
 }
 
-let lastTab = 0;
+let tabCount = 0;
 
 /** Opens any view in a tab of its own. */
 export const explorer: JupyterFrontEndPlugin<void> = {
@@ -38,6 +40,7 @@ export const explorer: JupyterFrontEndPlugin<void> = {
   description: 'Opens programs and other views in tabs of the main area.',
   autoStart: true,
   activate: (app: JupyterFrontEnd) => {
+    let latest: Widget | null = null;
     app.commands.addCommand(OPEN_COMMAND, {
       label: 'Open View in a Tab',
       describedBy: { args: { type: 'object' } },
@@ -46,11 +49,21 @@ export const explorer: JupyterFrontEndPlugin<void> = {
         const text = String(args['text'] ?? '');
         const content = new RecordTab(place => mountRecord(place, record, text, app.commands));
         const tab = new MainAreaWidget({ content });
-        const name = record?.name ?? record?.kind ?? 'view';
-        tab.id = `pellucid-tab-${++lastTab}`;
-        tab.title.label = String(name).slice(0, 40);
+        const title = args['title'] ?? record?.name ?? record?.kind ?? 'view';
+        tab.id = `pellucid-tab-${++tabCount}`;
+        tab.title.label = String(title).slice(0, 40);
+        tab.title.caption = String(title);
         tab.title.closable = true;
-        app.shell.add(tab, 'main', { mode: viewSettings().openIn });
+        // Further tabs join those that are open.
+        const isOpen = latest !== null && latest.isAttached;
+        app.shell.add(
+          tab,
+          'main',
+          isOpen && latest !== null
+            ? { mode: 'tab-after', ref: latest.id }
+            : { mode: viewSettings().openIn },
+        );
+        latest = tab;
         if (!tab.isAttached) {
           // Notebook 7 has one main widget.
           app.shell.add(tab, 'right');

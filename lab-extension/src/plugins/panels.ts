@@ -121,7 +121,8 @@ export const panels: JupyterFrontEndPlugin<void> = {
     const host: PanelHost = {
       ask: request =>
         sessions.client?.ask(request) ?? Promise.reject(new Error('no notebook is in front')),
-      open: (record, text) => app.commands.execute(OPEN_COMMAND, { record: record as never, text }),
+      open: (record, title) =>
+        app.commands.execute(OPEN_COMMAND, { record: record as never, title }),
       run: action => {
         action().catch(failed);
       },

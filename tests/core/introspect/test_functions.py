@@ -26,7 +26,7 @@ def test_a_function_lists_its_programs_and_why_they_were_made():
     assert [cause.part for cause in second.miss.causes] == ["shape"]
     assert (first.equation_count, first.executable_count) == (2, 1)
     assert introspect.functions().functions[0].name == "listed_function"
-    program = analysis.function_program(second.id)
+    program = analysis.function_view(second.id)
     assert "sin" in program.strings
 
 
@@ -39,11 +39,6 @@ def test_a_dropped_function_is_not_listed():
 
     make()
     assert entries("dropped_function") == []
-
-
-def test_a_program_that_is_gone_says_so():
-    with pytest.raises(ArgumentValueError, match="gone"):
-        analysis.function_program(1)
 
 
 @pytest.fixture

@@ -313,7 +313,8 @@ export class GraphView {
 
   private resize(): void {
     const { clientWidth, clientHeight } = this.element;
-    if (clientWidth === this.width && clientHeight === this.height) {
+    // A tab behind others has no size; the view stays as it was.
+    if (clientWidth === 0 || (clientWidth === this.width && clientHeight === this.height)) {
       return;
     }
     if (this.width > 0 && this.hasFitted) {

@@ -1,14 +1,25 @@
 /** Jitted functions, what is in their caches, and why. */
 
 import type { FunctionEntryRecord, FunctionRecord } from '../../generated/introspect';
-import type { ProgramsState } from '../../generated/kernel';
+import type { ProgramRequest, ProgramsState } from '../../generated/kernel';
 import { el, type Content } from '../../components/dom';
 import { causes, duration } from '../../components/facts/misses_view';
 import { counted, oneLine } from '../../components/format';
 
 export interface FunctionsEvents {
-  readonly onOpen: (name: string, entry: FunctionEntryRecord) => void;
+  readonly onOpen: (name: string, entry: FunctionEntryRecord, view: View) => void;
 }
+
+type View = ProgramRequest['view'];
+
+/** What is shown of a program, by what readers call it. */
+export const VIEWS: Readonly<Record<View, string>> = {
+  jaxpr: 'Jaxpr',
+  stablehlo: 'StableHLO',
+  hlo: 'HLO',
+  sharding: 'Sharding',
+  memory: 'Memory',
+};
 
 /** A list of functions; those that a reader closed stay closed when it is drawn again. */
 export class FunctionsList {
@@ -51,19 +62,23 @@ export class FunctionsList {
 
   private entryOf(name: string, entry: FunctionEntryRecord): Content {
     const types = entry.arguments.map(each => oneLine(each, 60)).join(', ');
-    const open = el(
-      'button',
-      { type: 'button', class: 'pl-link', 'aria-label': `Open program of ${name}(${types})` },
-      'Open',
-    );
-    open.addEventListener('click', () => this.events.onOpen(name, entry));
+    const buttons = (Object.keys(VIEWS) as View[]).map(view => {
+      const label = `Open ${VIEWS[view]} of ${name}(${types})`;
+      const open = el(
+        'button',
+        { type: 'button', class: 'pl-link', 'aria-label': label },
+        VIEWS[view],
+      );
+      open.addEventListener('click', () => this.events.onOpen(name, entry, view));
+      return open;
+    });
     return el(
       'div',
       { class: 'pl-entry' },
       el('code', {}, `(${types})`),
       el('div', { class: 'pl-muted' }, factsOf(entry)),
       entry.miss === null ? null : causes(entry.miss),
-      el('div', { class: 'pl-entry-actions' }, open),
+      el('div', { class: 'pl-entry-actions pl-views' }, buttons),
     );
   }
 }
@@ -84,6 +99,7 @@ function factsOf(entry: FunctionEntryRecord): string {
 }
 
 export const functionsStyle = `
+.pl-entry-actions.pl-views { justify-content: flex-start; flex-wrap: wrap; gap: 4px; }
 .pl-function { border-bottom: 1px solid var(--pl-line); }
 .pl-function > summary { padding: 6px 12px; cursor: pointer; display: flex; flex-wrap: wrap; gap: 2px 8px; align-items: baseline; }
 .pl-function > summary > strong { font: 600 12px var(--pl-code); overflow-wrap: anywhere; }

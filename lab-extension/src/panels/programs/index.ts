@@ -1,5 +1,5 @@
 import { definePanel } from '../panel';
-import { FunctionsList, functionsStyle } from './functions';
+import { FunctionsList, functionsStyle, VIEWS } from './functions';
 
 export const programs = definePanel({
   name: 'programs',
@@ -8,10 +8,10 @@ export const programs = definePanel({
   style: functionsStyle,
   create: host => {
     const list = new FunctionsList({
-      onOpen: (name, entry) => {
+      onOpen: (name, entry, view) => {
         host.run(async () => {
-          const record = await host.ask({ kind: 'show_program', entry: entry.id });
-          await host.open(record, name);
+          const record = await host.ask({ kind: 'show_program', entry: entry.id, view });
+          await host.open(record, `${VIEWS[view]} · ${name}`);
         });
       },
     });

@@ -1,0 +1,35 @@
+"""Views of a program in the cache of a jitted function."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pellucid.analysis.compiled import compiled
+from pellucid.analysis.function_sharding import traced_sharding
+from pellucid.analysis.programs import program
+from pellucid.introspect import schema
+from pellucid.introspect.functions import function_entry
+
+View = Literal["jaxpr", "stablehlo", "hlo", "sharding", "memory"]
+
+
+def function_view(
+    entry_id: int, view: View = "jaxpr"
+) -> schema.ProgramRecord | schema.FunctionShardingRecord | schema.CompiledRecord:
+    """One view of the program that `introspect.functions` called `entry_id`.
+
+    All but `jaxpr` and `stablehlo` compile it for arguments placed as at its last compilation, unless that executable
+    is there.
+
+    Raises: ArgumentValueError if no jitted function has it any more.
+    """
+    traced = function_entry(entry_id)
+    if view == "jaxpr":
+        return program(traced)
+    if view == "sharding":
+        return traced_sharding(traced)
+    lowered = traced.lower()
+    if view == "stablehlo":
+        return program(lowered)
+    stage = lowered.compile()
+    return program(stage) if view == "hlo" else compiled(stage)
