@@ -36,7 +36,9 @@ def names_of(module: types.ModuleType) -> list[str] | None:
     """The names that `module` shows; None if it is no public one."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    if module.__name__.rpartition(".")[0] != "pellucid" or hasattr(module, "__path__"):
+    if module.__name__.rpartition(".")[0] not in ("pellucid", "pellucid.experimental") or hasattr(
+        module, "__path__"
+    ):
         return None
     values = vars(module).items()
     return [n for n, x in values if n[0] != "_" and not isinstance(x, types.ModuleType)]

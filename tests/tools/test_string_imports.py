@@ -1,5 +1,7 @@
 """import-linter's graph, with imports by string."""
 
+import graphlib
+
 import grimp
 
 from tools.string_imports import add_string_imports, string_imports
@@ -16,3 +18,9 @@ def test_wiring_reaches_into_higher_layers_and_nothing_reaches_wiring_but_the_pa
         "pellucid.wiring"
     )
     assert graph.find_modules_that_directly_import("pellucid.wiring") == {"pellucid"}
+
+
+def test_no_modules_of_the_core_import_each_other_in_a_circle():
+    graph = add_string_imports(grimp.build_graph("pellucid"))
+    imports = {m: graph.find_modules_directly_imported_by(m) - {m} for m in graph.modules}
+    assert graphlib.TopologicalSorter(imports).prepare() is None  # raises CycleError

@@ -1,35 +1,21 @@
 """Checked functions under the names of `jax.experimental.checkify`."""
 
-from pellucid.checks.check import check, check_error, debug_check
-from pellucid.checks.checkify import checkify
+from pellucid.checks.check import (
+    check as check,
+    check_error as check_error,
+    debug_check as debug_check,
+)
+from pellucid.checks.checkify import checkify as checkify
 from pellucid.checks.errors import (
     CheckError as JaxRuntimeError,
-    Error,
-    ErrorCategory,
-    all_checks,
-    automatic_checks,
-    div_checks,
-    float_checks,
-    index_checks,
-    init_error,
-    nan_checks,
-    user_checks,
+    Error as Error,
+    ErrorCategory as ErrorCategory,
+    all_checks as all_checks,
+    automatic_checks as automatic_checks,
+    div_checks as div_checks,
+    float_checks as float_checks,
+    index_checks as index_checks,
+    init_error as init_error,
+    nan_checks as nan_checks,
+    user_checks as user_checks,
 )
-
-__all__ = [
-    "Error",
-    "ErrorCategory",
-    "JaxRuntimeError",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]

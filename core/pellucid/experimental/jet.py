@@ -1,5 +1,3 @@
 """Taylor mode under the name of `jax.experimental.jet`."""
 
-from pellucid.transforms.jet import jet
-
-__all__ = ["jet"]
+from pellucid.transforms.jet import jet as jet

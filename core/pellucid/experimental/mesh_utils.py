@@ -1,9 +1,7 @@
 """Arrangements of devices under the names of `jax.experimental.mesh_utils`."""
 
 from pellucid.sharding.topology import (
-    create_device_mesh,
-    create_hybrid_device_mesh,
-    device_kind_handler_dict,
+    create_device_mesh as create_device_mesh,
+    create_hybrid_device_mesh as create_hybrid_device_mesh,
+    device_kind_handler_dict as device_kind_handler_dict,
 )
-
-__all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]

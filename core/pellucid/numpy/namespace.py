@@ -5,7 +5,7 @@ Source: Python array API standard 2024.12, "Inspection API".
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +29,7 @@ def namespace_for(api_version: str | None) -> Any:
             got=f"api_version: {api_version!r}",
             do=f"Ask for {__array_api_version__!r}, or for none.",
         )
-    return importlib.import_module("pellucid.numpy")
+    return sys.modules[__package__]
 
 
 class ArrayNamespaceInfo:
