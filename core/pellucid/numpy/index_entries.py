@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.dims import Size, known_at_least, slice_window
+from pellucid.base.dims import Size, as_value, known_at_least, slice_window
 from pellucid.base.errors import IndexingError, NonConcreteBooleanIndexError
 from pellucid.numpy.creation import asarray
 from pellucid.primitives.dslice import Slice
@@ -172,8 +172,8 @@ def _window(item: slice, size: Size) -> Window:
     except TypeError:
         raise _bad_slice(item) from None
     if known_at_least(1, length):
-        return Window(start if length or step > 0 else 0, length, 1)
-    return Window(start if step > 0 else start + (length - 1) * step, length, step)
+        return Window(as_value(start) if length or step > 0 else 0, length, 1)
+    return Window(as_value(start if step > 0 else start + (length - 1) * step), length, step)
 
 
 def _bad_slice(item: slice) -> IndexingError:

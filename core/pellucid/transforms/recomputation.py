@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pellucid.base.dims import known_at_least
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var
 
 WORTH_AN_EQUATION = 1024
@@ -47,13 +48,13 @@ class Worth(NamedTuple):
 
     def justifies(self, plan: Plan, own: int) -> bool:
         """Whether a residual of `own` bytes goes."""
-        if own - plan.extra_bytes >= self.least_bytes:
+        if known_at_least(own - plan.extra_bytes, self.least_bytes):
             return True
         return (
             self.by_kernel
             and plan.from_memory
-            and own >= self.least_bytes
-            and plan.extra_bytes <= own + own // _SMALL
+            and known_at_least(own, self.least_bytes)
+            and known_at_least(own + own // _SMALL, plan.extra_bytes)
         )
 
 
@@ -132,7 +133,7 @@ def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
                 from_memory &= plan.from_memory
         [var] = equation.results
         own = var.aval.nbytes  # type: ignore[attr-defined]
-        pays = extra <= own + own // _SMALL and equations <= _MOST_EQUATIONS
+        pays = equations <= _MOST_EQUATIONS and known_at_least(own + own // _SMALL, extra)
         plans[var] = (
             Plan(equation, extra, equations, from_memory) if pays else Plan(None, own, 0, False)
         )
@@ -145,7 +146,9 @@ def _is_cheap(equation: Equation) -> bool:
     cheap = equation.primitive.traits.cheap
     if cheap == "if one operand is small":
         most = equation.results[0].aval.size // _SMALL  # type: ignore[attr-defined]
-        return any(type(x) is Literal or x.aval.size <= most for x in equation.operands)  # type: ignore[attr-defined]
+        return any(
+            type(x) is Literal or known_at_least(most, x.aval.size) for x in equation.operands
+        )  # type: ignore[attr-defined]
     return cheap
 
 

@@ -25,6 +25,14 @@ def layers(x, *weights):
     return x.mean()
 
 
+def recurrence(w):
+    def step(h, x):
+        h = jnp.tanh(h @ w + x)
+        return h, jnp.where(h > 0, h * h, jnp.log(1 + jnp.abs(h)))
+
+    return step
+
+
 # name: (function, its operands' shapes as texts, or (shape, dtype))
 FUNCTIONS = {
     "arithmetic": (lambda x: (x + x * 2 - lax.rsqrt(x) / x) ** 3, "(b,4)"),
@@ -48,7 +56,7 @@ FUNCTIONS = {
     "concatenate": (lambda x, y: jnp.concatenate([x, y, x]), "(b,4)", "(c,4)"),
     "stack, split, tile": (lambda x: jnp.split(jnp.tile(jnp.stack([x, x]), (1, 1, 2)), 2, 2), "(b,4)"),
     "squeeze": (lambda x: jnp.squeeze(x[:, :1], 1), "(b,4)"),
-    "slices": (lambda x: (x[1:], x[:-1], x[:, 1:3], x[::-1]), "(b+1,4)"),
+    "slices": (lambda x: (x[1:], x[:-1], x[-1:], x[:, 1:3], x[::-1]), "(b+1,4)"),
     "pad": (lambda x: lax.pad(x, np.float32(0), ((1, 2, 0), (0, 0, 1))), "(b,4)"),
     "rev": (lambda x: lax.rev(x, (0,)), "(b,4)"),
     "iota": (lambda x: x + lax.broadcasted_iota(np.float32, x.shape, 0), "(b,4)"),
@@ -66,6 +74,7 @@ FUNCTIONS = {
     "cond": (lambda x: lax.cond(x.sum() > 0, lambda a: a * 2, lambda a: a, x), "(b,4)"),
     "loop": (lambda x: lax.fori_loop(0, 3, lambda i, a: a * 2, x), "(b,4)"),
     "calls": (lambda x: pl.jit(pl.checkpoint(jnp.sin))(x), "(b,4)"),
+    "recurrence": (lambda w, xs: lax.scan(recurrence(w), jnp.zeros(xs.shape[1:]), xs), "(4,4)", "(b,c,4)"),
     "multilayer perceptron": (layers, "(b,4)", "(4,8)", "(8,8)", "(8,2)"),
 }  # fmt: skip
 PRIMITIVES = 30
