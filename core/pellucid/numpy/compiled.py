@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.higher_order.jitted import Jitted
-from pellucid.numpy.recall import remembering
+from pellucid.numpy.recall import remembering, with_operands
 from pellucid.runtime.transfer import from_host, shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, resolve_arguments
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import as_operand, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
@@ -36,9 +36,10 @@ def numpy_function(
     python = _giving_arrays(remembering(chosen, static_names))
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
-        if not context.trace.is_eager or any(
-            isinstance(x, Tracer) for x in flatten((args, kwargs))[0]
-        ):
+        if not context.trace.is_eager:
+            return python(*args, **kwargs), None
+        args, kwargs = with_operands(args, kwargs)
+        if any(isinstance(x, Tracer) for x in flatten((args, kwargs))[0]):
             return python(*args, **kwargs), None
         return jitted.cache_miss(*args, **kwargs)
 
@@ -76,4 +77,7 @@ def _giving_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 def _as_array(x: Any) -> Any:
     if type(x) is ArrayImpl or isinstance(x, Tracer):
         return x
+    operand = as_operand(x)
+    if operand is not x:
+        return _as_array(operand)
     return from_host(x, weak_type=type_of(x).weak_type)

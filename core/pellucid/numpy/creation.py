@@ -35,7 +35,7 @@ from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.values import as_operand, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.shardings import Device
 
@@ -87,6 +87,7 @@ def _as_array(x: Any, dtype: Any) -> Any:
         aval: Any = type_of(x) if dtype is None else shaped_array((), dtype)
         return put_host(x, aval, default_sharding(), committed=False)
     if is_array_like(x):
+        x = as_operand(x)
         aval = type_of(x)
         if dtype is not None and aval.dtype != dtype:
             if isinstance(x, (np.ndarray, np.generic)):
@@ -150,7 +151,7 @@ def _leaves(x: Any) -> list[Any]:
         if isinstance(item, (list, tuple)):
             todo.extend(reversed(item))
         elif is_array_like(item):
-            found.append(item)
+            found.append(as_operand(item))
         elif hasattr(item, "__array__"):
             found.append(np.asarray(item))
         else:
@@ -373,6 +374,7 @@ def arange(
     >>> arange(1, 4)
     Array([1, 2, 3], dtype=int32)
     """
+    start, stop, step = (as_operand(v) for v in (start, stop, step))
     for value in (start, stop, step):
         if isinstance(value, Tracer):
             raise ArgumentTypeError(
@@ -552,6 +554,7 @@ def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = None) -> Any:
 
 def diagonal_number(name: str, k: Any) -> Any:
     """`k`, which must be an integer: its value if that is known, else the tracer."""
+    k = as_operand(k)
     aval = type_of(k) if is_array_like(k) else None
     if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
         raise ArgumentValueError(

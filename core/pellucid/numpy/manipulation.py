@@ -40,7 +40,7 @@ from pellucid.primitives import (
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.scalars import scalar
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import as_operand, type_of
 
 
 def canonical_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -635,7 +635,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 got=f"got {aval.text()}",
                 do="Give `size=`, the number of indices to return.",
             )
-        host = np.nonzero(np.asarray(a))
+        host = np.nonzero(np.asarray(as_operand(a)))
         return tuple(asarray(index.astype(dtypes.default_int_dtype())) for index in host)
     return sized_nonzero(a, size, fill_value)
 

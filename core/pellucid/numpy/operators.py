@@ -31,7 +31,7 @@ from pellucid.primitives.scalars import scalar
 from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
-from pellucid.tracing.values import is_array_like, type_of
+from pellucid.tracing.values import as_operand, is_array_like, type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.calls import make_call
 
@@ -60,6 +60,7 @@ def _compiled(name: str, function: Any, *, swapped: bool) -> Any:
     def cache_miss(x: Any, y: Any) -> Any:
         if not is_array_like(y):
             return NotImplemented, None
+        y = as_operand(y)
         if not context.trace.is_eager or isinstance(y, Tracer) or isinstance(x, Tracer):
             return (python(y, x) if swapped else python(x, y)), None
         return jitted.cache_miss(x, y)

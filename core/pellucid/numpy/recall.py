@@ -18,6 +18,7 @@ from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.plan import Plan, plan_of
 from pellucid.tracing.staging import StagingTrace
 from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import as_operand
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.flags import trace_context
 
@@ -57,6 +58,10 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
     static_positions = frozenset(i for i, name in enumerate(names) if name in static_names)
     static = frozenset(static_names)
 
+    def plainly(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = with_operands(args, kwargs)
+        return function(*args, **kwargs)
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         key: list[Any] = [function, trace_context()]
@@ -67,7 +72,7 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
                     return function(*args, **kwargs)
                 key.append((type(x), x))
             elif not _noted(x, key, operands):
-                return function(*args, **kwargs)
+                return plainly(args, kwargs)
         for name, x in kwargs.items():
             key.append(name)
             if name in static:
@@ -75,7 +80,7 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
                     return function(*args, **kwargs)
                 key.append((type(x), x))
             elif not _noted(x, key, operands):
-                return function(*args, **kwargs)
+                return plainly(args, kwargs)
         try:
             kind = _kind(*key)
         except TypeError:  # a static argument that can't be hashed
@@ -92,6 +97,18 @@ def remembering(function: Callable[..., Any], static_names: tuple[str, ...]) -> 
         return results[0] if plan.container is None else plan.container(results)
 
     return call
+
+
+def with_operands(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, with arrays in place of objects that have `__jax_array__`, also in sequences."""
+    return tuple(map(_operand, args)), {name: _operand(x) for name, x in kwargs.items()}
+
+
+def _operand(x: Any) -> Any:
+    kind = type(x)
+    return kind(map(_operand, x)) if kind in (list, tuple) else as_operand(x)
 
 
 def _noted(x: Any, key: list[Any], operands: list[Any]) -> bool:

@@ -46,7 +46,7 @@ from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.placement import addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import as_operand, type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError
@@ -154,6 +154,9 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
         if own is sharding or own == sharding or own.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
+    operand = as_operand(x)
+    if operand is not x:
+        return shard_argument(operand, sharding)
     return put_host(x, type_of(x), sharding, committed=False)
 
 
@@ -319,6 +322,7 @@ def put_leaf(
     x: Any, device: Any = None, src: Any = None, donate: bool = False, may_alias: bool | None = None
 ) -> Any:
     """`device_put` of one array."""
+    x = as_operand(x)
     if donate and may_alias:
         raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
     if isinstance(device, MemorySpace):

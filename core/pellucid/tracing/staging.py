@@ -27,7 +27,7 @@ from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.plan import Plan
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer, where_made
-from pellucid.tracing.values import type_of
+from pellucid.tracing.values import as_operand, type_of
 from pellucid.xla.arrays import ArrayImpl
 
 _capture = source.capture
@@ -153,6 +153,9 @@ class StagingTrace(Trace):
             check_alive(x)
             aval = x.aval
         else:
+            operand = as_operand(x)
+            if operand is not x:
+                return self.atom(operand)
             aval = type_of(x)
             if getattr(aval, "shape", None) == () and self.is_literal(x):
                 return Literal(x, aval)

@@ -75,7 +75,7 @@ def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
             break
     else:
         if hasattr(x, "__jax_array__"):
-            return lambda value: type_of(value.__jax_array__())
+            return lambda value: type_of(as_operand(value))
         else:
             raise ArgumentTypeError(
                 f"a value of type {type(x).__name__} is not an array.",
@@ -85,6 +85,14 @@ def _handler_for(x: Any) -> Callable[[Any], AbstractValue]:
     if isinstance(x, np.ndarray):
         type_handlers[type(x)] = handler
     return handler
+
+
+def as_operand(x: Any) -> Any:
+    """`x`, or the array that `x.__jax_array__()` gives."""
+    if type(x) in type_handlers or hasattr(x, "aval"):
+        return x
+    method = getattr(x, "__jax_array__", None)
+    return x if method is None else as_operand(method())
 
 
 def is_array_like(x: Any) -> bool:

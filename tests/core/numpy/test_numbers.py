@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from corpus import wide_arrays
+from corpus import array_likes, wide_arrays
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -229,3 +229,14 @@ def test_a_scalar_type_is_the_first_thing_called() -> None:
             [sys.executable, "-c", program], capture_output=True, text=True, check=True
         )
         assert done.stdout == "3.0\n"
+
+
+@pytest.mark.parametrize("text", array_likes.AS_THE_REFERENCE)
+def test_objects_that_become_arrays(oracle, text) -> None:
+    oracle.check(array_likes.evaluate, text, library=pl)
+
+
+@pytest.mark.parametrize(("text", "meaning"), array_likes.BEYOND_THE_REFERENCE.items())
+def test_objects_that_become_arrays_are_taken_by_all_functions(text, meaning) -> None:
+    ours, plain = (array_likes.evaluate(pl, t) for t in (text, meaning))
+    np.testing.assert_array_equal(ours, plain)
