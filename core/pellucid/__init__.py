@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 from pellucid import wiring as _wiring
-from pellucid.version import __version__ as __version__
+from pellucid.version import __version__ as __version__, __version_info__ as __version_info__
 from pellucid.xla import bootstrap as _bootstrap
 
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -17,7 +17,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid.base.config": (
         "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "check_tracer_leaks",
         "config", "debug_infs", "debug_nans", "default_device", "default_matmul_precision",
-        "default_prng_impl", "disable_jit", "enable_checks", "enable_custom_prng", "enable_x64",
+        "default_prng_impl", "enable_checks", "enable_custom_prng", "enable_x64",
         "explain_cache_misses", "log_compiles", "no_execution", "no_tracing", "numpy_dtype_promotion",
         "numpy_rank_promotion", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
         "thread_guard", "threefry_partitionable", "transfer_guard",
@@ -75,6 +75,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 _RENAMED = {
     "P": ("pellucid.sharding", "PartitionSpec"),
     "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
+    "disable_jit": ("pellucid.base.config", "jit_disabled"),
 }
 _SUBMODULES = (
     "ad_checkpoint", "analysis", "core", "custom_batching", "custom_derivatives", "debug", "distributed",

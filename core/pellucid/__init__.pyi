@@ -39,11 +39,11 @@ from pellucid.base.config import (
     default_device as default_device,
     default_matmul_precision as default_matmul_precision,
     default_prng_impl as default_prng_impl,
-    disable_jit as disable_jit,
     enable_checks as enable_checks,
     enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64,
     explain_cache_misses as explain_cache_misses,
+    jit_disabled as disable_jit,  # noqa: F401
     log_compiles as log_compiles,
     no_execution as no_execution,
     no_tracing as no_tracing,
@@ -144,5 +144,6 @@ from pellucid.xla.arrays import Array as Array
 from pellucid.xla.client import Device as Device
 
 __version__: str
+__version_info__: tuple[int, int, int]
 
 P = PartitionSpec

@@ -1,4 +1,5 @@
 """Version of pellucid, and of the reference whose names and semantics it has."""
 
 __version__ = "0.1.0"
+__version_info__ = (0, 1, 0)
 reference_version = "0.10.2"

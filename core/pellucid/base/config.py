@@ -244,6 +244,18 @@ enable_x64 = _declare(
 disable_jit = _declare(
     "disable_jit", False, _boolean, "Whether jit runs functions eagerly.", state=flags.disable_jit
 )
+
+
+def jit_disabled(disable: bool = True) -> contextlib.AbstractContextManager[None]:
+    """A context in which jit runs functions eagerly; with `disable=False`, one in which it compiles them.
+
+    >>> with jit_disabled(disable=True):
+    ...     disable_jit.value
+    True
+    """
+    return disable_jit(disable)
+
+
 numpy_dtype_promotion = _declare(
     "numpy_dtype_promotion",
     "standard",

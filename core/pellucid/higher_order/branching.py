@@ -22,6 +22,7 @@ from pellucid.higher_order.varying_branches import varying_alike
 from pellucid.ir.jaxpr import ClosedJaxpr, Literal
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import clamp
+from pellucid.primitives.staging import stage
 from pellucid.primitives.varying import vary
 from pellucid.tracing.discharge import check_distinct
 from pellucid.tracing.function import name_of
@@ -152,7 +153,8 @@ def _branch(
     )
     programs, forwarded = _without_forwarded(programs)
     found = iter(bind(cond_p, index, *given, params=CondParams(programs, platforms)))
-    return bodies[0].out_tree.unflatten([next(found) if i is None else given[i] for i in forwarded])
+    results = [next(found) if i is None else given[i] for i in forwarded]
+    return bodies[0].out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
 
 
 def _without_forwarded(

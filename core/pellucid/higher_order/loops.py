@@ -20,6 +20,7 @@ from pellucid.primitives.arithmetic import add
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import iota
+from pellucid.primitives.families import INTEGER, REAL, constant_like, kind_of
 from pellucid.primitives.logical import lt
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim, slice_in_dim
@@ -301,7 +302,7 @@ def fori_loop(
     """The value after `value = body_fun(i, value)` for `i` from `lower` to `upper - 1`, which begins as `init_val`.
 
     Where both bounds are Python ints this is a `scan`, so that reverse mode goes through it, and `unroll` may be
-    given; otherwise it is a `while_loop`. The value keeps its structure, shapes and dtypes.
+    given; otherwise it is a `while_loop`. Bounds may be floating: both, of one dtype. The value keeps its structure, shapes and dtypes.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, dtype=int32, weak_type=True)
@@ -309,17 +310,18 @@ def fori_loop(
     check_callable(body_fun, "fori_loop")
     bounds = types_of(checked_leaves([lower, upper], "fori_loop", _BOUNDS, (lower, upper), {}))
     for name, aval in zip(("lower", "upper"), bounds, strict=True):
-        if aval.shape != () or aval.dtype.kind not in "iu":
+        if aval.shape != () or kind_of(aval.dtype) not in REAL:
             raise ArgumentTypeError(
-                "fori_loop needs scalar integer bounds.", got=f"{name}: {aval.text()}"
+                "fori_loop needs scalar bounds that are real numbers.", got=f"{name}: {aval.text()}"
             )
-    low, high = concrete_value(lower), concrete_value(upper)
+    dtype = _counter(bounds)
+    is_counted = kind_of(dtype) in INTEGER
+    low, high = (concrete_value(x) if is_counted else None for x in (lower, upper))
     if config.disable_jit.value and low is not None and high is not None:
         value = init_val
         for i in range(int(low), int(high)):
             value = body_fun(i, value)
         return value
-    dtype = _counter(bounds)
     start, end = _as_counter(lower, dtype), _as_counter(upper, dtype)
     leaves, tree = flatten(init_val)
     leaves = checked_leaves(leaves, "fori_loop", _FORI_LOOP, (init_val,), {})
@@ -367,13 +369,14 @@ def _is_below(value: tuple[Any, Any, Any]) -> Any:
 
 
 def _next(i: Any) -> Any:
-    return add(i, i.dtype.type(1) if not i.weak_type else 1)
+    return add(i, constant_like(i, 1))
 
 
 def _counter(bounds: list[Any]) -> Any:
-    """The dtype of the counter: that of the bounds, which must agree unless one is a Python int."""
+    """The dtype of the counter: that of the bounds, which must agree unless one is a Python int beside an integer."""
     strong = {a.dtype for a in bounds if not a.weak_type}
-    if len(strong) > 1:
+    are_integers = {kind_of(a.dtype) in INTEGER for a in bounds}
+    if len(strong) > 1 or len(are_integers) > 1:
         raise ArgumentTypeError(
             "fori_loop needs bounds of one dtype.",
             got=f"lower: {bounds[0].text()}, upper: {bounds[1].text()}",

@@ -402,7 +402,8 @@ def _lower_pow(ctx: Any, operands: Any, params: Any) -> Any:
 
 def _pow_by_base(t: Any, z: Any, x: Any, y: Any) -> Any:
     if kind_of(type_of(y).dtype) not in INTEGER:
-        return mul(t, mul(y, pow(x, sub(y, constant_like(y, 1)))))
+        base = converted(x, type_of(x).dtype) if type_of(x).weak_type else x
+        return mul(t, mul(y, pow(base, sub(y, constant_like(y, 1)))))
     # With an integer exponent, x⁰ is the constant 1 also at x = 0, so its derivative is 0 and not NaN.
     y = converted(y, type_of(x).dtype)
     is_zero = eq(y, constant_like(y, 0))

@@ -291,19 +291,18 @@ class TopK(Greatest):
 top_k_p = TopK()
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` greatest elements along `axis` in decreasing order, and their positions (int32).
 
     Of equal elements the first ones come first; NaNs are greatest. Needs real numbers.
     Source: CHLO, `top_k`.
 
     >>> top_k(np.array([1, 3, 2]), 2)
-    (Array([3, 2], dtype=int32), Array([1, 2], dtype=int32))
+    [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
     ndim = type_of(operand).ndim
     params = TopKParams(canonical_axis(axis, ndim), canonical_size(k))
-    values, positions = bind(top_k_p, operand, params=params)
-    return values, positions
+    return list(bind(top_k_p, operand, params=params))
 
 
 # approx_top_k -------------------------------------------------------------------------------------

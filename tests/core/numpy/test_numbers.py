@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from corpus import array_likes, wide_arrays
+from corpus import array_likes, numpy_expressions, wide_arrays
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -240,3 +240,28 @@ def test_objects_that_become_arrays(oracle, text) -> None:
 def test_objects_that_become_arrays_are_taken_by_all_functions(text, meaning) -> None:
     ours, plain = (array_likes.evaluate(pl, t) for t in (text, meaning))
     np.testing.assert_array_equal(ours, plain)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jax.grad(lambda a: a ** 0.0)(2.0)", "jax.grad(lambda a: jnp.power(a, 3.0))(2.0)", "jnp.linspace(0.0, 1.0, 1)",
+        "jax.grad(lambda a: jnp.sort(a)[0])(jnp.full((2,), 3.0))", "jax.grad(lambda a: a[y].sum())(jnp.full((3,), 3.0))",
+        "jnp.rint(3)", "jnp.hypot(y, 2.5)", "jnp.angle(2.5)", "jnp.imag(2.5)",
+        "jax.lax.cond(True, lambda a: a, lambda a: a, x)", "jax.lax.switch(0, [lambda a: a] * 2, 2.0)",
+        "jax.lax.fori_loop(0.0, 3.0, lambda i, c: c + i, 0.0)", "jax.lax.top_k(x, 2)",
+    ],
+)  # fmt: skip
+def test_weak_types_and_kinds_of_results(oracle, text) -> None:
+    x, y = np.float32([3, 1, 2]), np.int32([0, 1])
+    oracle.check(numpy_expressions.evaluate, text, x, y, library=pl)
+
+
+def test_jit_is_disabled_by_keyword() -> None:
+    kinds = []
+    function = pl.jit(lambda x: kinds.append(type(x)) or x)
+    with pl.disable_jit(disable=True):
+        function(np.ones(2))
+        with pl.disable_jit(disable=False):
+            function(np.ones(2))
+    assert kinds[0] is np.ndarray is not kinds[1]
