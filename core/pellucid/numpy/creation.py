@@ -304,8 +304,8 @@ def _like(
     weak_type = dtype is None and aval.weak_type
     sizes = aval.shape if shape is None else canonical_shape(shape, name)
     chosen = _dtype(dtype, aval.dtype, name)
-    if place is None and shape is None and not weak_type:
-        place = creation.layout_of(a)
+    if place is None and not weak_type:
+        place = creation.layout_of(a, sizes)
     if place is not None and np.ndim(value) == 0:
         return creation.full(sizes, value, chosen, sharding=_sharding_of(place, name, sizes))
     if type(value) is int and not weak_type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
         return list(operands)
     ranks = {len(s) for s in distinct}
     if len(ranks) > 1:
-        _note_rank_promotion(name, shapes)
+        note_rank_promotion(name, shapes)
     try:
         broadcast_shapes(*shapes)
     except ShapeError:
@@ -134,7 +135,8 @@ def promote_shapes(name: str, *operands: Any) -> list[Any]:
     ]
 
 
-def _note_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
+def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Warn of operands of several ranks, or raise ShapeError, as `numpy_rank_promotion` says."""
     mode = config.numpy_rank_promotion.value
     if mode == "allow":
         return

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.manipulation import expand_dims, squeeze
+from pellucid.numpy.promotion import note_rank_promotion
 from pellucid.tracing.function import name_of
 from pellucid.transforms.arguments import check_callable
 from pellucid.transforms.vmap import vmap
@@ -122,6 +123,9 @@ def _mapped(
             f"vectorize: the arguments of `{name}` don't broadcast.",
             got=[f"argument {i}: {x.shape}" for i, x in enumerate(values)],
         ) from None
+
+    if len({len(front) for x, front in zip(values, fronts, strict=True) if x.ndim}) > 1:
+        note_rank_promotion(f"vectorize of `{name}`", [x.shape for x in values])
 
     def checked(*xs: Any) -> Any:
         result = function(*xs)

@@ -21,7 +21,8 @@ from pellucid.primitives.families import constant_like, kind_of
 from pellucid.primitives.scalars import scalar
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.sharding.explicit_types import type_sharding
-from pellucid.sharding.stated import stated_result
+from pellucid.sharding.placement import Sharding
+from pellucid.sharding.stated import sharding_for, stated_result
 from pellucid.tracing.context import bottom, context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -177,6 +178,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
             got=f"fill_value: {aval.text()}",
             do="Use `jnp.full`, or `lax.broadcast_in_dim`.",
         )
+    if sharding is not None and not isinstance(sharding, Sharding):
+        sharding = sharding_for(sharding, "full")
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "full")
         if type(fill_value) in _PYTHON_SCALARS or isinstance(fill_value, np.generic):
@@ -200,8 +203,8 @@ def full_like(
     """
     aval: Any = type_of(x)
     sizes = aval.shape if shape is None else checked_shape(shape, "full_like")
-    if shape is None and sharding is None:
-        sharding = layout_of(x)
+    if sharding is None:
+        sharding = layout_of(x, sizes)
     if dtype is None and aval.weak_type:
         if type(fill_value) in _PYTHON_SCALARS:
             fill_value = constant_like(x, fill_value)
@@ -211,11 +214,17 @@ def full_like(
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
 
 
-def layout_of(x: Any) -> Any:
-    """The sharding of arrays like `x`: its own if the user put it there, or what its type shows; else None."""
+def layout_of(x: Any, shape: Shape) -> Any:
+    """The sharding of arrays of `shape` like `x`: its own if the user put it there, or what its type shows; else None.
+
+    An array of another shape shares the device of `x` only, not how it is cut.
+    """
+    same = type_of(x).shape == shape
     if not context.trace.is_eager:
-        return type_of(x).shown_sharding
-    return x._sharding if type(x) is ArrayImpl and x._committed else None
+        return type_of(x).shown_sharding if same else None
+    if type(x) is not ArrayImpl or not x._committed:
+        return None
+    return x._sharding if same or x._sharding.num_devices == 1 else None
 
 
 def _filled(sizes: Shape, scalar: Any, sharding: Any) -> Any:

@@ -265,3 +265,25 @@ def test_jit_is_disabled_by_keyword() -> None:
         with pl.disable_jit(disable=False):
             function(np.ones(2))
     assert kinds[0] is np.ndarray is not kinds[1]
+
+
+def test_vectorize_notes_rank_promotion() -> None:
+    x, y = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+    with pl.numpy_rank_promotion("raise"):
+        jnp.vectorize(lambda a, b: a + b)(x, 1.0)
+        for function in (
+            jnp.vectorize(lambda a, b: a + b),
+            jnp.vectorize(lambda a, b: a @ b, signature="(n),(n)->()"),
+        ):
+            with pytest.raises(ValueError, match="promotes ranks"):
+                function(x, y)
+
+
+@pytest.mark.parametrize(
+    "like", [jnp.zeros_like, lambda x, shape: lax.full_like(x, 1, shape=shape)]
+)
+def test_arrays_like_one_on_a_device_are_on_it(like) -> None:
+    device = pl.devices()[1]
+    x = pl.device_put(np.ones(3, np.float32), device)
+    assert like(x, shape=(5,)).devices() == {device}
+    assert lax.full((2,), 1.0, sharding=device).devices() == {device}
