@@ -125,7 +125,7 @@ ERRORS = [
     (lambda: lax.while_loop(lambda x: x, lambda x: x, 1.0), TypeError, ["scalar boolean", "returned f32[]"]),
     (lambda: lax.while_loop(lambda x: (x, x), lambda x: x, 1.0), TypeError, ["scalar boolean"]),
     (lambda: lax.while_loop(lambda x: x[0] < 3, lambda x: (x[0], XS), (0, 1)), TypeError, ["carry[1]: taken i32[], returned f32[3]"]),
-    (lambda: lax.fori_loop(0, 3.0, lambda i, v: v, 1.0), TypeError, ["scalar integer bounds", "upper: f32[]"]),
+    (lambda: lax.fori_loop(0, 3.0, lambda i, v: v, 1.0), TypeError, ["bounds of one dtype", "upper: f32[]"]),
     (lambda: lax.fori_loop(np.int32(0), np.uint8(3), lambda i, v: v, 1.0), TypeError, ["bounds of one dtype"]),
     (lambda: jit(lambda n: lax.fori_loop(0, n, lambda i, v: v, 1.0, unroll=2))(3), ValueError, ["bounds are known now"]),
     (lambda: grad(lambda x: jit(lambda n: lax.fori_loop(0, n, lambda i, v: v * x, 1.0))(3))(2.0), NotImplementedError, ["reverse mode", "`scan`"]),
