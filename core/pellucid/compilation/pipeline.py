@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base import config
-from pellucid.base.errors import CompilationError, PellucidError
+from pellucid.base.errors import CompilationError, DeviceError, PellucidError
 from pellucid.base.events import (
     CompilationFinished,
     CompilationStarted,
@@ -74,6 +74,8 @@ class Request(NamedTuple):
     """For each result likewise."""
     mesh: Mesh | AbstractMesh | None = None
     """The mesh whose axes name the placements that the compiler chooses."""
+    other_platform: str | None = None
+    """The platform whose operations the module has, where it isn't that of the devices; it can't be compiled then."""
 
     @property
     def is_partitioned(self) -> bool:
@@ -154,6 +156,12 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             f"`{request.name}` can't be compiled: the devices that it runs on are not known.",
             got=f"its arguments are placed over {placement.abstract_mesh}",
             do="Lower it with shardings over a Mesh of devices, or under `set_mesh(mesh)`, to compile it.",
+        )
+    if request.other_platform is not None:
+        raise DeviceError(
+            f"`{request.name}` can't be compiled here: it was lowered for another platform.",
+            got=f"lowered for {request.other_platform}, devices: {placement.platform}",
+            do="Lower it without `lowering_platforms`, or where there is such a device.",
         )
     start = time.perf_counter()
     overrides = xla_options.overrides(
@@ -408,7 +416,7 @@ def _module_options(
     arguments = tuple(request.argument_shardings[i] for i in keep)
     return ModuleOptions(
         name=request.name,
-        platform=request.placement.platform,
+        platform=request.other_platform or request.placement.platform,
         n_partitions=request.placement.size,
         donated=donated,
         aliases=_aliases(jaxpr, donated, request),

@@ -380,9 +380,13 @@ class Jitted:
             result_layouts=values.of_results(program.out_layouts),
         )  # fmt: skip
 
-    def lower(self, program: Program, leaves: Sequence[Any]) -> LoweredProgram:
-        """The StableHLO module for arguments that lie where `leaves` do."""
+    def lower(
+        self, program: Program, leaves: Sequence[Any], platform: str | None = None
+    ) -> LoweredProgram:
+        """The StableHLO module for arguments that lie where `leaves` do, with operations of `platform` or theirs."""
         request = self.request(program, self.place(program, leaves))
+        if platform not in (None, request.placement.platform):
+            request = request._replace(other_platform=platform)
         said = [getattr(x, "layout", None) for x in program.values.operands(leaves)]
         if any(said):  # ShapeDtypeStructs may say the order of elements
             asked = request.argument_layouts or [None] * len(said)

@@ -118,16 +118,24 @@ def _start_all() -> None:
         _default.append(first)
 
 
-def _start(wanted: str) -> list[str]:
-    """Start the first platform that `wanted` stands for; if none starts, what each of them said."""
+def names_of(wanted: str) -> tuple[str, ...]:
+    """The platforms that `wanted` stands for, best first, started or not: 'gpu' is CUDA or ROCm.
+
+    Raises PlatformError for a name that stands for none.
+    """
     names = _ALIASES.get(wanted)
     if names is None:
         raise PlatformError(
             f"there is no platform {wanted!r}.",
             do=f"Known platforms: {', '.join(sorted(_ALIASES))}.",
         )
+    return names
+
+
+def _start(wanted: str) -> list[str]:
+    """Start the first platform that `wanted` stands for; if none starts, what each of them said."""
     problems = []
-    for name in names:
+    for name in names_of(wanted):
         if name in _clients:
             return []
         try:

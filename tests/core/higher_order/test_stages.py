@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError, TracedValueError
+from pellucid import lax, numpy as jnp
+from pellucid.base.errors import ArgumentTypeError, DeviceError, PlatformError, TracedValueError
 
 X = np.arange(3, dtype=np.float32)
 
@@ -82,3 +82,30 @@ def test_keywords_of_a_compiled_function_are_those_it_was_lowered_with():
     for args, kwargs in [((5,), {}), ((), {"x": 5, "n": 7})]:
         with pytest.raises(ArgumentTypeError, match="kwargs: got dict with"):
             compiled(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("platform", "operation"), [("tpu", "cosine"), ("gpu", "tan"), ("cpu", "sine")]
+)
+def test_a_program_is_lowered_for_a_platform_that_is_not_here(platform, operation):
+    @pl.jit
+    def f(x):
+        return lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos, default=jnp.tan)
+
+    lowered = f.trace(X).lower(lowering_platforms=(platform,))
+    assert f"stablehlo.{operation}" in lowered.as_text()
+    assert lowered.as_text() == f.lower(X, lowering_platforms=(platform,)).as_text()
+    if platform == "cpu":
+        np.testing.assert_allclose(lowered.compile()(X), np.sin(X), rtol=1e-6)
+    else:
+        with pytest.raises(DeviceError, match=r"(?s)lowered for another platform.*devices: cpu"):
+            lowered.compile()
+    assert f(X)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("platforms", "error"), [(("x",), PlatformError), (("cpu", "tpu"), ValueError)]
+)
+def test_other_platforms_are_refused(platforms, error):
+    with pytest.raises(error):
+        square.lower(X, lowering_platforms=platforms)
