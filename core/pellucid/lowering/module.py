@@ -119,9 +119,13 @@ class ModuleLowering:
         self.call_counts: dict[str, int] = {}
         self.contractions: dict[str, float] = {}
         """By function, the most products that one matrix multiplication in it takes."""
+        self.symbols = {"main"}
+        """Names of the module's functions."""
         self.names: dict[str, int] = {}
+        """By name of a function, the number that the next one of that name gets."""
         self.python_programs: dict[Any, Any] = {}
         self.scopes: dict[Any, tuple[str, dict[str, ir.Attribute]]] = {}
+        """By scope and transformations, what `scope_facts` gives."""
         self.location_of = location_cache(_file_of_code, _FRAME_LIMIT, context)
         self.ordered_effects: tuple[Effect, ...] = ()
         self.prefix = ""
@@ -251,10 +255,14 @@ class ModuleLowering:
 
     def unique_name(self, name: str) -> str:
         """A function name that the module doesn't have yet."""
-        name = _identifier(name)
+        symbol = name = _identifier(name)
         count = self.names.get(name, 0)
-        self.names[name] = count + 1
-        return name if count == 0 and name != "main" else f"{name}_{count}"
+        while symbol in self.symbols:
+            symbol = f"{name}_{count}"
+            count += 1
+        self.names[name] = count
+        self.symbols.add(symbol)
+        return symbol
 
     def lower_python(
         self, function: Callable[..., Any], operands: Sequence[ir.Value], params: Any
@@ -316,9 +324,10 @@ class ModuleLowering:
         if equation.lineage is LOWERED:
             return
         ctx, scope = self.ctx, equation.scope
-        known = self.scopes.get(scope)
+        key = (scope, _transformations(equation.lineage))
+        known = self.scopes.get(key)
         if known is None:
-            known = self.scopes[scope] = self.scope_facts(scope)
+            known = self.scopes[key] = self.scope_facts(*key)
         path, ctx.frontend_attributes = known
         name = f"{self.prefix}{path}{equation.primitive.name}#e{equation.id}"
         stack = equation.source
@@ -327,13 +336,43 @@ class ModuleLowering:
         else:
             ctx.location = ir.Location.name(name, childLoc=self.location_of.get(stack))
 
-    def scope_facts(self, scope: Any) -> tuple[str, dict[str, ir.Attribute]]:
-        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
+    def scope_facts(
+        self, scope: Any, transformations: tuple[str, ...]
+    ) -> tuple[str, dict[str, ir.Attribute]]:
+        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`.
+
+        The transformations, outermost first, stand around the first name of the path: `transpose(jvp(block))/`.
+        """
+        names = [] if scope is None else list(scope.path())
+        if transformations:
+            names = names or [""]
+            for transformation in reversed(transformations):
+                names[0] = _MARKS[transformation].format(names[0])
+        path = "".join(f"{name}/" for name in names)
         if scope is None:
-            return "", {}
-        path = f"{scope}/" if scope.path() else ""
+            return path, {}
         texts = {key: self.ctx.string(text) for key, text in scope.all_metadata().items()}
         return path, {FRONTEND: self.ctx.dictionary(texts)} if texts else {}
+
+
+_MARKS = {
+    "transpose": "transpose(jvp({}))",
+    "linearize": "jvp({})",
+    "recompute": "rematted_computation/{}",
+}
+"""What stands around the names of operations that a transformation made, by the transformation in their lineage."""
+_MAX_MARKS = 4
+"""Of transformations that follow one another, so many are named."""
+
+
+def _transformations(lineage: Lineage | None) -> tuple[str, ...]:
+    """The named transformations that an equation comes from, outermost first."""
+    found: list[str] = []
+    while lineage is not None and len(found) < _MAX_MARKS:
+        if lineage.transformation in _MARKS:
+            found.append(lineage.transformation)
+        lineage = lineage.origins[0].lineage if lineage.origins else None
+    return tuple(found)
 
 
 def _file_of_code(code: Any) -> str | None:
@@ -341,7 +380,7 @@ def _file_of_code(code: Any) -> str | None:
 
 
 def _identifier(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
+    return "".join(c if c.isalnum() or c in "_." else "_" for c in name) or "f"
 
 
 def _listed(results: Any) -> list[Any]:

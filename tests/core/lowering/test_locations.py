@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 import pellucid as pl
 from pellucid.primitives.arithmetic import mul
@@ -57,3 +58,41 @@ def test_unused_arguments_are_dropped_unless_kept() -> None:
         lambda x, y: sin(x), keep_unused=True
     ).lower(X, X).as_text().count("%arg")
     np.testing.assert_allclose(pl.jit(lambda x, y: sin(x))(X, X), np.sin(X), rtol=1e-6)
+
+
+def scoped(x):
+    with pl.named_scope("outer"):
+        y = pl.numpy.sin(x)
+        with pl.named_scope("inner"):
+            return (y * x).sum()
+
+
+inner = pl.jit(scoped)
+
+
+@pytest.mark.parametrize(
+    ("f", "backward"),
+    [
+        (scoped, "jit(scoped)/transpose(jvp(outer))/inner/mul"),
+        (lambda x: inner(x) * 2, "transpose(jvp(outer))/inner/mul"),
+        (lambda x: pl.lax.cond(x[0, 0] > 0, scoped, lambda x: x[0, 0], x),
+         "jit(<lambda>)/transpose(jvp(outer))/inner/mul"),
+        (lambda x: pl.lax.scan(lambda c, y: (c + scoped(y), None), 0.0, x)[0],
+         "jit(<lambda>)/transpose(jvp(outer))/inner/mul"),
+        (lambda x: pl.lax.mul(2.0, x.sum()), "jit(<lambda>)/transpose(jvp())/mul"),
+        (pl.checkpoint(scoped), "jit(scoped)/transpose(jvp(jvp(outer)))/inner/mul"),
+    ],
+)  # fmt: skip
+def test_operations_of_the_backward_pass_are_named_as_such(f, backward) -> None:
+    forward = pl.jit(f).lower(X).as_text(debug_info=True)
+    gradient = pl.jit(pl.grad(f)).lower(X).as_text(debug_info=True)
+    assert "transpose(" not in forward
+    assert backward in {name.partition("#e")[0] for name in re.findall(r'loc\("([^"]*)"', gradient)}
+
+
+def test_composites_and_functions_of_one_name_are_numbered_as_in_the_reference() -> None:
+    my_op = pl.lax.composite(lambda x, *, k: sin(x) * k, name="my.op")
+    text = pl.jit(lambda x: my_op(x, k=1.0) + my_op(x, k=2.0) + my_op(x, k=3.0)).lower(X).as_text()
+    for name in ("my.op", "my.op_0", "my.op_1"):
+        assert f"decomposition = @{name}" in text
+        assert f"func.func private @{name}(" in text
