@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from pellucid.base.caching import cached
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import bodies_of
 from pellucid.introspect.columns import ProgramColumns, array_bytes
@@ -165,5 +166,6 @@ def equation_cost(equation: Equation) -> Cost:
     return Cost(*traits.counts(operands, results, equation.params), n_bytes)
 
 
+@cached(4096)
 def _bytes_of(aval: Any) -> int | None:
     return array_bytes(aval) if isinstance(aval, ShapedArray) else 0
