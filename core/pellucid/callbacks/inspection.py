@@ -11,6 +11,7 @@ from pellucid.callbacks.host import callback_failed
 from pellucid.callbacks.pure import values_of
 from pellucid.compilation.shardy import chosen_inside
 from pellucid.ir.effects import Effects, debug_effect
+from pellucid.ir.facets import Runs
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.failures import marked
@@ -38,7 +39,7 @@ class InspectShardingParams(NamedTuple):
             raise callback_failed(_CALLER, self.callback, error) from error
 
 
-class InspectSharding(WithoutResults[InspectShardingParams]):
+class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
     """No result: a function is told the operand's sharding when the program is partitioned."""
 
     name = "inspect_sharding"

@@ -15,7 +15,8 @@ from pellucid.base.errors import (
 from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.facets import Runs, Shown
+from pellucid.ir.primitive import Primitive, derived_types
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import HOST
 from pellucid.lowering.host_calls import host_call
@@ -46,12 +47,12 @@ class PureCallbackParams(NamedTuple):
     vmap_method: str | None
 
 
-class HostCall(Primitive[Any]):
+class HostCall(Runs, Shown, Primitive[Any]):
     """What primitives that call a Python function share; their params have `callback` and `result_avals`."""
 
     traits = HOST
+    types = derived_types  # not remembered, which would keep the callback alive
 
-    remember_types = False
     calls_python = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:

@@ -12,6 +12,8 @@ from pellucid.base.formats import check_fields
 from pellucid.base.source import capture, describe
 from pellucid.checks.errors import Error, FailedCheckError, Site, error_of
 from pellucid.ir.effects import Effect, Effects
+from pellucid.ir.facets import Runs
+from pellucid.ir.primitive import derived_types
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.arithmetic import min
 from pellucid.primitives.broadcasting import broadcast
@@ -42,11 +44,11 @@ class CheckParams(NamedTuple):
     sites: tuple[Site, ...]
 
 
-class Check(WithoutResults[CheckParams]):
+class Check(Runs, WithoutResults[CheckParams]):
     """Fails if the first operand, a code, isn't 0."""
 
     name = "check"
-    remember_types = False
+    types = derived_types  # not remembered, which would keep the sites alive
 
     def effects(self, avals: tuple[Any, ...], params: CheckParams) -> Effects:
         return _CHECKS

@@ -10,6 +10,7 @@ from pellucid.compilation.finite import check_results, is_checking
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Where, placements_of, where
 from pellucid.ir.avals import AbstractRef
+from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.runtime.array import default_sharding
@@ -35,7 +36,7 @@ class EvalTrace(Trace):
     is_eager = True
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
-        if primitive.run is not None:
+        if isinstance(primitive, Runs):
             from_tracers(operands)
             return primitive.run(operands, params)
         return compiled_primitive(primitive, params)(*operands)

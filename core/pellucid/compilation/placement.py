@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from pellucid.base.caching import cached
 from pellucid.base.errors import DeviceError
+from pellucid.ir.facets import Placed
 from pellucid.ir.jaxpr import Jaxpr, subjaxprs
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, Programs
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import mesh_context
@@ -83,17 +84,17 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     if found is None:
         distinct: dict[Any, None] = {}
         for equation in jaxpr.equations:
-            if equation.primitive.may_be_placed:
-                distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
+            distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
         found = jaxpr.memo["placements"] = tuple(distinct)
     return found
 
 
 def placements_of(primitive: Primitive[Any], params: Any) -> Sequence[Any]:
     """Meshes, shardings and devices that one operation names, also within the programs among its params."""
-    found = primitive.placed(params)
-    for inner in subjaxprs(params):
-        found = (*found, *placements_in(inner))
+    found = primitive.placed(params) if isinstance(primitive, Placed) else ()
+    if isinstance(primitive, Programs):
+        for inner in subjaxprs(params):
+            found = (*found, *placements_in(inner))
     return found
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.ir.effects import Effects
+from pellucid.ir.facets import Linearized, OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.traits import CONTROL
@@ -24,20 +25,13 @@ from pellucid.transforms.zeros import spread
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
-class Call(Primitive[Any]):
+class Call(Linearized, OnReferences, Programs[Any]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
 
     traits = CONTROL
 
-    remember_types = False
-    varies_jointly = False
-    takes_references = True
-
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return params.jaxpr.out_avals
-
-    def _typed(self, avals: tuple[Any, ...], params: Any) -> Any:
-        return params.jaxpr.out_avals, params.jaxpr.effects
 
     def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
         return params.jaxpr.effects
@@ -138,7 +132,7 @@ class ClosedCallParams(NamedTuple):
         return ClosedCallParams(program)
 
 
-class ClosedCall(Call):
+class ClosedCall(Shown, Call):
     """A plain call: no compilation of its own, no rules but those of its program."""
 
     name = "closed_call"

@@ -20,7 +20,7 @@ from pellucid.higher_order.bodies import traced
 from pellucid.higher_order.calls import Call
 from pellucid.higher_order.jit import JitParams, jit_p
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
@@ -68,7 +68,6 @@ class Composite(Call):
     """A named operation. What transformations make of it is a call of what they make of its decomposition."""
 
     name = "composite"
-    takes_references = False
 
     def jvp(
         self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CompositeParams
@@ -100,7 +99,7 @@ class Composite(Call):
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         # A compiler that knows the name expects all operands and results.
-        return Primitive.dead_code(self, used, equation)
+        return Programs.dead_code(self, used, equation)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: CompositeParams) -> Sequence[Any]:
         attributes = {

@@ -10,8 +10,9 @@ import numpy as np
 from pellucid.base.errors import MissingRule
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.ir.effects import Effects
+from pellucid.ir.facets import Linearized, OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, Programs
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.traits import CONTROL
@@ -44,20 +45,14 @@ class CondParams(NamedTuple):
     branches_platforms: Platforms | None = None
 
 
-class Cond(Primitive[CondParams]):
+class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
     """Results of the branch number `index`."""
 
     name = "cond"
     traits = CONTROL
-    remember_types = False
-    varies_jointly = False
-    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
         return params.branches[0].out_avals
-
-    def _typed(self, avals: tuple[Any, ...], params: CondParams) -> Any:
-        return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
 
     def effects(self, avals: tuple[Any, ...], params: CondParams) -> Effects:
         return frozenset().union(*(b.effects for b in params.branches))

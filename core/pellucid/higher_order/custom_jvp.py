@@ -16,8 +16,9 @@ from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.tree import shown_path, structure_differences, tree_map
 from pellucid.ir.avals import Described
 from pellucid.ir.effects import Effects
+from pellucid.ir.facets import OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import CONTROL
@@ -170,20 +171,13 @@ class CustomJvpParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomCall(Primitive[Any]):
+class CustomCall(OnReferences, Programs[Any]):
     """A staged call of a function with its own derivative; `params.call_jaxpr` is the function."""
 
     traits = CONTROL
 
-    remember_types = False
-    varies_jointly = False
-    takes_references = True
-
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return params.call_jaxpr.out_avals
-
-    def _typed(self, avals: tuple[Any, ...], params: Any) -> Any:
-        return params.call_jaxpr.out_avals, params.call_jaxpr.effects
 
     def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
         return params.call_jaxpr.effects
@@ -227,7 +221,7 @@ class CustomCall(Primitive[Any]):
     """`giving(params, used)` gives params with rules that give only the `used` results."""
 
 
-class CustomJvpCallPrimitive(CustomCall):
+class CustomJvpCallPrimitive(Shown, CustomCall):
     """A staged call of a `custom_jvp` function."""
 
     name = "custom_jvp_call"

@@ -32,8 +32,9 @@ from pellucid.higher_order.custom_jvp import (
     unbatched,
 )
 from pellucid.higher_order.remat_opt import optimized
+from pellucid.ir.facets import OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs, derived_types
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
@@ -208,7 +209,7 @@ class CustomVjpParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomVjpCallPrimitive(CustomCall):
+class CustomVjpCallPrimitive(Shown, CustomCall):
     """A staged call of a `custom_vjp` function."""
 
     name = "custom_vjp_call"
@@ -301,14 +302,12 @@ class CustomLinParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomLin(Primitive[CustomLinParams]):
+class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
     """The derivative of a `custom_vjp` function: linear in the tangents, known only by its transpose."""
 
     name = "custom_lin"
     traits = CONTROL.replace(makes_nan=True)
-    remember_types = False
-    takes_references = True
-    varies_jointly = False
+    types = derived_types
 
     def abstract_eval(self, avals: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
         return params.out_avals

@@ -13,6 +13,7 @@ from pellucid.higher_order.bodies import traced, types_of
 from pellucid.higher_order.calls import Call
 from pellucid.higher_order.custom_jvp import ForwardsDefinitions, Signature
 from pellucid.higher_order.loops import map as sequential_map
+from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rewriting import rearranged
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
@@ -48,7 +49,7 @@ class CustomVmapParams(NamedTuple):
         return self.call
 
 
-class CustomVmapCall(Call):
+class CustomVmapCall(Shown, Call):
     """A call with its own batching rule, from which the rules of its derivatives are made."""
 
     name = "custom_vmap_call"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.higher_order.calls import Call
+from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 
 
@@ -28,7 +29,7 @@ class JitParams(NamedTuple):
         )
 
 
-class Jit(Call):
+class Jit(Shown, Call):
     """A call of a program that is compiled as a function of its own."""
 
     name = "jit"

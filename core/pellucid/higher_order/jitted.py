@@ -33,6 +33,7 @@ from pellucid.higher_order.jit_shardings import (
     with_constraints,
 )
 from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
+from pellucid.ir.facets import Runs
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
@@ -139,7 +140,8 @@ def _calls_python(jaxpr: Jaxpr) -> bool:
     found = jaxpr.memo.get("calls Python")
     if found is None:
         found = jaxpr.memo["calls Python"] = any(
-            e.primitive.calls_python or any(map(_calls_python, subjaxprs(e.params)))
+            (isinstance(e.primitive, Runs) and e.primitive.calls_python)
+            or any(map(_calls_python, subjaxprs(e.params)))
             for e in jaxpr.equations
         )
     return found

@@ -9,6 +9,7 @@ from pellucid.base.errors import DerivativeRuleError
 from pellucid.higher_order.bodies import differing_types, types_of
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import with_common_consts
+from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.primitives.broadcasting import brought_to
@@ -42,7 +43,7 @@ class LinearCallParams(NamedTuple):
         return LinearCallParams(self.transpose, self.callee, self.num_res)
 
 
-class LinearCall(Call):
+class LinearCall(Shown, Call):
     """A call that is linear in the operands behind the residuals."""
 
     name = "linear_call"

@@ -11,7 +11,7 @@ from pellucid.higher_order.bodies import differing_types, types_of
 from pellucid.higher_order.custom_jvp import CustomJvpCall
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.arithmetic import neg
@@ -65,19 +65,14 @@ class LinearSolveParams(NamedTuple):
         return LinearSolveParams(self.const_lengths.transposed(), self.jaxprs.transposed())
 
 
-class LinearSolve(Primitive[LinearSolveParams]):
+class LinearSolve(Programs[LinearSolveParams]):
     """x with A x = b: its tangent solves A dx = db - dA x, its transpose the transposed system."""
 
     name = "custom_linear_solve"
     traits = CONTROL.replace(makes_nan=True)
-    remember_types = False
-    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: LinearSolveParams) -> Sequence[Any]:
         return params.jaxprs.solve.out_avals
-
-    def _typed(self, avals: tuple[Any, ...], params: LinearSolveParams) -> Any:
-        return params.jaxprs.solve.out_avals, self.effects(avals, params)
 
     def effects(self, avals: tuple[Any, ...], params: LinearSolveParams) -> Effects:
         return params.jaxprs.solve.effects

@@ -13,7 +13,7 @@ from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.higher_order.bodies import differing_types, stand_in, types_of
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs, derived_types
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import (
@@ -123,12 +123,13 @@ class ReduceParams(NamedTuple):
     jaxpr: ClosedJaxpr
 
 
-class Reduce(Primitive[ReduceParams]):
+class Reduce(Programs[ReduceParams]):
     """Operands, then initial values; one result for each operand."""
 
     name = "reduce"
     traits = Traits(kind="reduction", flops=combinations, makes_nan=True, returns_list=True)
-    remember_types = False
+    varies_jointly = True
+    types = derived_types
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReduceParams) -> Sequence[Any]:
         n = len(avals) // 2
@@ -334,12 +335,13 @@ class ReduceWindowParams(NamedTuple):
         return self._replace(**window._asdict())
 
 
-class ReduceWindow(Primitive[ReduceWindowParams]):
+class ReduceWindow(Programs[ReduceWindowParams]):
     """Operands, then initial values; one result for each operand."""
 
     name = "reduce_window"
     traits = Traits(kind="reduction", flops=window_combinations, makes_nan=True, returns_list=True)
-    remember_types = False
+    varies_jointly = True
+    types = derived_types
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ReduceWindowParams) -> Sequence[Any]:
         n = len(avals) // 2

@@ -12,7 +12,9 @@ from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.custom_jvp import CustomCall
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
 from pellucid.ir.effects import StateEffect
+from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
+from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
 from pellucid.ir.rules import Zero
 from pellucid.primitives.placement import device_put
@@ -42,7 +44,7 @@ class RematParams(NamedTuple):
         return self._replace(jaxpr=program)
 
 
-class Remat(Call):
+class Remat(Shown, Call):
     """A call whose linearization keeps its arguments (and what the policy allows) instead of all residuals."""
 
     name = "remat2"
@@ -141,7 +143,7 @@ def _split_remat(params: RematParams, nonzero: tuple[bool, ...]) -> RematParts:
 
 
 def _called(equation: Equation) -> ClosedJaxpr | None:
-    body = equation.primitive.called(equation.params)
+    body = called(equation.primitive, equation.params)
     return None if body is None or equation.primitive is remat_p else ClosedJaxpr(body)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
+from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.tracing.trace import bind
@@ -41,7 +42,7 @@ class RematOptParams(NamedTuple):
         return [*values[:n], *values[n + self.num_consts_fwd :]]
 
 
-class RematOpt(Call):
+class RematOpt(Shown, Call):
     """A call of the forward pass; when residuals turn out to be dead, of the function."""
 
     name = "remat_opt"

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effects
+from pellucid.ir.facets import Linearized, OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.traits import CONTROL
@@ -55,21 +56,15 @@ def unstacked(aval: Any) -> Any:
     return aval.without_dim(0)
 
 
-class Scan(Primitive[ScanParams]):
+class Scan(Linearized, OnReferences, Programs[ScanParams]):
     """A loop of static length."""
 
     name = "scan"
     traits = CONTROL
-    remember_types = False
-    varies_jointly = False
-    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
         out, n = params.jaxpr.out_avals, params.num_carry
         return [*out[:n], *(stacked(a, params.length) for a in out[n:])]
-
-    def _typed(self, avals: tuple[Any, ...], params: ScanParams) -> Any:
-        return tuple(self.abstract_eval(avals, params)), params.jaxpr.effects
 
     def effects(self, avals: tuple[Any, ...], params: ScanParams) -> Effects:
         return params.jaxpr.effects

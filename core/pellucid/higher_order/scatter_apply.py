@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.primitive import Programs, derived_types
 from pellucid.ir.rules import BatchAxis, Zero
 from pellucid.primitives.broadcasting import broadcast
 from pellucid.primitives.filled import zeros
@@ -40,12 +41,13 @@ class ScatterApplyParams(NamedTuple):
     update_jaxpr: ClosedJaxpr
 
 
-class ScatterApply(Scatter):
+class ScatterApply(Programs[ScatterParams], Scatter):
     """A scatter whose updates are computed from what is there; the updates given only have their shape."""
 
     name = "scatter_apply"
     traits = Scatter.traits.replace(returns_list=True)
-    remember_types = False
+    varies_jointly = True
+    types = derived_types
 
     def update_program(self, dtype: Any, params: ScatterApplyParams) -> ClosedJaxpr:
         return params.update_jaxpr

@@ -11,6 +11,7 @@ from typing import Any
 
 from pellucid.higher_order.bodies import Body, types_of
 from pellucid.ir.jaxpr import Jaxpr, Literal
+from pellucid.ir.primitive import called
 from pellucid.primitives.varying import pvary_p, vary
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import replay
@@ -54,11 +55,11 @@ def _replayed(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
 
     for equation in jaxpr.equations:
         given = [read(a) for a in equation.operands]
-        called = equation.primitive.called(equation.params)
+        body = called(equation.primitive, equation.params)
         if equation.primitive is pvary_p:
             results = [vary(given[0], equation.params.axes)]
-        elif called is not None:
-            results = _replayed(called, given)
+        elif body is not None:
+            results = _replayed(body, given)
         else:
             results = bind(equation.primitive, *given, params=equation.params)
         values.update(zip(equation.results, results, strict=True))

@@ -12,8 +12,9 @@ from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.effects import Effects, StateEffect
+from pellucid.ir.facets import Linearized, OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import CONTROL
@@ -46,20 +47,14 @@ class WhileParams(NamedTuple):
         return values[:n], values[n:m], values[m:]
 
 
-class While(Primitive[WhileParams]):
+class While(Linearized, OnReferences, Programs[WhileParams]):
     """`while condition(carry): carry = body(carry)`."""
 
     name = "while"
     traits = CONTROL
-    remember_types = False
-    varies_jointly = False
-    takes_references = True
 
     def abstract_eval(self, avals: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
         return params.body_jaxpr.out_avals
-
-    def _typed(self, avals: tuple[Any, ...], params: WhileParams) -> Any:
-        return params.body_jaxpr.out_avals, self.effects(avals, params)
 
     def effects(self, avals: tuple[Any, ...], params: WhileParams) -> Effects:
         return params.body_jaxpr.effects | params.cond_jaxpr.effects

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
+from pellucid.ir.primitive import Programs
 
 
 class Body(NamedTuple):
@@ -30,7 +31,7 @@ def bodies_of(equation: Equation) -> list[Body]:
     """The programs among the params of `equation`."""
     params = equation.params
     # The result types of primitives with programs in their params are not cached.
-    if equation.primitive.remember_types or not subjaxprs(params):
+    if not isinstance(equation.primitive, Programs) or not subjaxprs(params):
         return []
     if equation.primitive.traits.flops is not None or equation.primitive.name in _UNKNOWN_TRIPS:
         trips = None

@@ -10,7 +10,13 @@ from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import Made, origins_of, transformation_of
 from pellucid.introspect.spans import Naming, Spans
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
-from pellucid.ir.printing import Listing, listing as listing_of, literal_text, param_text
+from pellucid.ir.printing import (
+    Listing,
+    listing as listing_of,
+    literal_text,
+    param_text,
+    printed_params,
+)
 
 
 class JaxprReading(NamedTuple):
@@ -171,7 +177,7 @@ class _JaxprWriter:
 
 def shown_params(equation: Equation) -> list[tuple[str, str]]:
     """Names and texts of the params that the program's text shows, but for programs."""
-    shown = equation.primitive.printed_params(equation)
+    shown = printed_params(equation)
     return [(name, param_text(value)) for name, value in shown.items() if not _holds_program(value)]
 
 

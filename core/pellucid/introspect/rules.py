@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from typing import Any
 
-from pellucid.ir.primitive import rule_matrix
+from pellucid.ir.primitive import Primitive, registry
+from pellucid.primitives.families import Elementwise
+
+RULES = ("abstract_eval", "jvp", "linearize", "transpose", "batch", "lower")
 
 _PACKAGES = (
     "primitives",
@@ -32,10 +36,20 @@ def load_all_primitives() -> None:
             importlib.import_module(module.name)
 
 
+def has_rule(primitive: Primitive[Any], rule: str) -> bool:
+    """Whether `rule` is defined for this primitive, by its class or its row."""
+    if isinstance(primitive, Elementwise) and rule in ("jvp", "transpose"):
+        return (primitive.tangents if rule == "jvp" else primitive.transposes) is not None
+    return getattr(type(primitive), rule, None) is not getattr(Primitive, rule, None)
+
+
 def rule_table() -> str:
     """All primitives with a `yes` under each rule that they have."""
     load_all_primitives()
-    matrix = rule_matrix()
+    matrix = {
+        name: {rule: has_rule(primitive, rule) for rule in RULES}
+        for name, primitive in sorted(registry.items())
+    }
     rules = list(next(iter(matrix.values())))
     width = max(map(len, matrix)) + 2
     lines = ["primitive".ljust(width) + "".join(rule.rjust(len(rule) + 2) for rule in rules)]

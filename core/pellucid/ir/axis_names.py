@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from pellucid.ir.facets import Collective
 from pellucid.ir.jaxpr import Jaxpr, subjaxprs
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, Programs
 
 _NONE: frozenset[Any] = frozenset()
 
 
 def axis_names(primitive: Primitive[Any], params: Any) -> frozenset[Any]:
     """The named axes that an equation refers to and does not bind."""
-    inner = (
-        _NONE if primitive.remember_types else _NONE.union(*map(axis_names_of, subjaxprs(params)))
-    )
-    return primitive.axis_names(params, inner)
+    inner = _NONE
+    if isinstance(primitive, Programs):
+        inner = _NONE.union(*map(axis_names_of, subjaxprs(params)))
+    return primitive.axis_names(params, inner) if isinstance(primitive, Collective) else inner
 
 
 def axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pellucid.base.late import late
 from pellucid.ir.avals import AbstractRef, AbstractValue
 from pellucid.ir.effects import Effects, StateEffect, no_effects
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, Programs, params_of
 
 
 class Var:
@@ -156,7 +156,7 @@ class JaxprEqn:
             operands=self.invars if invars is None else invars,
             results=self.outvars if outvars is None else outvars,
             primitive=primitive,
-            params=primitive.typed_params(self.params if params is None else params),
+            params=params_of(primitive, self.params if params is None else params),
             effects=self.effects if effects is None else effects,
         )
         return JaxprEqn(equation)
@@ -343,9 +343,9 @@ def uses_references(jaxpr: Jaxpr) -> bool:
 def _uses_references(equation: Equation) -> bool:
     if equation.effects and any(isinstance(e, StateEffect) for e in equation.effects):
         return True
-    if equation.primitive.remember_types:
-        return False
-    return any(map(uses_references, subjaxprs(equation.params)))
+    return isinstance(equation.primitive, Programs) and any(
+        map(uses_references, subjaxprs(equation.params))
+    )
 
 
 def subjaxprs(params: Any) -> list[Jaxpr]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from pellucid.base import dtypes, source
 from pellucid.base.pretty import Break, Doc, Group, Mark, Nest, Text, concat, join, layout
+from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 
 
@@ -194,13 +195,14 @@ class _Printer:
             if equation.primitive.name == "jit" and inner not in self.shared:
                 self._share_names(equation, inner)
         primitive = equation.primitive
-        own = primitive.printed_equation(
-            equation, results, [self.short(a) for a in equation.operands]
-        )
-        if own is not None:
-            return concat(Mark(equation), own, self.comment(equation), Mark(None))
-        shown = primitive.printed_params(equation)
-        name = primitive.printed_name(equation)
+        name, shown = primitive.name, printed_params(equation)
+        if isinstance(primitive, Shown):
+            own = primitive.printed_equation(
+                equation, results, [self.short(a) for a in equation.operands]
+            )
+            if own is not None:
+                return concat(Mark(equation), own, self.comment(equation), Mark(None))
+            name = primitive.printed_name(equation)
         params = self.params(shown) if shown else Text("")
         operands = "".join(f" {self.atom(a)}" for a in equation.operands) or " "
         head = f"{results} = {name}" if equation.results else name
@@ -241,6 +243,14 @@ class _Printer:
             inner = join(Break(), [self.value(v) for v in value])
             return Group(concat("(", Nest(2, concat(Break(""), inner)), Break(""), ")"))
         return Text(param_text(value))
+
+
+def printed_params(equation: Equation) -> dict[str, Any]:
+    """The params in the text of `equation`, by name."""
+    primitive = equation.primitive
+    if isinstance(primitive, Shown):
+        return primitive.printed_params(equation)
+    return equation.params._asdict()
 
 
 def param_text(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
+from pellucid.ir.primitive import Programs
 
 
 def remove_dead_equations(
@@ -23,11 +24,8 @@ def remove_dead_equations(
         used_results = [v in live for v in equation.results]
         if not any(used_results) and not has_lasting_effects(equation):
             continue
-        if equation.primitive.remember_types and all(
-            used_results
-        ):  # and there are no programs in it
-            used_operands, remaining = [True] * len(equation.operands), equation
-        else:
+        used_operands, remaining = [True] * len(equation.operands), equation
+        if isinstance(equation.primitive, Programs):
             used_operands, remaining = equation.primitive.dead_code(used_results, equation)
             if remaining is None:
                 continue

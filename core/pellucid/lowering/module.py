@@ -12,6 +12,7 @@ from pellucid.base import source
 from pellucid.ir.avals import abstract_token
 from pellucid.ir.effects import Effect
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
+from pellucid.ir.primitive import Programs
 from pellucid.lowering.addends import compute_with_addends
 from pellucid.lowering.context import FRONTEND, LoweringContext
 from pellucid.tracing.context import use_lineage
@@ -299,9 +300,8 @@ class ModuleLowering:
             ctx.avals_out = tuple([v.aval for v in equation.results])
             results = equation.primitive.lower(ctx, inputs, equation.params)
             if ctx.sharding_attributes is not None:
-                if (
-                    equation.primitive.remember_types
-                ):  # not a program, whose equations have types of their own
+                # The equations of programs have types of their own.
+                if not isinstance(equation.primitive, Programs):
                     compute_with_addends(ctx, inputs, results)
                 results = list(map(ctx.as_typed, results, ctx.avals_out))
             values.update(zip(equation.results, results, strict=True))

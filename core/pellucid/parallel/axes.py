@@ -18,6 +18,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import shaped_array
+from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
@@ -128,11 +129,12 @@ class AxisIndexParams(NamedTuple):
     checked: bool
 
 
-class AxisIndex(Primitive[AxisIndexParams]):
+class AxisIndex(Collective, Shown, Primitive[AxisIndexParams]):
     """The position along one named axis."""
 
     name = "axis_index"
     traits = COLLECTIVE.replace(linear=None)
+    waits = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: AxisIndexParams) -> Sequence[Any]:
         varying = frozenset({params.axis_name}) if params.checked else frozenset()

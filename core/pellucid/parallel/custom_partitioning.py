@@ -21,7 +21,7 @@ from pellucid.higher_order.custom_jvp import ForwardsDefinitions
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs, derived_types
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import ManualRegion
 from pellucid.lowering.module import ModuleOptions, lower_module
@@ -56,12 +56,13 @@ class CustomPartitioningParams(NamedTuple):
     static_args: tuple[Any, ...]
 
 
-class CustomPartitioning(Primitive[CustomPartitioningParams]):
+class CustomPartitioning(Programs[CustomPartitioningParams]):
     """A call of a program that several devices do as the user says."""
 
     name = "custom_partitioning"
     traits = CONTROL
-    remember_types = False
+    varies_jointly = True
+    types = derived_types
 
     def abstract_eval(
         self, avals: tuple[Any, ...], params: CustomPartitioningParams

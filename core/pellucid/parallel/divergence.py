@@ -10,18 +10,15 @@ from pellucid.higher_order.cond import cond_p
 from pellucid.higher_order.scan import scan_p
 from pellucid.higher_order.while_loop import while_p
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.axis_names import axis_names
+from pellucid.ir.facets import Collective
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
-from pellucid.parallel.axes import AxisIndex
+from pellucid.ir.primitive import Programs
 from pellucid.parallel.exchange import PPermute
-from pellucid.primitives.addends import Reduced, ReducedToVarying, VaryingToUnreduced
-from pellucid.primitives.varying import PVary
 from pellucid.tracing.tracer import where_made
 from pellucid.xla.compile import permuted_equations
 
 Axes = frozenset[Any]
-
-_SILENT = (AxisIndex, PVary, Reduced, ReducedToVarying, VaryingToUnreduced)
-"""Equations that name axes but wait for nobody."""
 
 
 def check_no_divergence(
@@ -124,7 +121,7 @@ class _Walk:
     def of_operation(self, equation: Equation, union: Axes) -> Axes:
         """Over which axes the results of an operation may vary, whose operands together vary over `union`."""
         primitive, params = equation.primitive, equation.params
-        axes = primitive.axis_names(params, frozenset())
+        axes = axis_names(primitive, params)
         if primitive.traits.equalizes:
             in_groups = getattr(params, "axis_index_groups", None) is not None
             return union if in_groups else union - axes
@@ -173,9 +170,14 @@ class _Walk:
             return
         self.choices.append((choice, varying))
         for found in _equations_in(programs):
-            names = found.primitive.axis_names(found.params, frozenset())
-            if isinstance(found.primitive, _SILENT) or subjaxprs(found.params):
+            primitive = found.primitive
+            if (
+                not isinstance(primitive, Collective)
+                or isinstance(primitive, Programs)
+                or not primitive.waits
+            ):
                 continue
+            names = axis_names(primitive, found.params)
             if names & varying:
                 raise _diverging(self.caller, choice, found, names & varying)
             if names and isinstance(found.primitive, PPermute):

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base.errors import CollectiveError, expecting
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
@@ -46,7 +47,7 @@ Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)
 
 
-class Exchange(Movement):
+class Exchange(Collective, Movement):
     """A linear exchange of values along `params.axis_name`."""
 
     traits = COLLECTIVE
@@ -295,7 +296,7 @@ class AllToAllParams(NamedTuple):
     parts: int
 
 
-class AllToAll(Exchange):
+class AllToAll(Shown, Exchange):
     """Each position sends a part of its value to each other, and joins the parts it gets in order of their origin."""
 
     name = "all_to_all"

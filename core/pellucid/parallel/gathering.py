@@ -15,6 +15,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
@@ -77,7 +78,7 @@ def split(x: Any, axis: int, parts: int) -> Any:
     return reshape(x, (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :]))
 
 
-class AllGather(Movement):
+class AllGather(Collective, Shown, Movement):
     """The values of all positions along named axes, at each of them."""
 
     name = "all_gather"
@@ -164,14 +165,11 @@ class AllGatherInvariant(AllGather):
 
     name = "all_gather_invariant"
 
-    def varying_results(
-        self,
-        avals: tuple[Any, ...],
-        results: Sequence[Any],
-        axes: frozenset[str],
-        params: GatherAxesParams,
+    def typed(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherAxesParams
     ) -> Sequence[Any]:
-        return [results[0].update(varying=axes.difference(params.axis_name))]
+        [result] = super().typed(avals, results, params)
+        return [result.update(varying=result.varying.difference(params.axis_name))]
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         shown = super().printed_params(equation)
@@ -191,11 +189,13 @@ class AllGatherReduced(AllGather):
 
     name = "all_gather_reduced"
 
-    def _typed(self, avals: tuple[Any, ...], params: GatherAxesParams) -> Any:
-        ([result], effects), axes = super()._typed(avals, params), frozenset(params.axis_name)
+    def typed(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherAxesParams
+    ) -> Sequence[Any]:
+        [result], axes = super().typed(avals, results, params), frozenset(params.axis_name)
         unreduced, reduced = marks_of(avals[0])
         fixed = result.update(varying=result.varying - axes)
-        return (marked(fixed, Marks(unreduced, reduced | axes), params.mesh),), effects
+        return [marked(fixed, Marks(unreduced, reduced | axes), params.mesh)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
         scatter = ScatterSumParams(
@@ -267,7 +267,7 @@ def all_gather(
 # psum_scatter -------------------------------------------------------------------------------------
 
 
-class ReduceScatter(Movement):
+class ReduceScatter(Collective, Movement):
     """The sum along named axes, of which each position keeps one part."""
 
     name = "reduce_scatter"
@@ -360,15 +360,15 @@ class UnreducedReduceScatter(ReduceScatter):
 
     name = "unreduced_reduce_scatter"
 
-    def _typed(self, avals: tuple[Any, ...], params: ScatterSumParams) -> Any:
-        ([result], effects), axes = super()._typed(avals, params), frozenset(params.axis_name)
+    def typed(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterSumParams
+    ) -> Sequence[Any]:
+        [result], axes = super().typed(avals, results, params), frozenset(params.axis_name)
         unreduced, reduced = marks_of(avals[0])
         own = result.update(varying=result.varying | axes)
-        return (
-            marked(own, Marks(unreduced - axes, reduced), avals[0].shown_sharding.mesh),
-        ), effects
+        return [marked(own, Marks(unreduced - axes, reduced), avals[0].shown_sharding.mesh)]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: ScatterSumParams) -> Any:
+    def undo(self, cotangent: Any, aval: Any, params: ScatterSumParams) -> Any:
         gather = GatherAxesParams(
             params.scatter_dimension, None, params.axis_name, params.axis_size, params.tiled,
             aval.shown_sharding.mesh,

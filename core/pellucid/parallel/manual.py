@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import CollectiveError
 from pellucid.ir.effects import Effects
+from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Programs, called
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.traits import CONTROL
@@ -101,13 +102,11 @@ class ShardMapParams(NamedTuple):
         return self._replace(jaxpr=program, in_specs=tuple(in_specs), out_specs=tuple(out_specs))
 
 
-class ShardMap(Primitive[ShardMapParams]):
+class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapParams]):
     """A call of a program at each position along mesh axes, on parts of its operands."""
 
     name = "shard_map"
     traits = CONTROL
-    remember_types = False
-    varies_jointly = False
 
     def abstract_eval(self, avals: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
         made: list[Any] = list(params.jaxpr.out_avals)
@@ -115,9 +114,6 @@ class ShardMap(Primitive[ShardMapParams]):
             whole_type(aval, params.mesh, spec, params.newly_manual_axes)
             for aval, spec in zip(made, params.out_specs, strict=True)
         ]
-
-    def _typed(self, avals: tuple[Any, ...], params: ShardMapParams) -> Any:
-        return tuple(self.abstract_eval(avals, params)), params.jaxpr.effects
 
     def effects(self, avals: tuple[Any, ...], params: ShardMapParams) -> Effects:
         return params.jaxpr.effects
@@ -494,7 +490,7 @@ def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
     """The program with calls written out, since the types of a call's own program are fixed."""
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
-        body = equation.primitive.called(equation.params)
+        body = called(equation.primitive, equation.params)
         return None if body is None else ClosedJaxpr(body)
 
     return inlined(jaxpr, body_of)[0]

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token, shaped_array
+from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import device_groups
@@ -37,7 +38,7 @@ class PRecvParams(NamedTuple):
     perm: Pairs
 
 
-class PointToPoint(Primitive[Any]):
+class PointToPoint(Collective, Primitive[Any]):
     """One half of an exchange along `params.axis_name`."""
 
     traits = COLLECTIVE.replace(linear=None)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import CollectiveError, DtypeError
+from pellucid.ir.facets import Collective
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.traits import COLLECTIVE
@@ -38,7 +39,7 @@ class RaggedExchangeParams(NamedTuple):
     axis_index_groups: Groups | None
 
 
-class RaggedAllToAll(Primitive[RaggedExchangeParams]):
+class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
     """Each position sends a slice of its operand to each other, into their outputs.
 
     It is linear in (operand, output) together; derivatives and batches are those of `by_gathering`, which defines it.

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import CollectiveError
 from pellucid.base.tree import tree_map
+from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -40,7 +41,7 @@ from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 
 
-class AllReduce(Primitive[CollectiveParams]):
+class AllReduce(Collective, Primitive[CollectiveParams]):
     """A reduction along named axes, whose result is the same at all positions along them."""
 
     traits = COLLECTIVE.replace(flops=1.0, linear=None, equalizes=True)
@@ -48,16 +49,13 @@ class AllReduce(Primitive[CollectiveParams]):
     def abstract_eval(self, avals: tuple[Any, ...], params: CollectiveParams) -> Sequence[Any]:
         return [avals[0]]
 
-    def varying_results(
-        self,
-        avals: tuple[Any, ...],
-        results: Sequence[Any],
-        axes: frozenset[str],
-        params: CollectiveParams,
+    def typed(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: CollectiveParams
     ) -> Sequence[Any]:
-        if params.axis_index_groups is None:
-            axes = axes.difference(params.axes)
-        return [results[0].update(varying=axes)]
+        [result] = super().typed(avals, results, params)
+        if params.axis_index_groups is not None:
+            return [result]
+        return [result.update(varying=result.varying.difference(params.axes))]
 
     def factors(
         self, avals: tuple[Any, ...], results: Sequence[Any], params: CollectiveParams
@@ -93,7 +91,7 @@ class AllReduce(Primitive[CollectiveParams]):
         return x
 
 
-class PSum(AllReduce):
+class PSum(Shown, AllReduce):
     """The sum along named axes. Where types say that it makes a value the same along them, its text says so."""
 
     name = "psum"
@@ -147,9 +145,10 @@ class UnreducedSum(Recast):
 
     name = "unreduced_psum"
     traits = COLLECTIVE.replace(flops=1.0, makes_nan=True, equalizes=True)
+    waits = True
     inverse = "preduced"
 
-    def typed(self, aval: Any, axes: frozenset[Any], mesh: Any) -> Any:
+    def recast_type(self, aval: Any, axes: frozenset[Any], mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
         return marked(aval, Marks(unreduced - axes, reduced), mesh)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from pellucid.ir.effects import Effects
+from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.primitive import registry
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
@@ -39,7 +40,7 @@ def marks_of(aval: Any) -> Marks:
 
 def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
     """The type `aval` with other marks, over axes of `mesh`, by default of the mesh that the type shows."""
-    own = aval.shown_sharding
+    own: Any = aval.shown_sharding
     spec = PartitionSpec() if own is None else own.spec
     mesh = mesh or own.mesh
     spec = spec.padded(aval.ndim).update(unreduced=marks.unreduced, reduced=marks.reduced)
@@ -52,20 +53,24 @@ class MarkParams(NamedTuple):
     """The mesh with these axes: a value's type may show none."""
 
 
-class Recast(Movement):
+class Recast(Collective, Shown, Movement):
     """A cast of what a type says of mesh axes; `inverse` names what its transpose does."""
 
     traits = COLLECTIVE
 
+    waits = False
     inverse: ClassVar[str]
 
-    typed: Any
-    """`typed(aval, axes, mesh)` gives the type of the result."""
+    def abstract_eval(self, avals: tuple[Any, ...], params: MarkParams) -> Sequence[Any]:
+        return avals
 
-    def _typed(self, avals: tuple[Any, ...], params: MarkParams) -> tuple[tuple[Any, ...], Effects]:
-        return (self.typed(avals[0], frozenset(params.axes), params.mesh),), self.effects(
-            avals, params
-        )
+    recast_type: Any
+    """`recast_type(aval, axes, mesh)` gives the type of the result."""
+
+    def typed(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: MarkParams
+    ) -> Sequence[Any]:
+        return [self.recast_type(avals[0], frozenset(params.axes), params.mesh)]
 
     def axis_names(self, params: MarkParams, inner: Axes) -> Axes:
         return frozenset(params.axes)
@@ -95,7 +100,7 @@ class Reduced(Recast):
     name = "preduced"
     inverse = "unreduced_psum"
 
-    def typed(self, aval: Any, axes: Axes, mesh: Any) -> Any:
+    def recast_type(self, aval: Any, axes: Axes, mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
         return marked(aval, Marks(unreduced, reduced | axes), mesh)
 
@@ -106,7 +111,7 @@ class ReducedToVarying(Recast):
     name = "reduced_vary_cast"
     inverse = "vary_unreduced_cast"
 
-    def typed(self, aval: Any, axes: Axes, mesh: Any) -> Any:
+    def recast_type(self, aval: Any, axes: Axes, mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
         varying = aval.update(varying=aval.varying | axes)
         return marked(varying, Marks(unreduced, reduced - axes), mesh)
@@ -118,7 +123,7 @@ class VaryingToUnreduced(Recast):
     name = "vary_unreduced_cast"
     inverse = "reduced_vary_cast"
 
-    def typed(self, aval: Any, axes: Axes, mesh: Any) -> Any:
+    def recast_type(self, aval: Any, axes: Axes, mesh: Any) -> Any:
         unreduced, reduced = marks_of(aval)
         fixed = aval.update(varying=aval.varying - axes)
         return marked(fixed, Marks(unreduced | axes, reduced), mesh)

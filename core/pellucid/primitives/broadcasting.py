@@ -13,6 +13,7 @@ from pellucid.base import config, dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import Factors, reducing, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import MOVEMENT, Traits
@@ -33,7 +34,7 @@ class BroadcastInDimParams(NamedTuple):
     sharding: Any
 
 
-class BroadcastInDim(Movement):
+class BroadcastInDim(Shown, LaidOut, Movement):
     name = "broadcast_in_dim"
     traits = MOVEMENT.replace(cheap=True)
 
@@ -234,7 +235,7 @@ def batched_axes(axes: Sequence[int], dim: int) -> tuple[tuple[int, ...], int]:
 _HALF_WIDTH = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
-class ReduceSum(Movement):
+class ReduceSum(LaidOut, Movement):
     name = "reduce_sum"
     traits = Traits(kind="reduction", flops=combinations, linear="all", makes_nan=True)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
@@ -138,7 +139,7 @@ def _linear_product(avals: Sequence[Any], params: DotGeneralParams) -> Linear | 
     return None if is_rounded else "each"
 
 
-class DotGeneral(Bilinear):
+class DotGeneral(Shown, LaidOut, Bilinear):
     name = "dot_general"
     traits = Traits(
         kind="contraction", flops=dot_operations, linear=_linear_product, makes_nan=True

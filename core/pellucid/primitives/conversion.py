@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import dtypes, tree
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.facets import Folds
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -61,7 +62,7 @@ def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     return bind1(convert_element_type_p, operand, params=params)
 
 
-class ConvertElementType(Elementwise):
+class ConvertElementType(Folds, Elementwise):
     """The reference's `convert_element_type`."""
 
     def abstract_eval(

@@ -11,6 +11,7 @@ from pellucid.base import dtypes
 from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
@@ -71,7 +72,7 @@ class ConvParams(NamedTuple):
     out_sharding: Any
 
 
-class ConvGeneralDilated(Bilinear):
+class ConvGeneralDilated(LaidOut, Bilinear):
     name = "conv_general_dilated"
     traits = Traits(kind="contraction", flops=convolution_operations, linear="each", makes_nan=True)
 

@@ -12,6 +12,7 @@ from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import Traits
@@ -53,7 +54,7 @@ class IotaParams(NamedTuple):
     sharding: Any
 
 
-class Iota(Primitive[IotaParams]):
+class Iota(LaidOut, Primitive[IotaParams]):
     name = "iota"
     traits = Traits(kind="creation", flops=0.0, cheap=True)
 
@@ -122,7 +123,7 @@ class EmptyParams(NamedTuple):
     out_sharding: Any
 
 
-class Empty(Primitive[EmptyParams]):
+class Empty(LaidOut, Primitive[EmptyParams]):
     name = "empty"
     traits = Traits(kind="creation", flops=0.0)
 

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.facets import Shown
 from pellucid.ir.factors import Factors, pointwise
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
@@ -79,7 +80,7 @@ def full_as(x: Any, value: Any) -> Any:
 TangentRule = Callable[..., Any]
 
 
-class Elementwise(Primitive[Any]):
+class Elementwise(Shown, Primitive[Any]):
     """A primitive that works element by element on operands of one shape.
 
     A scalar fits any shape, and a dimension of size 1 any size.
@@ -228,10 +229,6 @@ class Elementwise(Primitive[Any]):
         if callable(self.hlo):
             return [self.hlo(ctx, operands, params)]
         return [ctx.op1(self.hlo, result, operands)]
-
-    def has_rule(self, rule: str) -> bool:
-        given = {"jvp": self.tangents, "transpose": self.transposes}
-        return given[rule] is not None if rule in given else super().has_rule(rule)
 
     def printed_params(self, equation: Any) -> dict[str, Any]:
         shown = super().printed_params(equation)

@@ -14,6 +14,7 @@ from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
+from pellucid.ir.facets import Shown
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive
@@ -330,7 +331,7 @@ class ScatterParams(NamedTuple):
     unique_indices: bool
 
 
-class Scatter(Primitive[ScatterParams]):
+class Scatter(Shown, Primitive[ScatterParams]):
     """A primitive that combines windows of updates with what the operand holds.
 
     `combine` is a function of two scalars, old and new; None where the new one replaces the old.

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray, element_shape
+from pellucid.ir.facets import Runs
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.placement import device_put
@@ -25,7 +26,7 @@ class LayoutConstraintParams(NamedTuple):
     layout: Layout
 
 
-class LayoutConstraint(Identity):
+class LayoutConstraint(Runs, Identity):
     """The same value, laid out in memory as stated."""
 
     name = "layout_constraint"

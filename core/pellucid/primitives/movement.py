@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
+from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import Factors, regrouping, with_mark, words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
@@ -92,7 +93,7 @@ class ReshapeParams(NamedTuple):
     sharding: Any
 
 
-class Reshape(Movement):
+class Reshape(LaidOut, Movement):
     name = "reshape"
     traits = MOVEMENT.replace(cheap=True)
 

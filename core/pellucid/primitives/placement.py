@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError
 from pellucid.ir.avals import ShapedArray, aval_at
+from pellucid.ir.facets import Placed, Runs
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import MOVEMENT
@@ -50,7 +51,7 @@ class DevicePutParams(NamedTuple):
         )
 
 
-class DevicePut(Primitive[DevicePutParams]):
+class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
     """The identity, to another place; outside a trace, a transfer without a compiled program."""
 
     name = "device_put"

@@ -14,6 +14,7 @@ from pellucid.base.tree import (
     tree_map,
 )
 from pellucid.base.tree.paths import shown_path
+from pellucid.ir.facets import Placed, Shown
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import COLLECTIVE
@@ -43,7 +44,7 @@ class ReshardParams(NamedTuple):
     """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
 
 
-class Reshard(Primitive[ReshardParams]):
+class Reshard(Placed, Shown, Primitive[ReshardParams]):
     """The identity, with another sharding in its type. Devices exchange what they need for it."""
 
     name = "reshard"

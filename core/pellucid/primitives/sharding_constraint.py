@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
+from pellucid.ir.facets import Placed
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import COLLECTIVE
@@ -30,7 +31,7 @@ class ShardingConstraintParams(NamedTuple):
     sharding: Any
 
 
-class ShardingConstraint(Primitive[ShardingConstraintParams]):
+class ShardingConstraint(Placed, Primitive[ShardingConstraintParams]):
     """The identity, laid out as stated."""
 
     name = "sharding_constraint"

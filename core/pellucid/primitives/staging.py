@@ -9,6 +9,7 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import AbstractToken, abstract_token
 from pellucid.ir.effects import Effects, no_dce_effect
+from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import HOST
@@ -96,7 +97,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 # Tokens ---------------------------------------------------------------------------------------------
 
 
-class CreateToken(Primitive[Any]):
+class CreateToken(Runs, Primitive[Any]):
     """A token that waits for nothing."""
 
     name = "create_token"
@@ -112,7 +113,7 @@ class CreateToken(Primitive[Any]):
         return [ctx.op1("stablehlo.create_token", abstract_token, operands)]
 
 
-class AfterAll(Primitive[Any]):
+class AfterAll(Runs, Primitive[Any]):
     """A token that waits for others."""
 
     name = "after_all"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pellucid.base import config
 from pellucid.base.errors import CollectiveError
 from pellucid.ir.avals import ShapedArray
-from pellucid.ir.primitive import Primitive, registry
+from pellucid.ir.primitive import Primitive, Programs, registry
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups
@@ -50,14 +50,11 @@ class PVary(Movement):
     def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: PVaryParams) -> None:
         return None  # the types have their shardings already
 
-    def varying_results(
-        self,
-        avals: tuple[Any, ...],
-        results: Sequence[Any],
-        axes: frozenset[str],
-        params: PVaryParams,
+    def typed(
+        self, avals: tuple[Any, ...], results: Sequence[Any], params: PVaryParams
     ) -> Sequence[Any]:
-        return results
+        [result] = super().typed(avals, results, params)
+        return [result.update(varying=results[0].varying)]
 
     def undo(self, cotangent: Any, aval: ShapedArray, params: PVaryParams) -> Any:
         # By name, since collectives stand above what makes zeros of a type that varies.
@@ -104,7 +101,7 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
 
 def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, ...]:
     """`operands` of one equation so that all traced ones vary over the same axes."""
-    if len(operands) < 2 or not primitive.varies_jointly:
+    if len(operands) < 2 or (isinstance(primitive, Programs) and not primitive.varies_jointly):
         return operands
     found = {
         x.aval.varying for x in operands if isinstance(x, Tracer) and type(x.aval) is ShapedArray

@@ -16,6 +16,7 @@ from pellucid.ir.effects import (
     read_effect,
     write_effect,
 )
+from pellucid.ir.facets import Linearized, OnReferences, Runs, Shown
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import INDEXING, Traits
@@ -36,12 +37,10 @@ _WRITES: Effects = frozenset({read_effect, write_effect})
 _ADDS: Effects = frozenset({accum_effect})
 
 
-class OfReference(Primitive[Any]):
+class OfReference(OnReferences, Runs, Primitive[Any]):
     """What primitives share whose first operand is a reference."""
 
     traits = INDEXING
-
-    takes_references = True
 
     def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> None:
         return None  # the types have their shardings already
@@ -57,7 +56,7 @@ class NewRefParams(NamedTuple):
     memory_space: Any
 
 
-class NewRef(Primitive[NewRefParams]):
+class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
     """A new reference that holds the operand."""
 
     name = "new_ref"
@@ -118,7 +117,7 @@ class EmptyRefParams(NamedTuple):
     ty: Any
 
 
-class EmptyRef(Primitive[EmptyRefParams]):
+class EmptyRef(OnReferences, Linearized, Runs, Shown, Primitive[EmptyRefParams]):
     """A new reference that holds nothing in particular."""
 
     name = "empty_ref"
@@ -269,7 +268,7 @@ def _swapped(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> 
     )
 
 
-class Get(OfReference):
+class Get(Shown, OfReference):
     """The part of what a reference holds."""
 
     name = "get"
@@ -319,7 +318,7 @@ def _part(equation: Any, ref: str, operands: Sequence[str]) -> str:
     return f"{ref}[{equation.params.index.text(operands)}]"
 
 
-class Write(OfReference):
+class Write(Shown, OfReference):
     """What primitives share that take (reference, new value, operands of the index)."""
 
     def check(self, avals: tuple[Any, ...], params: PartParams) -> Any:

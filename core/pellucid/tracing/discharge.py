@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import DeletedArrayError, EffectsError
 from pellucid.ir.avals import AbstractRef
+from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
+from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.replay import joined_scope
@@ -153,6 +155,8 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
             context.lineage = Lineage("discharge", (equation,))
             primitive, params = equation.primitive, equation.params
             if knows_references:
+                if not isinstance(primitive, OnReferences):
+                    raise primitive.missing("discharge")
                 results = primitive.discharge(tuple(operands), params)
             else:
                 results = trace.interpret(primitive, tuple(operands), params)
@@ -164,9 +168,9 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
 def _knows_references(equation: Any, operands: Sequence[Any]) -> bool:
     if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
         return True
-    if equation.primitive.remember_types:
-        return False
-    return any(map(uses_references, subjaxprs(equation.params)))
+    return isinstance(equation.primitive, Programs) and any(
+        map(uses_references, subjaxprs(equation.params))
+    )
 
 
 def inline_on_cells(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:

@@ -20,6 +20,7 @@ from pellucid.base.events import (
 )
 from pellucid.ir.avals import AbstractValue
 from pellucid.ir.effects import no_effects
+from pellucid.ir.facets import Folds
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Primitive
 from pellucid.tracing.context import context, use_trace
@@ -82,7 +83,7 @@ class StagingTrace(Trace):
     def interpret(
         self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
     ) -> list[Any]:
-        if primitive.fold is not None:
+        if isinstance(primitive, Folds):
             known = primitive.fold(operands, params)
             if known is not None:
                 return known

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, called
 from pellucid.ir.rules import Zero
 from pellucid.primitives.arithmetic import (
     add,
@@ -170,7 +170,7 @@ class JetTrace(Trace):
         if all(c is None for curve in curves for c in curve[1:]):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, tuple([c[0] for c in curves]), params)
-        body = primitive.called(params)
+        body = called(primitive, params)
         if body is not None:
             return replay(body, (), *operands)
         with use_trace(self.parent):

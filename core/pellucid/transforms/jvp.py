@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.base.tree import structure_differences
 from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, is_always_transformed
 from pellucid.ir.rules import Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay
@@ -159,7 +159,7 @@ class JvpTrace(Trace):
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents) and not primitive.always_transformed:
+        if all(type(t) is Zero for t in tangents) and not is_always_transformed(primitive):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, primals, params)
         with use_trace(self.parent):

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
 from pellucid.base.tree import Partial, structure_differences
+from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, called, is_always_transformed
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
 from pellucid.ir.rules import Zero
 from pellucid.tracing.context import context, plumbing, use_trace
@@ -261,7 +262,7 @@ class LinearizeTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        if not any_nonzero and not primitive.always_transformed:
+        if not any_nonzero and not is_always_transformed(primitive):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, operands, params)
         tangents = [
@@ -269,7 +270,7 @@ class LinearizeTrace(Trace):
             for p, t in zip(primals, tangents, strict=True)
         ]
         self.rules.primal_results = None
-        if primitive.linearize is not None:
+        if isinstance(primitive, Linearized):
             with use_trace(self.parent):
                 results, out_tangents = primitive.linearize(
                     self, tuple(primals), tuple(tangents), params
@@ -311,7 +312,7 @@ class RuleTrace(Trace):
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         if self.touches_linear(operands):
-            if primitive.linearize is not None:
+            if isinstance(primitive, Linearized):
                 return self.linear_part(primitive, operands, params)
             return self.staged(primitive, operands, params)
         with use_trace(self.parent):
@@ -330,12 +331,12 @@ class RuleTrace(Trace):
         finally:
             context.lineage = outer
 
-    def linear_part(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def linear_part(self, primitive: Any, operands: tuple[Any, ...], params: Any) -> Any:
         """A program within the rule of a user, linear in some operands, is split into both parts.
 
         A call is made equation by equation. Others are linear, so their derivative at zero is what they are.
         """
-        body = primitive.called(params)
+        body = called(primitive, params)
         if body is not None:
             return replay(body, (), *operands)
         at = [zeros(x.aval) if self.is_linear(x) else x for x in operands]

@@ -17,7 +17,7 @@ from pellucid.base.tree import (
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
 from pellucid.ir.jaxpr import Jaxpr
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, is_always_transformed
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
@@ -309,7 +309,7 @@ class BatchTrace(Trace):
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         with use_trace(self.parent):
-            is_batched = any(d is not None for d in dims) or primitive.always_transformed
+            is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
             if not is_batched and not uses_axis(primitive, params, self.axis):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)

@@ -1,0 +1,102 @@
+"""Facets: what few primitives have beside the rules that all have. A primitive has a facet by inheriting from it.
+
+`isinstance(primitive, Facet)` asks for it. Facets stand before `Primitive` among the bases, whose defaults some replace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.sharding.named_sharding import NamedSharding
+
+
+class Shown:
+    """A primitive whose equations have a text of their own."""
+
+    name: str
+
+    def printed_params(self, equation: Any) -> dict[str, Any]:
+        """The params in the text of `equation`, by name."""
+        return equation.params._asdict()
+
+    def printed_name(self, equation: Any) -> str:
+        """The name in the text of `equation`."""
+        return self.name
+
+    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str | None:
+        """The text of the whole equation, where it has a form of its own; None for the usual one."""
+        return None
+
+
+class Linearized:
+    """A primitive that is split into its results and a linear program of its own making."""
+
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> Any:
+        """(results, their tangents): the results under the parent trace, the tangents staged by `trace`."""
+        raise NotImplementedError(type(self))
+
+
+class OnReferences:
+    """A primitive that makes, takes or closes over references."""
+
+    takes_references = True
+    """Whether operands may be references."""
+    always_transformed = False
+    """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
+
+    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        """Evaluate with each reference replaced by a mutable `Cell`: reads return its `value`, writes assign it."""
+        raise NotImplementedError(type(self))
+
+
+class Placed:
+    """A primitive whose equations name meshes, shardings or devices."""
+
+    def placed(self, params: Any) -> Sequence[Any]:
+        """Meshes, shardings and devices by which an equation determines where its program runs."""
+        raise NotImplementedError(type(self))
+
+
+class LaidOut(Placed):
+    """A primitive whose user may ask for the layout of its results over Explicit mesh axes."""
+
+    def out_sharding(self, params: Any) -> NamedSharding | None:
+        """The layout that was asked for, where the params hold one."""
+        raise NotImplementedError(type(self))
+
+    def placed(self, params: Any) -> Sequence[Any]:
+        asked = self.out_sharding(params)
+        return () if asked is None else (asked,)
+
+
+class Collective:
+    """A primitive whose equations name axes of `vmap` or `shard_map`."""
+
+    waits = True
+    """Whether devices wait for others along the axes, so that all must reach the equation."""
+
+    def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
+        """The named axes that an equation refers to and does not bind; the programs within it refer to `inner`."""
+        raise NotImplementedError(type(self))
+
+
+class Runs:
+    """A primitive that is no compiled program outside a trace."""
+
+    calls_python = False
+    """Whether params contain a user callback. Such programs are never shared between functions."""
+
+    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+        """Results outside a trace."""
+        raise NotImplementedError(type(self))
+
+
+class Folds:
+    """A primitive whose results are sometimes known without an equation."""
+
+    def fold(self, operands: tuple[Any, ...], params: Any) -> list[Any] | None:
+        """Results while a program is staged, or None if it takes an equation."""
+        raise NotImplementedError(type(self))
