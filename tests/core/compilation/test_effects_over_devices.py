@@ -13,6 +13,7 @@ import pellucid.debug
 from pellucid.ir.avals import abstract_token, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.ir.primitive import NO_PARAMS, Primitive
+from pellucid.ir.traits import HOST
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
 from pellucid.tracing.trace import bind
 from pellucid.xla.mlir import ir
@@ -32,6 +33,7 @@ class Note(Primitive[Any]):
     """Hands its operand to Python."""
 
     name = "test_note"
+    traits = HOST.replace(returns_list=False)
 
     def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
         return [shaped_array((), np.dtype(bool))]
