@@ -16,6 +16,7 @@ from pellucid.checks.found import NONE, Checked, Found, Site, first, nothing
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import cond_p, with_common_consts
 from pellucid.higher_order.custom_jvp import CustomCall
+from pellucid.higher_order.jit import Defined, jit_p
 from pellucid.higher_order.scan import scan_p
 from pellucid.higher_order.while_loop import WhileParams, while_p
 from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Lineage, Literal, uses_references
@@ -187,6 +188,8 @@ def _note_check(found: Found, operands: Sequence[Any], params: Any, errors: Erro
 def _call(
     found: Found, primitive: Any, params: Any, operands: Sequence[Any], errors: Errors
 ) -> Sequence[Any]:
+    if isinstance(primitive, Defined):
+        primitive, params = jit_p, params.as_call()
     body = checked_program(params.jaxpr.jaxpr, errors)
     results = bind(primitive, *body.consts, *operands, params=params.on(body.program))
     found.merge(body.sites, results[: body.n_found])

@@ -11,6 +11,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.tracing.discharge import discharged, held
 from pellucid.tracing.trace import bind
@@ -35,6 +36,9 @@ class Call(Linearized, OnReferences, Programs[Any]):
 
     def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
         return params.jaxpr.effects
+
+    def slots(self, params: Any) -> Slots:
+        return call_slots(params.jaxpr)
 
     def called(self, params: Any) -> Any:
         return params.jaxpr.jaxpr

@@ -17,8 +17,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import tree_flatten
 from pellucid.higher_order.bodies import traced
-from pellucid.higher_order.calls import Call
-from pellucid.higher_order.jit import JitParams, jit_p
+from pellucid.higher_order.jit import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rules import BatchAxis, BatchDim
@@ -64,42 +63,10 @@ class CompositeParams(NamedTuple):
         return JitParams(self.name, self.jaxpr)
 
 
-class Composite(Call):
-    """A named operation. What transformations make of it is a call of what they make of its decomposition."""
+class Composite(Defined):
+    """A named operation, defined by its decomposition."""
 
     name = "composite"
-
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CompositeParams
-    ) -> tuple[Any, Any]:
-        return jit_p.jvp(primals, tangents, params.as_call())
-
-    def linearize(
-        self,
-        trace: Any,
-        primals: tuple[Any, ...],
-        tangents: tuple[Any, ...],
-        params: CompositeParams,
-    ) -> Any:
-        return jit_p.linearize(trace, primals, tangents, params.as_call())
-
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CompositeParams
-    ) -> Sequence[Any]:
-        return jit_p.transpose(cotangents, operands, params.as_call())
-
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CompositeParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        return jit_p.batch(axis, operands, dims, params.as_call())
-
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
-        # A compiler that knows the name expects all operands and results.
-        return Programs.dead_code(self, used, equation)
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: CompositeParams) -> Sequence[Any]:
         attributes = {

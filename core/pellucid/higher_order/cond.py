@@ -15,6 +15,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from pellucid.ir.primitive import Primitive, Programs
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import case
 from pellucid.lowering.module import ordered
@@ -56,6 +57,14 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
 
     def effects(self, avals: tuple[Any, ...], params: CondParams) -> Effects:
         return frozenset().union(*(b.effects for b in params.branches))
+
+    def slots(self, params: CondParams) -> Slots:
+        jaxpr = params.branches[0].jaxpr
+        return Slots(
+            (Group(Role.INDEX, 1), Group(Role.CONSTANT, len(jaxpr.invars))),
+            (Group(Role.RESULT, len(jaxpr.outvars)),),
+            tuple([Slot(branch, (1,), (0,)) for branch in params.branches]),
+        )
 
     # Derivatives ----------------------------------------------------------------------------------
 
@@ -287,7 +296,7 @@ def _with_consts(program: ClosedJaxpr, own: tuple[int, ...], avals: tuple[Any, .
 # Linearize ----------------------------------------------------------------------------------------------
 
 
-class Slot(NamedTuple):
+class ResidualPlace(NamedTuple):
     """Where a residual of the branches is: an operand ("input"), a result of the primal cond, or a "constant"."""
 
     kind: str
@@ -300,7 +309,7 @@ class SplitBranches(NamedTuple):
     primal: tuple[ClosedJaxpr, ...]
     consts: list[Any]
     linear: tuple[ClosedJaxpr, ...]
-    slots: list[Slot]
+    slots: list[ResidualPlace]
     constants: list[Any]
     mask: list[bool]
 
@@ -317,7 +326,7 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
     )
     n_results = len(mask)
     shared_avals, shared_of = _shared_results(params, parts, n_results)
-    slots: list[Slot] = []
+    slots: list[ResidualPlace] = []
     constants: list[Any] = []
     slots_of: list[list[int]] = []
     for part, shared in zip(parts, shared_of, strict=True):
@@ -325,12 +334,12 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
         mine = []
         for source in part.sources:
             if source in positions:
-                slot = Slot("result", n_results + positions[source])
+                slot = ResidualPlace("result", n_results + positions[source])
             elif source.kind == "constant":
                 constants.append(part.constants[source.index])
-                slot = Slot("constant", len(constants) - 1)
+                slot = ResidualPlace("constant", len(constants) - 1)
             else:
-                slot = Slot(source.kind, source.index)
+                slot = ResidualPlace(source.kind, source.index)
             if slot not in slots:
                 slots.append(slot)
             mine.append(slots.index(slot))
@@ -384,7 +393,11 @@ def _free_position(avals: Sequence[Any], aval: Any, taken: Container[int]) -> in
 
 
 def _slot_aval(
-    slot: Slot, params: CondParams, part: LinearizedJaxpr, shared: list[Any], constants: list[Any]
+    slot: ResidualPlace,
+    params: CondParams,
+    part: LinearizedJaxpr,
+    shared: list[Any],
+    constants: list[Any],
 ) -> Any:
     if slot.kind == "input":
         return params.branches[0].in_avals[slot.index]

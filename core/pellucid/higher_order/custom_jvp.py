@@ -21,6 +21,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.conversion import stop_gradient
@@ -181,6 +182,9 @@ class CustomCall(OnReferences, Programs[Any]):
 
     def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
         return params.call_jaxpr.effects
+
+    def slots(self, params: Any) -> Slots:
+        return call_slots(params.call_jaxpr)
 
     def call_of(self, params: Any) -> Any:
         """The call that was staged, with the constants as first operands."""

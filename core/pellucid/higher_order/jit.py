@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.higher_order.calls import Call
+from pellucid.ir.effects import Effects
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.slots import Slots, call_slots
 
 
 class JitParams(NamedTuple):
@@ -53,3 +56,52 @@ class Jit(Shown, Call):
 
 
 jit_p = Jit()
+
+
+class Defined(Call):
+    """A primitive with a definition: `params.as_call()` are params of a call of a program that does the same.
+
+    What transformations make of it is a call of what they make of its definition. Compilers and tools that know it
+    expect all of its operands and results.
+    """
+
+    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        return params.as_call().jaxpr.out_avals
+
+    def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
+        return params.as_call().jaxpr.effects
+
+    def slots(self, params: Any) -> Slots | None:
+        return call_slots(params.as_call().jaxpr)
+
+    def called(self, params: Any) -> Any:
+        return params.as_call().jaxpr.jaxpr
+
+    def jvp(
+        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> tuple[Any, Any]:
+        return jit_p.jvp(primals, tangents, params.as_call())
+
+    def linearize(
+        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
+    ) -> Any:
+        return jit_p.linearize(trace, primals, tangents, params.as_call())
+
+    def transpose(
+        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
+    ) -> Sequence[Any]:
+        return jit_p.transpose(cotangents, operands, params.as_call())
+
+    def batch(
+        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
+    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+        return jit_p.batch(axis, operands, dims, params.as_call())
+
+    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+        return jit_p.discharge(operands, params.as_call())
+
+    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+        return ctx.inline(params.as_call().jaxpr.jaxpr, (), operands)
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        return [True] * len(equation.operands), equation

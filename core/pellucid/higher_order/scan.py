@@ -12,6 +12,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
@@ -68,6 +69,16 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
 
     def effects(self, avals: tuple[Any, ...], params: ScanParams) -> Effects:
         return params.jaxpr.effects
+
+    def slots(self, params: ScanParams) -> Slots:
+        jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
+        carry = Group(Role.CARRY, m)
+        return Slots(
+            (Group(Role.CONSTANT, n), carry, Group(Role.STACKED, len(jaxpr.invars) - n - m)),
+            (carry, Group(Role.STACKED, len(jaxpr.outvars) - m)),
+            (Slot(params.jaxpr, (0, 1, 2), (0, 1)),),
+            params.length,
+        )
 
     # Derivatives ----------------------------------------------------------------------------------
 

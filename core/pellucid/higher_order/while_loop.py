@@ -17,6 +17,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
@@ -58,6 +59,16 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
 
     def effects(self, avals: tuple[Any, ...], params: WhileParams) -> Effects:
         return params.body_jaxpr.effects | params.cond_jaxpr.effects
+
+    def slots(self, params: WhileParams) -> Slots:
+        carry = Group(Role.CARRY, len(params.body_jaxpr.jaxpr.outvars))
+        constants = [Group(Role.CONSTANT, n) for n in (params.cond_nconsts, params.body_nconsts)]
+        return Slots(
+            (*constants, carry),
+            (carry,),
+            (Slot(params.cond_jaxpr, (0, 2), ()), Slot(params.body_jaxpr, (1, 2), (0,))),
+            None,
+        )
 
     # Derivatives ----------------------------------------------------------------------------------
 

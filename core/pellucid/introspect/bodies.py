@@ -17,34 +17,26 @@ class Body(NamedTuple):
     """The param that holds it, for example `jaxpr` or `branches[1]`."""
     trips: int | None
     """How often one run of the equation runs it; None where that is not known."""
-
-    @property
-    def is_branch(self) -> bool:
-        """Whether the equation runs one of several programs, of which this is one."""
-        return self.role.startswith("branches[")
-
-
-_UNKNOWN_TRIPS = frozenset({"custom_linear_solve", "while"})
+    is_branch: bool
+    """Whether the equation runs one of several programs, of which this is one."""
 
 
 def bodies_of(equation: Equation) -> list[Body]:
     """The programs among the params of `equation`."""
     params = equation.params
-    # The result types of primitives with programs in their params are not cached.
     if not isinstance(equation.primitive, Programs) or not subjaxprs(params):
         return []
-    if equation.primitive.traits.flops is not None or equation.primitive.name in _UNKNOWN_TRIPS:
-        trips = None
-    else:
-        trips = getattr(params, "length", 1)
+    slots = equation.primitive.slots(params)
+    is_branch = slots is not None and bool(slots.choosing)
+    trips = None if slots is None or is_branch else slots.runs
     found = []
     for role, value in zip(params._fields, params, strict=True):
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
-            found.append(Body(_open(value), role, trips))
+            found.append(Body(_open(value), role, trips, is_branch))
         elif isinstance(value, (tuple, list)):
             names = getattr(value, "_fields", None) or range(len(value))
             found += [
-                Body(_open(item), f"{role}[{name}]", None if role == "branches" else trips)
+                Body(_open(item), f"{role}[{name}]", trips, is_branch)
                 for name, item in zip(names, value, strict=True)
                 if isinstance(item, (Jaxpr, ClosedJaxpr))
             ]

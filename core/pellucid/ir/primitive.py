@@ -14,6 +14,7 @@ from pellucid.ir.effects import Effects, no_effects
 from pellucid.ir.facets import LaidOut, OnReferences
 from pellucid.ir.factors import Factors
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.slots import Slots
 from pellucid.ir.traits import Traits
 from pellucid.sharding.explicit_types import operand_of, sharding_type_error, shown_sharding
 from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
@@ -218,6 +219,10 @@ class Programs(Primitive[P]):
 
     def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: P) -> None:
         return None  # the types have their shardings already
+
+    def slots(self, params: P) -> Slots | None:
+        """The programs with the roles of operands and results; None where these are no inputs of the programs."""
+        return None
 
     def called(self, params: P) -> Any:
         """The program that this primitive does nothing but call, if it is such a primitive."""

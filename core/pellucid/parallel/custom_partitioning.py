@@ -22,6 +22,7 @@ from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs, derived_types
+from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import ManualRegion
 from pellucid.lowering.module import ModuleOptions, lower_module
@@ -68,6 +69,9 @@ class CustomPartitioning(Programs[CustomPartitioningParams]):
         self, avals: tuple[Any, ...], params: CustomPartitioningParams
     ) -> Sequence[Any]:
         return params.call.out_avals
+
+    def slots(self, params: CustomPartitioningParams) -> Slots:
+        return call_slots(params.call)
 
     def missing(self, rule: str) -> MissingRule:
         return MissingRule(

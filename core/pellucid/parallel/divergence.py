@@ -14,6 +14,7 @@ from pellucid.ir.axis_names import axis_names
 from pellucid.ir.facets import Collective
 from pellucid.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from pellucid.ir.primitive import Programs
+from pellucid.ir.slots import Slots
 from pellucid.parallel.exchange import PPermute
 from pellucid.tracing.tracer import where_made
 from pellucid.xla.compile import permuted_equations
@@ -98,25 +99,13 @@ class _Walk:
     def results(self, equation: Equation, given: list[Axes]) -> Sequence[Axes]:
         """Over which axes the results of `equation` may vary, whose operands vary over `given`."""
         primitive, params = equation.primitive, equation.params
-        if primitive is cond_p:
-            predicate, *operands = given
-            self.check(equation, predicate, subjaxprs(params))
-            branches = [self.through(branch.jaxpr, operands) for branch in params.branches]
-            return [predicate.union(*column) for column in zip(*branches, strict=True)]
-        if primitive is while_p:
-            return self.of_while(equation, given)
-        if primitive is scan_p:
-            consts, carry, stacked = params.split(given)
-
-            def step(carry: list[Axes]) -> list[Axes]:
-                return self.through(params.jaxpr.jaxpr, [*consts, *carry, *stacked])
-
-            _, results = _at_rest(step, list(carry))
-            return results
-        programs = subjaxprs(params)
-        if programs:
-            return self.of_programs(equation, programs, given)
-        return [self.of_operation(equation, frozenset().union(*given))] * len(equation.results)
+        if not isinstance(primitive, Programs) or not subjaxprs(params):
+            union = frozenset().union(*given)
+            return [self.of_operation(equation, union)] * len(equation.results)
+        slots = primitive.slots(params)
+        if slots is None or hasattr(params, "newly_manual_axes"):
+            return self.of_programs(equation, subjaxprs(params), given)
+        return self.of_slots(equation, slots, given)
 
     def of_operation(self, equation: Equation, union: Axes) -> Axes:
         """Over which axes the results of an operation may vary, whose operands together vary over `union`."""
@@ -128,17 +117,26 @@ class _Walk:
         # What comes from outside, from the host or from a reference, may be anything.
         return self.unchecked if equation.effects else union | axes
 
-    def of_while(self, equation: Equation, given: list[Axes]) -> list[Axes]:
-        params = equation.params
-        cond_consts, body_consts, carry = params.split(given)
-
-        def step(carry: list[Axes]) -> list[Axes]:
-            [predicate] = self.through(params.cond_jaxpr.jaxpr, [*cond_consts, *carry])
-            self.check(equation, predicate, subjaxprs(params))
-            results = self.through(params.body_jaxpr.jaxpr, [*body_consts, *carry])
-            return [predicate | axes for axes in results]
-
-        return _at_rest(step, list(carry))[0]
+    def of_slots(self, equation: Equation, slots: Slots, given: list[Axes]) -> list[Axes]:
+        """As `results`: through each program, until carries vary over no more axes than before a step."""
+        groups, programs = slots.split(given), subjaxprs(equation.params)
+        decided = frozenset[Any]().union(*(groups[i][0] for i in slots.choosing))
+        self.check(equation, decided, programs)
+        while True:
+            results: list[list[Axes]] = [[frozenset()] * group.size for group in slots.results]
+            for slot in slots.programs:
+                found = self.through(slot.program.jaxpr, slots.gathered(slot, groups))
+                if slot.is_predicate:
+                    decided = decided.union(*found)
+                    self.check(equation, decided, programs)
+                for i, axes in slots.given(slot, found):
+                    results[i] = [a | b for a, b in zip(results[i], axes, strict=True)]
+            results = [[decided | axes for axes in group] for group in results]
+            before = [groups[i] for i, _ in slots.carries]
+            for i, j in slots.carries:
+                groups[i] = [a | b for a, b in zip(groups[i], results[j], strict=True)]
+            if before == [groups[i] for i, _ in slots.carries]:
+                return [axes for group in results for axes in group]
 
     def of_programs(
         self, equation: Equation, programs: list[Jaxpr], given: list[Axes]
@@ -185,23 +183,20 @@ class _Walk:
                 raise _diverging(self.caller, choice, found, varying, why)
 
 
-def _at_rest(
-    step: Callable[[list[Axes]], list[Axes]], carry: list[Axes]
-) -> tuple[list[Axes], list[Axes]]:
-    """(axes over which the carry of a loop may vary in the end, those of all results of its last `step`)."""
-    while True:
-        results = step(carry)
-        widened = [a | b for a, b in zip(carry, results, strict=False)]
-        if widened == carry:
-            return carry, results
-        carry = widened
+def _is_choice(equation: Equation) -> bool:
+    slots = (
+        equation.primitive.slots(equation.params)
+        if isinstance(equation.primitive, Programs)
+        else None
+    )
+    return slots is not None and bool(slots.choosing)
 
 
 def _diverging(
     caller: str, choice: Equation, collective: Equation, varying: Axes, why: str | None = None
 ) -> CollectiveError:
     name = collective.primitive.name
-    kind = {"cond": "a branch of cond", "while": "a while_loop"}[choice.primitive.name]
+    form = "a branch of {}" if _is_choice(choice) else "a {} loop"
     [axis, *_] = sorted(varying, key=str)
     lines = [f"the predicate varies over axis {axis!r}"]
     if why is not None:
@@ -211,7 +206,7 @@ def _diverging(
         if place:
             lines.append(f"{what}: {place}")
     return CollectiveError(
-        f"{caller}: `{name}` in {kind} would wait for devices that go another way.",
+        f"{caller}: `{name}` in {form.format(choice.primitive.name)} would wait for devices that go another way.",
         got=lines,
         do=f"Move the collective out, or make the predicate the same everywhere (`psum`, `pmax` over {axis!r}).",
     )

@@ -14,6 +14,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Programs, called
 from pellucid.ir.rewriting import inlined, remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import Parts, manual_computation
 from pellucid.parallel.divergence import check_no_divergence, check_of_compiled
@@ -117,6 +118,9 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
 
     def effects(self, avals: tuple[Any, ...], params: ShardMapParams) -> Effects:
         return params.jaxpr.effects
+
+    def slots(self, params: ShardMapParams) -> Slots:
+        return call_slots(params.jaxpr)
 
     def axis_names(self, params: ShardMapParams, inner: frozenset[Any]) -> frozenset[Any]:
         return inner - params.newly_manual_axes

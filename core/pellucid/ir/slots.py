@@ -1,0 +1,104 @@
+"""Slots: the programs among the params of a primitive, and the roles of the operands they take and results they give.
+
+Readers that follow values through programs (divergence, costs, views) read this declaration, and know no primitive.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pellucid.ir.jaxpr import ClosedJaxpr
+
+
+class Role(enum.Enum):
+    """What consecutive operands or results of an equation are to its programs."""
+
+    INDEX = "index"
+    """Operand: the number of the one program that runs."""
+    CONSTANT = "constant"
+    """Operand: the same value in every run."""
+    CARRY = "carry"
+    """Operand and result: the result of one run is the operand of the next."""
+    STACKED = "stacked"
+    """Operand or result: one element along axis 0 for each run."""
+    RESULT = "result"
+    """Result of the one run."""
+
+
+class Group(NamedTuple):
+    """Consecutive operands, or results, of one role."""
+
+    role: Role
+    size: int
+
+
+class Slot(NamedTuple):
+    """A program: positions of the operand groups that are its inputs and of the result groups that it gives, in order.
+
+    One that gives no group decides by its only result whether a loop goes on, or ends.
+    """
+
+    program: ClosedJaxpr
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+
+    @property
+    def is_predicate(self) -> bool:
+        """Whether it decides if a loop goes on."""
+        return not self.gives
+
+
+class Slots(NamedTuple):
+    """All programs of an equation. `runs` says how often each runs; None where only running it tells."""
+
+    operands: tuple[Group, ...]
+    results: tuple[Group, ...]
+    programs: tuple[Slot, ...]
+    runs: int | None = 1
+
+    @property
+    def choosing(self) -> list[int]:
+        """Positions of the operand groups that choose which one of the programs runs: one, or none."""
+        return [i for i, group in enumerate(self.operands) if group.role is Role.INDEX]
+
+    @property
+    def carries(self) -> list[tuple[int, int]]:
+        """(position among operand groups, position among result groups) of each carry."""
+        operands = [i for i, group in enumerate(self.operands) if group.role is Role.CARRY]
+        results = [i for i, group in enumerate(self.results) if group.role is Role.CARRY]
+        return list(zip(operands, results, strict=True))
+
+    def split(self, values: Sequence[Any]) -> list[list[Any]]:
+        """What is given for each operand, group by group."""
+        return _split(self.operands, values)
+
+    def gathered(self, slot: Slot, groups: Sequence[Sequence[Any]]) -> list[Any]:
+        """What is given for each input of a program, of what is given for each operand."""
+        return [x for group in slot.takes for x in groups[group]]
+
+    def given(self, slot: Slot, values: Sequence[Any]) -> list[tuple[int, list[Any]]]:
+        """What is given for each result of a program, with the position of the result group that it is."""
+        sizes = [self.results[group] for group in slot.gives]
+        return list(zip(slot.gives, _split(sizes, values), strict=True))
+
+
+def call_slots(program: ClosedJaxpr) -> Slots:
+    """The slots of an equation that runs one program once, on all of its operands."""
+    jaxpr = program.jaxpr
+    operands, results = len(jaxpr.invars), len(jaxpr.outvars)
+    return Slots(
+        (Group(Role.CONSTANT, operands),),
+        (Group(Role.RESULT, results),),
+        (Slot(program, (0,), (0,)),),
+    )
+
+
+def _split(groups: Sequence[Group], values: Sequence[Any]) -> list[list[Any]]:
+    found, start = [], 0
+    for group in groups:
+        found.append(list(values[start : start + group.size]))
+        start += group.size
+    return found
