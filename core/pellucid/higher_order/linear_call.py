@@ -47,6 +47,7 @@ class LinearCall(Shown, Call):
     """A call that is linear in the operands behind the residuals."""
 
     name = "linear_call"
+    is_linearized = False
 
     def called(self, params: LinearCallParams) -> Any:
         return None
@@ -66,8 +67,6 @@ class LinearCall(Shown, Call):
             primals, (*residuals, *fixed), ClosedCallParams(params.callee)
         )
         return results, [add_tangents(a, b) for a, b in zip(out, by_residuals, strict=True)]
-
-    linearize: Any = None  # its jvp rule is all it needs
 
     def transpose(
         self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: LinearCallParams

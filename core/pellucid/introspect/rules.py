@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from typing import Any
 
+from pellucid.ir.facets import Linearized
 from pellucid.ir.primitive import Primitive, registry
 from pellucid.primitives.families import Elementwise
 
@@ -40,15 +41,18 @@ def has_rule(primitive: Primitive[Any], rule: str) -> bool:
     """Whether `rule` is defined for this primitive, by its class or its row."""
     if isinstance(primitive, Elementwise) and rule in ("jvp", "transpose"):
         return (primitive.tangents if rule == "jvp" else primitive.transposes) is not None
+    if rule == "linearize":
+        return isinstance(primitive, Linearized) and primitive.is_linearized
     return getattr(type(primitive), rule, None) is not getattr(Primitive, rule, None)
 
 
 def rule_table() -> str:
-    """All primitives with a `yes` under each rule that they have."""
+    """All primitives of pellucid with a `yes` under each rule that they have."""
     load_all_primitives()
     matrix = {
         name: {rule: has_rule(primitive, rule) for rule in RULES}
         for name, primitive in sorted(registry.items())
+        if type(primitive).__module__.startswith("pellucid.")
     }
     rules = list(next(iter(matrix.values())))
     width = max(map(len, matrix)) + 2

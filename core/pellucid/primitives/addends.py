@@ -42,7 +42,7 @@ def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
     """The type `aval` with other marks, over axes of `mesh`, by default of the mesh that the type shows."""
     own: Any = aval.shown_sharding
     spec = PartitionSpec() if own is None else own.spec
-    mesh = mesh or own.mesh
+    mesh = own.mesh if mesh is None and own is not None else mesh
     spec = spec.padded(aval.ndim).update(unreduced=marks.unreduced, reduced=marks.reduced)
     return aval.update(shown_sharding=shown_sharding(mesh, spec))
 

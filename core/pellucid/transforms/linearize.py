@@ -270,7 +270,7 @@ class LinearizeTrace(Trace):
             for p, t in zip(primals, tangents, strict=True)
         ]
         self.rules.primal_results = None
-        if isinstance(primitive, Linearized):
+        if isinstance(primitive, Linearized) and primitive.is_linearized:
             with use_trace(self.parent):
                 results, out_tangents = primitive.linearize(
                     self, tuple(primals), tuple(tangents), params
@@ -312,7 +312,7 @@ class RuleTrace(Trace):
 
     def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         if self.touches_linear(operands):
-            if isinstance(primitive, Linearized):
+            if isinstance(primitive, Linearized) and primitive.is_linearized:
                 return self.linear_part(primitive, operands, params)
             return self.staged(primitive, operands, params)
         with use_trace(self.parent):

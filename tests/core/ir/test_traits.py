@@ -32,3 +32,8 @@ def test_passive_operands_are_those_that_linear_positions_leave():
     traits = ARITHMETIC.replace(linear=(0, 2), passive="others")
     assert traits.passive_operands(4) == (1, 3)
     assert ARITHMETIC.replace(passive=(1,)).passive_operands(4) == (1,)
+
+
+def test_a_primitive_has_few_members():
+    members = {name for name in (*vars(Primitive), *Primitive.__annotations__) if name[0] != "_"}
+    assert len(members) <= 16, sorted(members)
