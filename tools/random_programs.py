@@ -81,7 +81,7 @@ def problems(ours: Any, theirs: Any, difference: Any) -> list[str]:
             [] if ours is theirs else [f"{'pellucid' if ours is None else 'jax'} ended its process"]
         )
     reference = theirs[0]
-    said = []
+    said: list[str] = []
     for how, found in zip(("compiled", "at once"), ours, strict=False):
         if isinstance(reference, str):
             if not isinstance(found, str):
