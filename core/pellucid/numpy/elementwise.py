@@ -437,7 +437,7 @@ def power(x: Any, y: Any, /) -> Any:
 def raised(x: Any, y: Any) -> Any:
     """`x ** y` of operands that are arrays or numbers."""
     exponent = _known_integer(y)
-    return _power(x, y) if exponent is None else _integer_power(x, exponent)
+    return _power(x, y) if exponent is None else integer_power(x, exponent)
 
 
 def _known_integer(y: Any) -> int | None:
@@ -451,7 +451,8 @@ def _known_integer(y: Any) -> int | None:
 
 
 @numpy_function(static="y")
-def _integer_power(x: Any, y: int) -> Any:
+def integer_power(x: Any, y: int) -> Any:
+    """`x` to the power of the Python integer `y`, by repeated multiplication."""
     [x] = promote_dtypes_numeric("power", x)
     if y < 0 and type_of(x).dtype.kind in "iu":
         raise DtypeError(

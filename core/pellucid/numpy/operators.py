@@ -90,6 +90,8 @@ def _traced(function: Any, *, swapped: bool) -> Callable[[Any, Any], Any]:
 
 
 def _power(x: Any, y: Any) -> Any:
+    if type(y) is int:  # most often
+        return elementwise.integer_power(x, y)
     return elementwise.raised(x, y) if is_array_like(y) else NotImplemented
 
 
