@@ -21,7 +21,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import layout_of
-from pellucid.sharding.layout import Format
+from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.stated import placement_text
 from pellucid.tracing.context import bound_axes
 from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
@@ -109,20 +109,26 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the results, in their structure."""
+        """Shapes and dtypes of the results, in their structure, with the shardings and layouts that were asked for."""
         avals = self._program.params.jaxpr.out_avals
-        return self.out_tree.unflatten([struct_of(a) for a in avals])
+        nothing = [None] * len(avals)
+        shardings, layouts = self._asked_of_results()
+        places = zip(avals, shardings or nothing, layouts or nothing, strict=True)
+        return self.out_tree.unflatten([struct_of(*place) for place in places])
+
+    def _asked_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
+        """For each result its sharding, and its layout; None where nothing is asked."""
+        return self._program.params.out_shardings, self._program.out_layouts
 
 
-def struct_of(aval: Any) -> ShapeDtypeStruct:
-    """The ShapeDtypeStruct of an aval; it has a sharding where types show one, over Explicit mesh axes."""
-    sharding = aval.sharding
-    return ShapeDtypeStruct(
-        aval.shape,
-        aval.dtype,
-        weak_type=aval.weak_type,
-        sharding=sharding if sharding.mesh.explicit_axes else aval.shown_sharding,
-    )
+def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> ShapeDtypeStruct:
+    """The ShapeDtypeStruct of an aval, placed as asked, or where its type says so, over Explicit mesh axes."""
+    if sharding is None:
+        own = aval.sharding
+        sharding = own if own.mesh.explicit_axes else aval.shown_sharding
+    if isinstance(layout, Layout):
+        sharding = Format(layout, sharding)
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 
 class Traced(Stage):
@@ -311,6 +317,13 @@ class Compiled(Stage):
     def runtime_executable(self) -> Any:
         """XLA's own executable."""
         return self._executable.loaded
+
+    def _asked_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
+        n = self.out_tree.num_leaves  # what is written to references comes after
+        layouts = self._executable.result_layouts[:n]
+        return self._executable.out_shardings[:n], [
+            None if x is None else layout_of(x) for x in layouts
+        ]
 
     @property
     def input_shardings(self) -> Any:

@@ -147,3 +147,13 @@ def test_programs_with_ordered_effects_take_any_order_and_choose_none(columns, s
     pl.effects_barrier()
     with pytest.raises(UnsupportedError, match="effects in an order"):
         pl.jit(f, in_shardings=Format(COLUMNS, sharding))(columns)
+
+
+def test_described_results_have_the_formats_that_were_asked_for(sharding):
+    columns, described = Format(COLUMNS, sharding), pl.ShapeDtypeStruct(X.shape, X.dtype)
+    f = pl.jit(lambda x: (x, x + 1, -x), out_shardings=(columns, sharding, None))
+    for results in (f.eval_shape(described), pl.eval_shape(f, described), f.lower(X).out_info):
+        assert [r.sharding for r in results] == [sharding, sharding, None]
+        assert [r.format.layout for r in results if r.sharding] == [COLUMNS, None]
+    compiled = f.lower(X).compile().out_info
+    assert [r.format.layout.major_to_minor for r in compiled] == [(1, 0), (0, 1), (0, 1)]
