@@ -29,7 +29,7 @@ def namespace_for(api_version: str | None) -> Any:
             got=f"api_version: {api_version!r}",
             do=f"Ask for {__array_api_version__!r}, or for none.",
         )
-    return sys.modules[__package__]
+    return sys.modules["pellucid.numpy"]
 
 
 class ArrayNamespaceInfo:

@@ -145,10 +145,12 @@ def _is_cheap(equation: Equation) -> bool:
         return False
     cheap = equation.primitive.traits.cheap
     if cheap == "if one operand is small":
-        most = equation.results[0].aval.size // _SMALL  # type: ignore[attr-defined]
+        [result], operands = equation.results, equation.operands
+        most = result.aval.size // _SMALL  # type: ignore[attr-defined]
         return any(
-            type(x) is Literal or known_at_least(most, x.aval.size) for x in equation.operands
-        )  # type: ignore[attr-defined]
+            type(x) is Literal or known_at_least(most, x.aval.size)  # type: ignore[attr-defined]
+            for x in operands
+        )
     return cheap
 
 
