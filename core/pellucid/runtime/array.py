@@ -5,6 +5,7 @@ Operators and NumPy's methods are the NumPy API, bound late.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -284,7 +285,8 @@ def _checked(name: str) -> None:
     def checked(array: Any) -> Any:
         check_not_deleted(array)
         try:
-            if waits and not peers.is_alone() and not array._sharding.is_fully_addressable:
+            is_shared = waits and not peers.is_alone() and not array._sharding.is_fully_addressable
+            if is_shared and not _soon_ready(array):
                 return peers.wait(unchecked, array)
             return unchecked(array)
         except JaxRuntimeError as error:
@@ -294,6 +296,16 @@ def _checked(name: str) -> None:
     checked.__name__ = name
     checked.__doc__ = _CHECKED[name]
     setattr(ArrayImpl, name, checked)
+
+
+def _soon_ready(array: Any) -> bool:
+    """Whether the array is computed within a short step, which is cheaper to poll for than to wait for in a thread."""
+    deadline = time.perf_counter() + _SECONDS_OF_POLLING
+    while not array.is_ready():
+        if time.perf_counter() > deadline:
+            return False
+        time.sleep(_SECONDS_BETWEEN_POLLS)
+    return True
 
 
 def wait_for(several: Sequence[Any]) -> None:
@@ -310,6 +322,9 @@ def wait_for(several: Sequence[Any]) -> None:
         failure = runtime_error("block_until_ready", error)
         raise failure from failure.__cause__
 
+
+_SECONDS_OF_POLLING = 5e-3
+_SECONDS_BETWEEN_POLLS = 2e-5
 
 _CHECKED = {
     "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",
