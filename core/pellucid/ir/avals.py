@@ -132,6 +132,14 @@ class ShapedArray(AbstractValue):
 
     to_tangent_aval = tangent
 
+    def cotangent(self) -> ShapedArray:
+        """Type of a cotangent of a value of this type: `unreduced` and `reduced` change places."""
+        tangent, shown = self.tangent(), self.shown_sharding
+        if shown is None or not (shown.spec.unreduced or shown.spec.reduced):
+            return tangent
+        mesh = shown.mesh.abstract_mesh
+        return tangent.update(shown_sharding=shown_sharding(mesh, shown.spec.to_ct_spec()))
+
     @property
     def sharding(self) -> NamedSharding:
         """How the type says that the value lies over a mesh, with one entry for each dimension.

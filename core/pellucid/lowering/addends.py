@@ -6,14 +6,16 @@ whole: devices would sum the operand's addends, and each would take the whole re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pellucid.ir.avals import shaped_array
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
+from pellucid.sharding.shardy import axis_texts
 from pellucid.xla.mlir import ir
 
 if TYPE_CHECKING:
@@ -63,3 +65,42 @@ def _layout(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> ir.Att
     spec = spec.padded(aval.ndim).update(unreduced=addends.spec.unreduced, reduced=NO_AXES)
     sharding = NamedSharding(addends.mesh, spec)
     return ctx.sharding_attributes.attribute(sharding, aval, leave_auto_open=True)
+
+
+def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> bool:
+    """Whether `x` is a product whose operands are stated to be cut alike, over the axes that `addends` is, where it sums.
+
+    Then devices compute addends over these axes if the product's layout is `addends`. Any other operation would give
+    each of them the whole result.
+    """
+    if isinstance(x.owner, ir.Block) or x.owner.name != "stablehlo.dot_general":
+        return False
+    numbers = str(x.owner.attributes["dot_dimension_numbers"])
+    names = axis_texts(addends.mesh)
+    wanted = sorted(names[axis] for axis in addends.spec.unreduced)
+    stated = []
+    for side, operand in zip(("lhs", "rhs"), x.owner.operands, strict=True):
+        match = re.search(rf"{side}_contracting_dimensions = \[([\d, ]*)\]", numbers)
+        layout = _stated_layout(ctx, operand)
+        if match is None or layout is None:
+            return False
+        stated.append([layout[int(dim)] for dim in match.group(1).split(",")])
+    lhs, rhs = stated
+    return lhs == rhs and sorted(name for axes in lhs for name in axes) == wanted
+
+
+def _stated_layout(ctx: LoweringContext, x: ir.Value) -> list[list[str]] | None:
+    """For each dimension the names of the mesh axes that cut `x`; None where its layout is left to Shardy."""
+    attributes: Any = None
+    if not isinstance(x.owner, ir.Block):
+        if x.owner.name == "sdy.sharding_constraint":
+            attributes = x.owner.attributes["sharding"]
+    else:
+        function: Any = x.owner.owner.operation.attributes
+        if "arg_attrs" in function and function["sym_name"] == ctx.string("main"):
+            argument = function["arg_attrs"][ir.BlockArgument(x).arg_number]
+            attributes = argument["sdy.sharding"] if "sdy.sharding" in argument else None  # noqa: SIM401  (it has no get)
+    match = None if attributes is None else re.search(r", \[(.*?)\]", str(attributes))
+    if match is None or "?" in match.group(1):
+        return None
+    return [re.findall(r'"(.*?)"', dim) for dim in re.findall(r"\{(.*?)\}", match.group(1))]

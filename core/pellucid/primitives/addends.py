@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pellucid.ir.effects import Effects
 from pellucid.ir.facets import Collective, Shown
-from pellucid.ir.primitive import registry
+from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.movement import Movement
@@ -134,7 +134,7 @@ reduced_vary_cast_p = ReducedToVarying()
 vary_unreduced_cast_p = VaryingToUnreduced()
 
 
-def recast(primitive: Recast, x: Any, axes: Iterable[Any]) -> Any:
+def recast(primitive: Primitive[Any], x: Any, axes: Iterable[Any]) -> Any:
     """`x` cast by `primitive` over `axes`; `x` itself if there are none."""
     axes = tuple(axes)
     if not axes:

@@ -162,7 +162,7 @@ class Gather(Primitive[GatherParams]):
         if type(ct) is Zero:
             return [Zero(x.aval), None]
         scattered = scatter_add(
-            zeros(x.aval.strip_weak_type()), indices, ct, as_scatter(params.dimension_numbers),
+            zeros(x.aval.cotangent().strip_weak_type()), indices, ct, as_scatter(params.dimension_numbers),
             indices_are_sorted=params.indices_are_sorted, unique_indices=params.unique_indices, mode=params.mode,
         )  # fmt: skip
         return [scattered, None]

@@ -18,6 +18,7 @@ from pellucid.ir.facets import Placed, Shown
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import COLLECTIVE
+from pellucid.lowering.addends import is_product_of_parts
 from pellucid.primitives.sharding_constraint import batched_sharding
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
@@ -99,7 +100,11 @@ class Reshard(Placed, Shown, Primitive[ReshardParams]):
 
     def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
         sharding, shown = params.dst_sharding, ctx.avals_in[0].shown_sharding
-        if sharding.spec.unreduced.intersection(sharding.mesh.explicit_axes) and shown is None:
+        if (
+            sharding.spec.unreduced.intersection(sharding.mesh.explicit_axes)
+            and shown is None
+            and not is_product_of_parts(ctx, operands[0], sharding)
+        ):
             # Else what makes the operand would be laid out as addends are, each of which is then the whole value.
             whole = NamedSharding(sharding.mesh, PartitionSpec())
             return [ctx.constrain(operands[0], whole, ctx.avals_in[0], leave_auto_open=True)]

@@ -17,6 +17,7 @@ from pellucid.runtime import peers, platforms
 from pellucid.runtime.donation import donors_of
 from pellucid.runtime.failures import runtime_error
 from pellucid.sharding.layout import Format, Layout
+from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.single_device import make_single_device_sharding
 from pellucid.tracing.array_methods import add_late_methods, late_attribute
 from pellucid.xla import arrays
@@ -155,6 +156,9 @@ def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
     """The shards of `array` in the order of its devices."""
     check_not_deleted(array)
     sharding = array._sharding
+    if is_unreduced(sharding):
+        # Each device has an addend of the part that it would hold if the value were summed.
+        sharding = summed(sharding)
     local = {shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)}
     seen: dict[tuple[Any, ...], int] = {}
     shards = []

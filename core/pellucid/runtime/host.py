@@ -11,9 +11,11 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArrayConversionError, DeviceError
 from pellucid.base.events import TransferFinished, on, publish
+from pellucid.base.late import late
 from pellucid.runtime import guards
 from pellucid.runtime.array import attribute, check_not_deleted, method, shards_of
 from pellucid.runtime.failures import runtime_error
+from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
 
@@ -60,6 +62,8 @@ def _fetch(array: Any) -> np.ndarray:
             got=f"{array.aval.text()} with {sharding}",
             do="Use `multihost_utils.process_allgather`, or read `array.addressable_shards`.",
         )
+    if is_unreduced(sharding):
+        return _fetch(late("relaid")(array, summed(sharding)))
     if len(sharding._internal_device_list) == 1:
         return arrays.single_device_to_numpy(array)
     if sharding.is_fully_replicated:
@@ -206,6 +210,8 @@ def _repr(array: Any) -> str:
     tail = f"dtype={array.dtype}{weak})"
     if array.is_deleted():
         return f"Array(shape={array.shape}, {tail[:-1]}, deleted)"
+    if is_unreduced(array.sharding):
+        return f"Array(shape={array.shape}, {tail[:-1]}, sharding={array.sharding})"
     if not array.is_fully_addressable and not array.is_fully_replicated:
         return f"Array(shape={array.shape}, {tail}"
     if array.size == 0:
@@ -219,8 +225,10 @@ def _repr(array: Any) -> str:
 
 @method("__str__")
 def _str(array: Any) -> str:
+    if array.is_deleted() or is_unreduced(array.sharding):
+        return repr(array)
     is_readable = array.is_fully_addressable or array.is_fully_replicated
-    return repr(array) if array.is_deleted() or not is_readable else str(value_of(array))
+    return str(value_of(array)) if is_readable else repr(array)
 
 
 @method("__format__")

@@ -43,6 +43,7 @@ from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.errors import LayoutError, ShardingError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.memory import MemorySpace
+from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
@@ -75,6 +76,10 @@ def put_host(
 
     Raises: IntegerRangeError for a Python integer that the dtype can't hold.
     """
+    if is_unreduced(sharding):
+        cut = summed(sharding)
+        whole = put_host(value, aval_at(aval, cut), cut, committed, explicit=explicit)
+        return late("relaid")(whole, sharding)
     start = time.perf_counter()
     dtype = physical(aval).dtype
     if aval.dtype == dtypes.float0:
@@ -222,6 +227,8 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
     if not _is_row_major(x._pjrt_layout):
         x = late("relaid")(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
+    if is_unreduced(old) or is_unreduced(sharding):
+        return _moved_addends(x, sharding, committed)
     if _has_same_parts(old, sharding, x.shape):
         return arrays.assemble(aval, sharding, _copies(x, sharding), committed)
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
@@ -243,6 +250,22 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
             do="Use a mesh of the same devices in the same order.",
         )
     return put_host(value_of(x), aval, sharding, committed, explicit=True)
+
+
+def _moved_addends(x: Any, sharding: Any, committed: bool) -> Any:
+    """`x` laid out as `sharding`, where devices hold addends before or after: a program exchanges them."""
+    old = x._sharding
+    if old == sharding:
+        return arrays.assemble(aval_at(x.aval, sharding), sharding, _copies(x, sharding), committed)
+    if old._internal_device_list == sharding._internal_device_list:
+        return late("relaid")(x, sharding)
+    if is_unreduced(old):
+        raise DeviceError(
+            "an array of addends can be laid out anew on its own devices only.",
+            got=f"{x.aval.text()} from {old} to {sharding}",
+            do="Sum the addends first: device_put(x, NamedSharding(mesh, spec)) with a spec that isn't unreduced.",
+        )
+    return late("relaid")(_moved(x, summed(sharding), committed), sharding)
 
 
 def _has_same_parts(old: Any, new: Any, shape: tuple[int, ...]) -> bool:

@@ -349,8 +349,11 @@ class Operation(NamedTuple):
                 "all operands must be unreduced over the same mesh axes, or none.",
                 "Sum the addends of the others first with reshard.",
             )
-        # Addends times a factor that is the same on all of them, which `reduced` states, are addends.
-        if any(self.operands[i].spec.reduced != axes for i in active if i not in group):
+        # Addends times a factor that is the same on all of them, which `reduced` states, are addends; scalars are whole.
+        others = [self.operands[i] for i in active if i not in group]
+        if any(
+            other.spec.reduced != axes and (other.shape or other.spec.reduced) for other in others
+        ):
             raise self.error(
                 "an unreduced operand needs the other one to be reduced over the same mesh axes.",
                 f"For example reshard(operand, PartitionSpec(..., reduced={{{axes_text(axes)}}})).",

@@ -19,6 +19,7 @@ from pellucid.sharding.mesh import (
     axis_not_in_mesh_error,
 )
 from pellucid.sharding.partition_spec import (
+    NO_AXES,
     UNCONSTRAINED,
     PartitionSpec,
     axes_text,
@@ -271,3 +272,13 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
             got=str(mesh),
             do="Write None for a dimension that is not sharded.",
         )
+
+
+def is_unreduced(sharding: Any) -> bool:
+    """Whether devices hold addends of a value that is placed by `sharding`."""
+    return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
+
+
+def summed(sharding: NamedSharding) -> NamedSharding:
+    """How the sum of addends that are placed by `sharding` is cut into parts as they are."""
+    return sharding.update(spec=sharding.spec.update(unreduced=NO_AXES))

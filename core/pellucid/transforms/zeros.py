@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pellucid.ir.primitive import registry
 from pellucid.ir.rules import Zero
+from pellucid.primitives.addends import recast
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import instantiate, ones, zeros
 from pellucid.primitives.reshard import ReshardParams, reshard_p
@@ -41,6 +43,11 @@ def as_cotangent_of(aval: Any, ct: Any) -> Any:
     spec = (PartitionSpec() if asked is None else asked.spec.to_ct_spec()).padded(aval.ndim)
     if own is not None and own.spec is spec:
         return ct
+    summed = () if own is None else (own.spec.unreduced - spec.unreduced) & {*mesh.manual_axes}
+    if summed:  # a layout places nothing along axes whose positions are programs of their own
+        return as_cotangent_of(
+            aval, recast(registry["unreduced_psum"], ct, sorted(summed, key=repr))
+        )
     return bind1(reshard_p, ct, params=ReshardParams(NamedSharding(mesh, spec)))
 
 

@@ -161,3 +161,96 @@ def test_types_out_of_a_region_show_explicit_axes_alone():
         gradient = pl.jit(pl.grad(lambda x: (f(x) ** 2).sum()))(x)
         assert str(pl.typeof(gradient)) == "float32[8@x,8]"
     np.testing.assert_allclose(gradient, 2 * np.sin(X) * np.cos(X), rtol=1e-5)
+
+
+# Explicit axes ------------------------------------------------------------------------------------
+
+ADDENDS = P(None, None, unreduced={"x"})
+WHOLE = P(None, None)
+
+
+def product_of_parts(mesh):
+    a = pl.device_put(X, NamedSharding(mesh, P(None, "x")))
+    b = pl.device_put(X.T, NamedSharding(mesh, P("x")))
+    return pl.jit(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=ADDENDS))(a, b)
+
+
+def test_addends_out_of_a_program(mesh):
+    u, total = product_of_parts(mesh), X @ X.T
+    shards = u.addressable_shards
+    np.testing.assert_allclose(shards[0].data, X[:, :2] @ X.T[:2], rtol=1e-5)
+    np.testing.assert_allclose(
+        sum(np.asarray(s.data) for s in shards[::2]), total, rtol=1e-4, atol=1e-5
+    )
+    assert repr(u) == str(u)
+    assert "unreduced={'x'}" in str(u)
+    np.testing.assert_allclose(u, total, rtol=1e-4, atol=1e-5)
+    for spec in (WHOLE, P("x"), ADDENDS):
+        moved = pl.device_put(u, NamedSharding(mesh, spec))
+        assert moved.sharding.spec.unreduced == spec.unreduced
+        np.testing.assert_allclose(moved, total, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("from_device", [False, True])
+def test_a_whole_value_is_put_as_addends(mesh, from_device):
+    x = pl.device_put(X, NamedSharding(mesh, P("y"))) if from_device else X
+    u = pl.device_put(x, NamedSharding(mesh, ADDENDS))
+    assert str(pl.typeof(u)) == "float32[8,8]{U:x}"
+    np.testing.assert_allclose(u, X)
+    np.testing.assert_allclose(pl.sharding.reshard(u + u, WHOLE), 2 * X)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pl.sharding.reshard(x * 2, ADDENDS) + pl.sharding.reshard(x, ADDENDS),
+        lambda x: pl.sharding.auto_axes(lambda x: x * 3, out_sharding=ADDENDS)(x),
+        lambda x: jnp.einsum("ij,jk->ik", x, 3 * np.eye(8, dtype=np.float32), out_sharding=ADDENDS),
+    ],
+    ids=["reshard", "auto_axes", "einsum"],
+)
+def test_what_is_whole_becomes_addends_of_itself(mesh, f):
+    result = pl.jit(lambda x: pl.sharding.reshard(f(x), WHOLE))(X)
+    np.testing.assert_allclose(result, 3 * X, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w: w * 2.0,
+        lambda w: 1.0 - w / 3.0,
+        lambda w: w[:, :4],
+        lambda w: w[jnp.array([1, 0, 7, 1])],
+        lambda w: lax.pad(w, np.float32(0), ((0, 1, 0), (1, 0, 0)))[1:, :-1].T,
+        lambda w: jnp.cumsum(w, 1) + w.reshape(4, 16).reshape(8, 8),
+    ],
+    ids=["scaled", "divided", "cut", "taken", "padded", "summed"],
+)
+def test_cotangents_of_reduced_values_are_addends(mesh, f):
+    x = pl.device_put(X, NamedSharding(mesh, P("x")))
+
+    def loss(w, reduced):
+        w = pl.sharding.reshard(w, P(None, None, reduced={"x"})) if reduced else w
+        y = f(w)
+        return ((x @ y if y.shape[0] == 8 else x[:, :4] @ y) ** 2).sum()
+
+    gradient = pl.jit(pl.grad(loss), static_argnums=1)
+    np.testing.assert_allclose(gradient(X, True), gradient(X, False), rtol=1e-4, atol=1e-4)
+
+
+def test_a_scalar_beside_addends_has_a_whole_cotangent(mesh):
+    x = pl.device_put(X, NamedSharding(mesh, P("x")))
+
+    def loss(s, w):
+        w = pl.sharding.reshard(w, P(None, None, reduced={"x"}))
+        return ((x @ (w * s)) ** 2).sum()
+
+    gradient = pl.jit(pl.grad(loss))(np.float32(2), X)
+    assert str(pl.typeof(gradient)) == "float32[]"
+    np.testing.assert_allclose(gradient, 4 * ((X @ X) ** 2).sum(), rtol=1e-4)
+    inside = mapped(
+        lambda s, w, x: x @ lax.pcast(lax.pcast(w, "x", to="reduced") * s, "x", to="varying"),
+        in_specs=(P(), P(), PARTS),
+    )
+    gradient = pl.jit(pl.grad(lambda s: (inside(s, X, x) ** 2).sum()))(np.float32(2))
+    np.testing.assert_allclose(gradient, 4 * ((X @ X) ** 2).sum(), rtol=1e-4)

@@ -159,6 +159,8 @@ def test_scalars_need_not_be_reduced_but_say_so() -> None:
     assert spec_of(lax.add, value((8,), reduced={"x"}), value(())) == P(None, reduced={"x"})
     with pytest.raises(ShardingTypeError, match="reduced over the same"):
         spec_of(lax.add, value((8,)), value((), reduced={"x"}))
+    scaled = spec_of(lambda x: lax.div(lax.mul(x, np.float32(2)), np.float32(3)), ADDENDS)
+    assert scaled == ADDENDS.sharding.spec.padded(2)
 
 
 def test_operands_that_select_have_no_addends() -> None:
