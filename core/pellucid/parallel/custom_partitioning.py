@@ -319,6 +319,14 @@ class custom_partitioning(ForwardsDefinitions):
                 got=f"keywords: {', '.join(kwargs)}",
             )
         static = tuple([args[i] for i in self.static_argnums])
+        try:
+            hash(static)
+        except TypeError as error:
+            raise ArgumentTypeError(
+                f"custom_partitioning: static arguments of `{name_of(fun)}` need a hash.",
+                got=f"{error}",
+                do="Pass a tuple instead of a list, or an array as an argument that isn't static.",
+            ) from None
         dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
         leaves, in_tree = flatten(dynamic)
         leaves = checked_leaves(leaves, "custom_partitioning", fun, args, {})
@@ -344,17 +352,7 @@ class custom_partitioning(ForwardsDefinitions):
             return Body(call, [], structure[0])
 
         key = ("custom_partitioning", in_tree, tuple(avals), static)
-        try:
-            body = known_body(fun, key, traced)
-        except TypeError:
-            unhashable = [x for x in static if not isinstance(x, Hashable)]
-            if not unhashable:
-                raise
-            raise ArgumentTypeError(
-                f"custom_partitioning: static arguments of `{name_of(fun)}` need a hash.",
-                got=f"{type(unhashable[0]).__name__}",
-                do="Pass a tuple instead of a list, or an array as an argument that isn't static.",
-            ) from None
+        body = known_body(fun, key, traced)
         params = CustomPartitioningParams(
             body.program, self._decode_shardings, in_tree, body.out_tree, self._partition,
             self._sharding_rule, static,
