@@ -51,6 +51,8 @@ class LoweringContext:
         """Objects that must live as long as the executable."""
         self.checks: list[Callable[[Any], None]] = []
         """What the compiled program must pass before it runs."""
+        self.self_updates: list[Any] = []
+        """Updates of arrays that read their array, settled when the module is whole."""
         self.largest_contraction = 0.0
         """Most products that one matrix multiplication takes, infinite if one is in a loop; see `note_contraction`."""
         self.loop_depth = 0

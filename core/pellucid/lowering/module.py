@@ -15,6 +15,7 @@ from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
 from pellucid.ir.primitive import Programs
 from pellucid.lowering.addends import compute_with_addends
 from pellucid.lowering.context import FRONTEND, LoweringContext
+from pellucid.lowering.in_place import settle
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.xla.mlir import ir, location_cache, new_context
@@ -148,6 +149,7 @@ class ModuleLowering:
                 "main", jaxpr, self.ordered_effects, public=True, constants=options.constants,
                 attributes=self.annotations(jaxpr, options),
             )  # fmt: skip
+        settle(self.module, ctx.self_updates)
         return self.module
 
     def annotations(self, jaxpr: Jaxpr, options: ModuleOptions) -> dict[str, ir.Attribute]:

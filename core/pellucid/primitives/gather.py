@@ -17,15 +17,16 @@ from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.facets import Shown
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import INDEXING, Linear
+from pellucid.lowering.in_place import checked_update
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.counts import update_elements
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.filled import instantiate, ones, zeros
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -42,6 +43,7 @@ from pellucid.primitives.index_dims import (
     with_batched_windows,
     with_int_fields,
 )
+from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import inserted
 from pellucid.tracing.context import use_lineage
@@ -318,6 +320,16 @@ def gather(
 # Scattering ---------------------------------------------------------------------------------------
 
 
+def _scattered_copy(x: Any, indices: Any, updates: Any, combine: Any, *fields: Any) -> Any:
+    """A scatter of one window that doesn't write in place."""
+    params = ScatterParams(*fields)
+    aval, window, replace = type_of(x), type_of(updates), registry["scatter"]
+    yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))
+    written = bind1(replace, no, indices, yes, params=params)
+    new = bind1(replace, zeros(aval), indices, updates, params=params)
+    return select_n(written, x, combine(x, new) if combine else new)
+
+
 def _may_be_sliced(ctx: Any, x: Any) -> bool:
     """Whether `x` is a dynamic slice, or may become one where devices have parts."""
     is_slice = getattr(x.owner, "name", None) == "stablehlo.dynamic_slice"
@@ -428,13 +440,21 @@ class Scatter(Shown, Primitive[ScatterParams]):
         consts = [ctx.constant(np.asarray(c)) for c in program.consts]
         indices = ctx.in_even_parts(indices, indices_aval, any)
         updates = ctx.in_even_parts(updates, updates_aval, any)
-        if math.prod(indices_aval.shape[:-1]) == 1 and _may_be_sliced(ctx, x):
-            # XLA makes slices of one window, and merges them with the slice that is `x` as if both were inside.
+        is_one_window = math.prod(indices_aval.shape[:-1]) == 1  # XLA makes slices of it
+        array = x
+        if is_one_window and _may_be_sliced(ctx, x):
+            # It merges them with the slice that is `x` as if both were inside.
             x = ctx.op1("stablehlo.optimization_barrier", aval, [x])
         op = ctx.op(
             "stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1
         )
         ctx.jaxpr_body(op.regions[0], program.jaxpr, consts)
+        if is_one_window:
+            fields = (self.combine, *params)
+            checked_update(
+                ctx, op.result, array, updates,
+                lambda: ctx.from_python(_scattered_copy, operands, fields)[0],
+            )  # fmt: skip
         return [op.result]
 
     def update_program(self, dtype: Any, params: Any) -> ClosedJaxpr:

@@ -25,12 +25,13 @@ from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import NoParams, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import INDEXING
+from pellucid.lowering.in_place import checked_update
 from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.filled import instantiate, ones, zeros
 from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
@@ -45,6 +46,7 @@ from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 Shape = tuple[int, ...]
+_BOOL = np.dtype(bool)
 
 # Static slices along one axis ---------------------------------------------------------------------
 
@@ -470,10 +472,22 @@ class DynamicUpdateSlice(Primitive[NoParams]):
     def lower(self, ctx: Any, operands: Sequence[Any], params: NoParams) -> Sequence[Any]:
         inner = element_shape(ctx.avals_in[0])
         starts = _zeros(ctx, 2, inner)
-        return [ctx.op1("stablehlo.dynamic_update_slice", ctx.avals_out[0], [*operands, *starts])]
+        x, update, *_ = operands
+        result = ctx.op1("stablehlo.dynamic_update_slice", ctx.avals_out[0], [*operands, *starts])
+        checked_update(ctx, result, x, update, lambda: ctx.from_python(_updated_copy, operands)[0])
+        return [result]
 
 
 dynamic_update_slice_p = DynamicUpdateSlice()
+
+
+def _updated_copy(x: Any, update: Any, *starts: Any) -> Any:
+    """`dynamic_update_slice` that doesn't write in place."""
+    aval, window = type_of(x), type_of(update)
+    yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))
+    written = bind1(dynamic_update_slice_p, no, yes, *starts)
+    updated = bind1(dynamic_update_slice_p, zeros(aval), update, *starts)
+    return select_n(written, x, updated)
 
 
 def dynamic_update_slice(
