@@ -72,7 +72,7 @@ def regrouping(old: Sequence[int], new: Sequence[int]) -> Factors:
     >>> regrouping((8, 4), (2, 16))
     ([['(a b)', 'c']], [['a', '(b c)']], {'a': 2, 'b': 4})
     >>> regrouping((6, 4), (8, 3))
-    ([['(a b!)', 'c!']], [['(a d!)', 'e!']], {'a': 2, 'b': 3, 'd': 4})
+    ([['(a b!)', 'd!']], [['(a c!)', 'e!']], {'a': 2, 'b': 3, 'c': 4})
     """
     dims: tuple[list[list[str]], list[list[str]]] = [[] for _ in old], [[] for _ in new]
     sizes: dict[str, int] = {}

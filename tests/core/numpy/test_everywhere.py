@@ -24,6 +24,7 @@ OTHERWISE = {
     r"jnp\.round\(x, -1\) \| u?int": "NumPy's rounding to tens; there an error",
     r"jnp\.repeat\(x, jnp\.array\(\[1, 2, 3\]\), axis=1\)": "repeats that are known when tracing may be an array",
     r"jnp\.repeat\(x, \[2\], axis=1\)": "repeats may be a list, as NumPy's",
+    r"jnp\.repeat\(x, y, axis=\d\) \| .* \| u?int": "a ValueError for negative repeats; there a TypeError",
     r"jnp\.tri\(3, k=x\) \| float": "a ValueError for all numbers of diagonals; there a TypeError for `tri`",
     r"jnp\.power\((x, y|-?\d+, x)\) \| (u?int|bool)|-?\d+ \*\* x \| (u?int|bool)|x \*\* y \| (u?int|bool)":
         "powers wrap as NumPy's; there only six bits of the exponent count",

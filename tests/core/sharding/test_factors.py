@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 import pellucid as pl
 from pellucid import lax
 from pellucid.ir.factors import regrouping
-from pellucid.ir.primitive import registry
+from pellucid.ir.primitive import params_of, registry
 from pellucid.sharding.current_mesh import use_abstract_mesh
 from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
 from pellucid.sharding.explicit_types import Operand
@@ -227,9 +227,9 @@ def test_collectives_keep_marks(marks: Any) -> None:
         ),
     ]:
         more = {"axis_index_groups": None, "axis_name": ("z",)}
-        [result], _ = primitive.types((x,), primitive.typed_params(params | more))
+        [result], _ = primitive.types((x,), params_of(primitive, params | more))
         assert result.sharding.spec == spec.update(**marks)
-    params = registry["pmax"].typed_params({"axes": ("z",), "axis_index_groups": None})
+    params = params_of(registry["pmax"], {"axes": ("z",), "axis_index_groups": None})
     if "unreduced" in marks:
         with pytest.raises(ShardingTypeError, match="does not commute"):
             registry["pmax"].types((x,), params)
@@ -357,7 +357,7 @@ def test_operands_lie_over_one_mesh() -> None:
                 pl.typeof(value((8,), "x")),
                 pl.typeof(pl.ShapeDtypeStruct((8,), np.float32, sharding=other)),
             ),
-            lax.add_p.typed_params({}),
+            params_of(lax.add_p, {}),
         )
 
 

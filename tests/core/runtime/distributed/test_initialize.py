@@ -110,7 +110,9 @@ def test_the_slice_index_of_the_environment_is_deprecated(monkeypatch):
 
 def test_a_job_can_not_be_asked_to_go_on_with_fewer_processes():
     check_message(
-        lambda: pl.config.update("jax_enable_recoverability", True), ConfigError, "True is refused"
+        lambda: pl.config.update("jax_enable_recoverability", True),
+        ConfigError,
+        "enable_recoverability' does not take True",
     )
 
 
