@@ -96,12 +96,12 @@ def vmapped(jax, seed):
 WAYS = {"mapped": mapped, "unchecked": unchecked, "vmapped": vmapped}
 
 
-def run(jax, way, seed):
+def run(jax, way, seed, dtype="float32"):
     """(value, directional derivative, gradients) of a program."""
     f = WAYS[way](jax, seed)
     rng = np.random.default_rng(seed)
     a, w, da, dw, cotangent = (
-        rng.standard_normal(n).astype(np.float32) for n in (64, N_ELEMENTS, 64, N_ELEMENTS, 64)
+        rng.standard_normal(n).astype(dtype) for n in (64, N_ELEMENTS, 64, N_ELEMENTS, 64)
     )
 
     def everything(a, w, da, dw):

@@ -321,6 +321,9 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     [a] = promote_dtypes("round", a)
     if decimals == 0:
         return rint(a)
+    if aval.dtype == np.float16:  # a product by the scale may be beyond its range
+        wide = round(convert_element_type(a, np.float32), decimals)
+        return convert_element_type(wide, aval.dtype)
     scale = constant_like(a, 10.0**decimals)
     return arithmetic.div(rint(arithmetic.mul(a, scale)), scale)
 

@@ -25,11 +25,16 @@ OTHERWISE = {
     r"jnp\.repeat\(x, jnp\.array\(\[1, 2, 3\]\), axis=1\)": "repeats that are known when tracing may be an array",
     r"jnp\.repeat\(x, \[2\], axis=1\)": "repeats may be a list, as NumPy's",
     r"jnp\.repeat\(x, y, axis=\d\) \| .* \| u?int": "a ValueError for negative repeats; there a TypeError",
+    r"jnp\.(true_)?divide\(x, (0|y)\) \| complex": "which parts of a quotient by zero are NaN is up to the compiler",
+    r"jnp\.geomspace\(.*dtype='int": "whole numbers are cut from values that rounding may have made smaller",
     r"jnp\.tri\(3, k=x\) \| float": "a ValueError for all numbers of diagonals; there a TypeError for `tri`",
     r"jnp\.power\((x, y|-?\d+, x)\) \| (u?int|bool)|-?\d+ \*\* x \| (u?int|bool)|x \*\* y \| (u?int|bool)":
         "powers wrap as NumPy's; there only six bits of the exponent count",
 }  # fmt: skip
 """Rows, as patterns, for which the reference gives something else, and why that isn't wanted."""
+
+FOLDED = r"jnp\.(true_)?divide\(x, 0\) \| complex"
+"""Rows whose values XLA changes when it folds a constant: which parts of a complex quotient by zero are NaN."""
 
 ONE_IN = 192
 """The share of a part: 32 parts evaluate one row in six; the types of all rows are compared."""
@@ -105,7 +110,7 @@ def test_values_are_the_same_everywhere(oracle, part: int) -> None:
     differences = []
     for row, our, their in zip(rows, ours, theirs, strict=True):
         # What is known when programs run only, the reference refuses under jit, too.
-        may_fail = same_failure(our.jit, their.jit)
+        may_fail = same_failure(our.jit, their.jit) or bool(re.match(FOLDED, str(row)))
         pairs = {
             "eager, jit": (our.eager, our.jit, may_fail),
             "eager, vmap": (our.eager, our.vmap, may_fail or not row.operands),

@@ -27,8 +27,14 @@ def test_agrees_with_the_reference(oracle_8_devices: Any, seed: int) -> None:
 @pytest.mark.parametrize("seed", seeds(8, 200))
 def test_devices_compute_what_vmap_computes(seed: int) -> None:
     way = ("unchecked", "mapped")[seed % 2]
-    found, expected = run(pl, way, seed), run(pl, "vmapped", seed)
-    for ours, theirs in zip(pl.tree.leaves(found), pl.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(
-            ours, theirs, rtol=2e-4, atol=2e-4, err_msg="\n".join(steps(seed))
-        )
+    if not agree(way, seed, "float32", 2e-4):
+        # Some programs amplify errors of rounding; those agree with more bits.
+        with pl.enable_x64(True):
+            assert agree(way, seed, "float64", 1e-8), "\n".join(steps(seed))
+
+
+def agree(way: str, seed: int, dtype: str, tolerance: float) -> bool:
+    """Whether a program over devices has the results that it has under `vmap`."""
+    found, expected = run(pl, way, seed, dtype), run(pl, "vmapped", seed, dtype)
+    pairs = zip(pl.tree.leaves(found), pl.tree.leaves(expected), strict=True)
+    return all(np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True) for a, b in pairs)
