@@ -24,6 +24,7 @@ from pellucid.analysis.sites import Site, Sites
 from pellucid.compilation.pipeline import run_pass
 from pellucid.introspect.lineage import equation_ids
 from pellucid.ir.jaxpr import Jaxpr
+from pellucid.ir.rules import Operands
 from pellucid.lowering.module import lower_module
 from pellucid.xla.mlir import ir, run_passes
 
@@ -285,7 +286,7 @@ _WITH_PROGRAMS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 class _Ends(Sequence[Value]):
     """The values of operands, looked up when an edge names them."""
 
-    def __init__(self, reader: _Reader, operands: Sequence[Any]) -> None:
+    def __init__(self, reader: _Reader, operands: Operands) -> None:
         self._reader = reader
         self._operands = operands
 

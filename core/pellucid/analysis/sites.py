@@ -9,6 +9,7 @@ from typing import Any
 
 from pellucid.introspect import schema
 from pellucid.ir.jaxpr import Equation, Jaxpr
+from pellucid.ir.rules import Operands
 
 
 class Site:
@@ -45,7 +46,7 @@ class Sites:
         self._bodies = bodies
         self._open: list[_Open | None] = []
 
-    def begin(self, jaxpr: Jaxpr, values: Sequence[Any]) -> None:
+    def begin(self, jaxpr: Jaxpr, values: Operands) -> None:
         body = self._bodies.get(jaxpr)
         if body is None:
             self._open.append(None)
@@ -61,7 +62,7 @@ class Sites:
         self.value_count += len(jaxpr.constvars) + len(jaxpr.invars) + n_results
         self._note(begun, values)
 
-    def lowered(self, equation: Equation, values: Sequence[Any]) -> None:
+    def lowered(self, equation: Equation, values: Operands) -> None:
         at = self._open[-1]
         if at is not None:
             for site in at.waiting:
@@ -72,7 +73,7 @@ class Sites:
     def end(self) -> None:
         self._open.pop()
 
-    def _note(self, at: _Open, values: Sequence[Any]) -> None:
+    def _note(self, at: _Open, values: Operands) -> None:
         self.noted += enumerate(values, at.next)
         at.next += len(values)
 

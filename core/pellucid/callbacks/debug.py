@@ -39,34 +39,30 @@ class DebugCall(HostCall):
         """The function that is called."""
         raise NotImplementedError(type(self))
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         return ()
 
-    def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
+    def effects(self, avals, params):
         return _ORDERED if params.ordered else _UNORDERED
 
-    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+    def run(self, operands, params):
         if params.ordered:  # what programs that still run show comes first
             tokens.block_until_ready()
         self.callback_of(params).call(operands, ())
         return []
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), []
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         return equation.params._asdict()
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         unrolled = axis.size <= _UNROLLED
         each_element(self, axis, operands, dims, params, unrolled=unrolled)
         return [], []
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         function = self.callback_of(params).for_program(ctx, ())
         effect = ordered_debug_effect if params.ordered else None
         return host_call(
@@ -92,7 +88,7 @@ class DebugCallback(DebugCall):
 
     name = "debug_callback"
 
-    def callback_of(self, params: DebugCallbackParams) -> FlatCallback:
+    def callback_of(self, params):
         return params.callback
 
 
@@ -126,7 +122,7 @@ class DebugPrint(DebugCall):
     name = "debug_print"
     calls_python = False
 
-    def callback_of(self, params: DebugPrintParams) -> FlatCallback:
+    def callback_of(self, params):
         show = _Show(
             params.fmt, params.has_placeholders, params.np_printoptions, params.logging_record
         )

@@ -13,6 +13,7 @@ from pellucid.base.errors import ArgumentTypeError, CallbackError
 from pellucid.base.source import is_user_file
 from pellucid.base.tree import shown_path, structure_differences
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import Operands
 from pellucid.runtime import platforms
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
@@ -60,7 +61,7 @@ class FlatCallback:
     def __repr__(self) -> str:
         return f"_FlatCallback(callback_func={self.function!r}, in_tree={self.in_tree!r})"
 
-    def call(self, operands: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
+    def call(self, operands: Operands, avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
         """NumPy arrays of types `avals`: the function's result on arrays with the values of `operands`.
 
         Raises: CallbackError for a function that fails (its cause is what the function raised), and for results

@@ -45,29 +45,21 @@ class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
     name = "inspect_sharding"
     calls_python = True
 
-    def effects(self, avals: tuple[Any, ...], params: InspectShardingParams) -> Effects:
+    def effects(self, avals, params):
         return frozenset({debug_effect})
 
-    def run(self, operands: tuple[Any, ...], params: InspectShardingParams) -> list[Any]:
+    def run(self, operands, params):
         [x] = operands
         params.tell((x if isinstance(x, ArrayImpl) else from_host(x)).sharding)
         return []
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: InspectShardingParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         raise BatchingRuleError(
             f"vmap of {_CALLER} says nothing: the elements of a batch have no placement of their own.",
             do="Inspect the batched array outside of `vmap`.",
         )
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: InspectShardingParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [aval], replicated = ctx.avals_in, ctx.replicated
         if ctx.sharding_attributes is None:
             params.tell(replicated)

@@ -29,31 +29,23 @@ _ORDERED = frozenset({ordered_io_effect})
 _UNORDERED = frozenset({io_effect})
 
 
-class IoCallback(HostCall):
+class IoCallback(HostCall[IoCallbackParams]):
     """A function that is called exactly as often as the program says."""
 
     name = "io_callback"
 
-    def effects(self, avals: tuple[Any, ...], params: IoCallbackParams) -> Effects:
+    def effects(self, avals, params):
         return _ORDERED if params.ordered else _UNORDERED
 
-    def run(self, operands: tuple[Any, ...], params: IoCallbackParams) -> list[Any]:
+    def run(self, operands, params):
         if params.ordered:  # what programs that still run do comes first
             tokens.block_until_ready()
         return super().run(operands, params)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: IoCallbackParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         raise not_differentiable("io_callback")
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: IoCallbackParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         if params.ordered:
             raise EffectsError(
                 "vmap can't keep the order of io_callback(..., ordered=True): elements of a batch have none.",
@@ -62,7 +54,7 @@ class IoCallback(HostCall):
         results = each_element(self, axis, operands, dims, params, unrolled=False)
         return results, [0] * len(results)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: IoCallbackParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         function = params.callback.for_program(ctx, params.result_avals)
         effect = ordered_io_effect if params.ordered else None
         return host_call(ctx, function, operands, has_side_effect=True, effect=effect)

@@ -16,8 +16,8 @@ from pellucid.callbacks.host import FlatCallback, result_types
 from pellucid.higher_order import loops
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.facets import Runs, Shown
-from pellucid.ir.primitive import Primitive, derived_types
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.primitive import P, Primitive, derived_types
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
 from pellucid.ir.traits import HOST
 from pellucid.lowering.host_calls import host_call
 from pellucid.primitives.broadcasting import broadcast
@@ -47,7 +47,7 @@ class PureCallbackParams(NamedTuple):
     vmap_method: str | None
 
 
-class HostCall(Runs, Shown, Primitive[Any]):
+class HostCall(Runs, Shown, Primitive[P]):
     """What primitives that call a Python function share; their params have `callback` and `result_avals`."""
 
     traits = HOST
@@ -55,15 +55,15 @@ class HostCall(Runs, Shown, Primitive[Any]):
 
     calls_python = True
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params: Any):
         return params.result_avals
 
-    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+    def run(self, operands, params: Any):
         """Results outside a trace: the function is called, and nothing compiled."""
         results = params.callback.call(operands, params.result_avals)
         return [from_host(x, sharding=params.sharding) for x in results]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         shown = equation.params._asdict()
         types = [
             f"ShapedArray({a.dtype.name}[{','.join(map(str, a.shape))}])"
@@ -72,28 +72,18 @@ class HostCall(Runs, Shown, Primitive[Any]):
         return shown | {"result_avals": f"({', '.join(types)}{',' * (len(types) == 1)})"}
 
 
-class PureCallback(HostCall):
+class PureCallback(HostCall[PureCallbackParams]):
     """Results of a function that depend on its arguments alone; it is called any number of times, or not at all."""
 
     name = "pure_callback"
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PureCallbackParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         raise not_differentiable("pure_callback")
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: PureCallbackParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         raise not_differentiable("pure_callback")
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: PureCallbackParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         method = params.vmap_method
         n_results = len(params.result_avals)
         if method is None:
@@ -118,7 +108,7 @@ class PureCallback(HostCall):
         avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params.result_avals)
         return bind(self, *given, params=params._replace(result_avals=avals)), [0] * n_results
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PureCallbackParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         function = params.callback.for_program(ctx, params.result_avals)
         return host_call(ctx, function, operands, has_side_effect=False)
 
@@ -138,8 +128,8 @@ def not_differentiable(caller: str) -> DerivativeRuleError:
 def each_element(
     primitive: Primitive[Any],
     axis: BatchAxis,
-    operands: Sequence[Any],
-    dims: Sequence[BatchDim],
+    operands: Operands,
+    dims: Dims,
     params: Any,
     *,
     unrolled: bool,
@@ -158,7 +148,7 @@ def each_element(
     return loops.map(one, batched)
 
 
-def values_of(leaves: Sequence[Any]) -> list[Any]:
+def values_of(leaves: Operands) -> list[Any]:
     """`leaves` with what references hold in place of them."""
     return [get(x) if is_reference(x) else x for x in leaves]
 

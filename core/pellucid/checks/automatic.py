@@ -11,6 +11,7 @@ from pellucid.base import dtypes
 from pellucid.checks.errors import DivisionByZeroError, ErrorCategory, NaNError, OOBError, Site
 from pellucid.checks.found import Found
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.rules import Operands, Results
 from pellucid.primitives.arithmetic import div_p
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.concatenation import stack
@@ -40,8 +41,8 @@ _INT32 = np.dtype(np.int32)
 def check_equation(
     found: Found,
     equation: Any,
-    operands: Sequence[Any],
-    results: Sequence[Any],
+    operands: Operands,
+    results: Results,
     errors: frozenset[ErrorCategory],
 ) -> None:
     """Note what the `errors` that are asked for say of an equation with these operands and results."""
@@ -54,7 +55,7 @@ def check_equation(
         _check_nan(found, equation, results)
 
 
-def _check_nan(found: Found, equation: Any, results: Sequence[Any]) -> None:
+def _check_nan(found: Found, equation: Any, results: Results) -> None:
     floats = [x for x in results if _is_float(type_of(x))]
     if not floats:
         return
@@ -87,7 +88,7 @@ def _check_divisor(found: Found, equation: Any, divisor: Any) -> None:
 
 
 def _window_starts(
-    operands: Sequence[Any], first: int, sizes: Sequence[int]
+    operands: Operands, first: int, sizes: Sequence[int]
 ) -> tuple[Any, list[int], list[int]]:
     """(index vectors, the axis that each of their elements is for, the largest that is in bounds)."""
     starts = [convert_element_type(x, _INT32) for x in operands[first:]]
@@ -96,21 +97,21 @@ def _window_starts(
     return stack(starts, 0), list(range(len(shape))), last
 
 
-def _dynamic_slice(operands: Sequence[Any], params: Any) -> tuple[Any, list[int], list[int]]:
+def _dynamic_slice(operands: Operands, params: Any) -> tuple[Any, list[int], list[int]]:
     return _window_starts(operands, 1, params.slice_sizes)
 
 
-def _dynamic_update_slice(operands: Sequence[Any], params: Any) -> tuple[Any, list[int], list[int]]:
+def _dynamic_update_slice(operands: Operands, params: Any) -> tuple[Any, list[int], list[int]]:
     return _window_starts(operands, 2, type_of(operands[1]).shape)
 
 
-def _gather(operands: Sequence[Any], params: Any) -> tuple[Any, list[int], list[int]]:
+def _gather(operands: Operands, params: Any) -> tuple[Any, list[int], list[int]]:
     axes = list(params.dimension_numbers.start_index_map)
     shape = type_of(operands[0]).shape
     return operands[1], axes, [shape[a] - params.slice_sizes[a] for a in axes]
 
 
-def _scatter(operands: Sequence[Any], params: Any) -> tuple[Any, list[int], list[int]]:
+def _scatter(operands: Operands, params: Any) -> tuple[Any, list[int], list[int]]:
     numbers = params.dimension_numbers
     axes = list(numbers.scatter_dims_to_operand_dims)
     shape = type_of(operands[0]).shape
@@ -129,7 +130,7 @@ _INDICES: dict[Any, Callable[[Sequence[Any], Any], tuple[Any, list[int], list[in
 }
 
 
-def _check_indices(found: Found, equation: Any, operands: Sequence[Any]) -> None:
+def _check_indices(found: Found, equation: Any, operands: Operands) -> None:
     indices, axes, last = _INDICES[equation.primitive](operands, equation.params)
     aval: Any = type_of(indices)
     if not aval.size:

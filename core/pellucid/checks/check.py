@@ -50,21 +50,15 @@ class Check(Runs, WithoutResults[CheckParams]):
     name = "check"
     types = derived_types  # not remembered, which would keep the sites alive
 
-    def effects(self, avals: tuple[Any, ...], params: CheckParams) -> Effects:
+    def effects(self, avals, params):
         return _CHECKS
 
-    def run(self, operands: tuple[Any, ...], params: CheckParams) -> list[Any]:
+    def run(self, operands, params):
         if not params.debug:
             error_of(operands[0], operands[1:], params.sites).throw()
         return []
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CheckParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         # The first element that fails tells of all.
         code, *values = [
             broadcast(x, (axis.size,)) if d is None else move_axis(x, d, 0)
@@ -76,7 +70,7 @@ class Check(Runs, WithoutResults[CheckParams]):
         chosen = [dynamic_index_in_dim(x, first, 0, False) for x in (code, *values)]
         return bind(self, *chosen, params=params), []
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CheckParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if params.debug:
             return []
         raise EffectsError(

@@ -21,6 +21,7 @@ from pellucid.higher_order.scan import scan_p
 from pellucid.higher_order.while_loop import WhileParams, while_p
 from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Lineage, Literal, uses_references
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
+from pellucid.ir.rules import Operands, Results
 from pellucid.parallel.local_types import REPLICATED
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.arithmetic import neg
@@ -102,9 +103,7 @@ def checkify(
     return checked_function
 
 
-def _checked_results(
-    jaxpr: Jaxpr, operands: Sequence[Any], errors: Errors
-) -> tuple[Error, list[Any]]:
+def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[Error, list[Any]]:
     """(error, results) of `jaxpr`, which has no constants. References hold afterwards what it writes to them."""
     on_values = discharged(jaxpr) if uses_references(jaxpr) else None
     program = jaxpr if on_values is None else on_values.program.jaxpr
@@ -144,7 +143,7 @@ def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
     return Checked(program, consts, tuple(sites))
 
 
-def _run(found: Found, jaxpr: Jaxpr, operands: Sequence[Any], errors: Errors) -> list[Any]:
+def _run(found: Found, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> list[Any]:
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
     outer = context.scope, context.source, context.lineage
     try:
@@ -160,9 +159,7 @@ def _run(found: Found, jaxpr: Jaxpr, operands: Sequence[Any], errors: Errors) ->
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 
-def _results(
-    found: Found, equation: Equation, operands: Sequence[Any], errors: Errors
-) -> Sequence[Any]:
+def _results(found: Found, equation: Equation, operands: Operands, errors: Errors) -> Results:
     """Results of an equation; what is found in it is noted."""
     primitive = equation.primitive
     if primitive is check_p:
@@ -180,14 +177,12 @@ def _results(
     return results
 
 
-def _note_check(found: Found, operands: Sequence[Any], params: Any, errors: Errors) -> None:
+def _note_check(found: Found, operands: Operands, params: Any, errors: Errors) -> None:
     if any(site.category in errors for site in params.sites):
         found.merge(params.sites, operands)
 
 
-def _call(
-    found: Found, primitive: Any, params: Any, operands: Sequence[Any], errors: Errors
-) -> Sequence[Any]:
+def _call(found: Found, primitive: Any, params: Any, operands: Operands, errors: Errors) -> Results:
     if isinstance(primitive, Defined):
         primitive, params = jit_p, params.as_call()
     body = checked_program(params.jaxpr.jaxpr, errors)
@@ -197,8 +192,8 @@ def _call(
 
 
 def _custom_call(
-    found: Found, primitive: CustomCall, params: Any, operands: Sequence[Any], errors: Errors
-) -> Sequence[Any]:
+    found: Found, primitive: CustomCall, params: Any, operands: Operands, errors: Errors
+) -> Results:
     """The call keeps its own derivative, without the checks; what these find is computed beside it."""
     jaxpr = params.call_jaxpr.jaxpr
     body = checked_program(jaxpr, errors)
@@ -216,7 +211,7 @@ def _custom_call(
     return bind(primitive, *unchecked.consts, *operands, params=new)
 
 
-def _cond(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -> Sequence[Any]:
+def _cond(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
     bodies = [checked_program(b.jaxpr, errors) for b in params.branches]
     sites = [site for body in bodies for site in body.sites]
     offsets = [sum(len(b.sites) for b in bodies[:i]) for i in range(len(bodies))]
@@ -244,7 +239,7 @@ def _branch(body: Checked, sites: Sequence[Any], offset: int) -> Any:
     return stage_open(run, body.program.in_avals, body.program.jaxpr.debug)[0]
 
 
-def _scan(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -> Sequence[Any]:
+def _scan(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
     body = checked_program(params.jaxpr.jaxpr, errors)
     n = body.n_found
     n_more, n_consts = len(body.consts), params.num_consts
@@ -286,7 +281,7 @@ def _scan(found: Found, params: Any, operands: Sequence[Any], errors: Errors) ->
     return results[n:]
 
 
-def _while(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -> Sequence[Any]:
+def _while(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
     """What the condition finds is found in the body, for the next step, and before the loop, for the first."""
     cond_consts, body_consts, carry = params.split(operands)
     condition = checked_program(params.cond_jaxpr.jaxpr, errors)
@@ -347,7 +342,7 @@ def _while(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -
     return results[n:]
 
 
-def _shard_map(found: Found, params: Any, operands: Sequence[Any], errors: Errors) -> Sequence[Any]:
+def _shard_map(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
     """Each position along the manual axes tells what it found; of those that failed, the first at the first site counts."""
     axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
     with params.scope():

@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base.errors import PellucidError
 from pellucid.base.source import describe
 from pellucid.base.tree import register_pytree_node
+from pellucid.ir.rules import Avals, Operands
 from pellucid.tracing.tracer import Tracer
 
 
@@ -61,7 +62,7 @@ class Site:
         self,
         category: ErrorCategory,
         message: Callable[..., str],
-        avals: Sequence[Any],
+        avals: Avals,
         source: Any,
     ) -> None:
         self.category = category
@@ -134,7 +135,7 @@ class Error:
         return f"Error({self.get()!r})"
 
 
-def error_of(code: Any, values: Sequence[Any], sites: Sequence[Site]) -> Error:
+def error_of(code: Any, values: Operands, sites: Sequence[Site]) -> Error:
     """The error with this code, and the values of all sites one after another."""
     given = iter(values)
     return Error(code, [[next(given) for _ in site.avals] for site in sites], sites)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.checks.errors import Site
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.rules import Operands
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
@@ -43,7 +44,7 @@ class Found:
         self.values: list[Any] = []
         self.sites: list[Site] = []
 
-    def add(self, site: Site, has_failed: Any, values: Sequence[Any] = ()) -> None:
+    def add(self, site: Site, has_failed: Any, values: Operands = ()) -> None:
         """Another site, which fails where the boolean scalar `has_failed` is true."""
         self.sites.append(site)
         self.values += map(stop_gradient, values)

@@ -35,13 +35,13 @@ class EvalTrace(Trace):
     __slots__ = ()
     is_eager = True
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive, operands, params):
         if isinstance(primitive, Runs):
             from_tracers(operands)
             return primitive.run(operands, params)
         return compiled_primitive(primitive, params)(*operands)
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call, operands):
         return call.function(*operands)
 
     custom_vjp_call = custom_jvp_call

@@ -11,6 +11,7 @@ from pellucid.base import config, dtypes
 from pellucid.base.errors import NonFiniteError
 from pellucid.base.source import capture, describe
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid.ir.rules import Operands, Results
 from pellucid.tracing.replay import steps
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
@@ -25,9 +26,9 @@ def is_checking() -> bool:
 
 def check_results(
     name: str,
-    results: Sequence[Any],
+    results: Results,
     program: ClosedJaxpr | None = None,
-    leaves: Sequence[Any] = (),
+    leaves: Operands = (),
 ) -> None:
     """Raise NonFiniteError if a result is NaN or infinite where the options forbid it.
 
@@ -55,7 +56,7 @@ def check_results(
     )
 
 
-def _found(values: Sequence[Any], *, nans: bool, infs: bool) -> str | None:
+def _found(values: Operands, *, nans: bool, infs: bool) -> str | None:
     """What is wrong with some of `values`: NaN or infinity; None if all is well."""
     for value in values:
         dtype = getattr(value, "dtype", None)
@@ -72,7 +73,7 @@ def _found(values: Sequence[Any], *, nans: bool, infs: bool) -> str | None:
 
 
 def _first_bad_equation(
-    program: ClosedJaxpr, leaves: Sequence[Any], *, nans: bool, infs: bool
+    program: ClosedJaxpr, leaves: Operands, *, nans: bool, infs: bool
 ) -> Equation | None:
     """The first equation whose results are bad, inside called programs too."""
     run = steps(program.jaxpr, program.consts, *leaves)
@@ -90,7 +91,7 @@ def _first_bad_equation(
     return None
 
 
-def _takes(program: ClosedJaxpr, operands: Sequence[Any]) -> bool:
+def _takes(program: ClosedJaxpr, operands: Operands) -> bool:
     """Whether `program` can be run on `operands`: a loop's body takes slices of some."""
     taken: list[Any] = list(program.in_avals)
     given: list[Any] = [type_of(x) for x in operands]

@@ -33,6 +33,7 @@ from pellucid.ir.avals import aval_at
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, subjaxprs
 from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
+from pellucid.ir.rules import Avals
 from pellucid.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.failures import callback_failure
@@ -319,7 +320,7 @@ def _chosen_for_results(lowered: LoweredProgram, loaded: Any) -> list[Any]:
 
 
 def _chosen(
-    request: Request, messages: Sequence[Any], kinds: Sequence[str | None], avals: Sequence[Any]
+    request: Request, messages: Sequence[Any], kinds: Sequence[str | None], avals: Avals
 ) -> list[Any]:
     """The placements of values of types `avals` that the compiler chose, which `messages` tell."""
     if request.is_partitioned and messages:
@@ -345,7 +346,7 @@ def _is_small(jaxpr: Jaxpr) -> bool:
     return total < _SMALL_BYTES
 
 
-def _result_shardings(avals: Sequence[Any], request: Request) -> tuple[Any, ...] | None:
+def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
     """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
     stated, mesh = request.result_shardings, request.mesh
     if stated is not None and request.placement.devices:
@@ -434,7 +435,7 @@ def _module_options(
 
 
 def _layout_modes(
-    layouts: Sequence[Layout | AutoLayout | None] | None, avals: Sequence[Any]
+    layouts: Sequence[Layout | AutoLayout | None] | None, avals: Avals
 ) -> tuple[str, ...]:
     """Layouts as XLA reads them on arguments and results of the main function."""
     if layouts is None:

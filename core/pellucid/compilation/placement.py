@@ -10,6 +10,7 @@ from pellucid.base.errors import DeviceError
 from pellucid.ir.facets import Placed
 from pellucid.ir.jaxpr import Jaxpr, subjaxprs
 from pellucid.ir.primitive import Primitive, Programs
+from pellucid.ir.rules import Operands, Results
 from pellucid.runtime import platforms
 from pellucid.runtime.platforms import platform_of
 from pellucid.sharding import mesh_context
@@ -89,7 +90,7 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     return found
 
 
-def placements_of(primitive: Primitive[Any], params: Any) -> Sequence[Any]:
+def placements_of(primitive: Primitive[Any], params: Any) -> Results:
     """Meshes, shardings and devices that one operation names, also within the programs among its params."""
     found = primitive.placed(params) if isinstance(primitive, Placed) else ()
     if isinstance(primitive, Programs):
@@ -107,13 +108,13 @@ def _by_position() -> Sequence[str]:
 
 
 def where(
-    operands: Sequence[Any],
+    operands: Operands,
     name: str,
     named: Sequence[Any] = (),
     *,
     device: Any = None,
     asked: Sequence[Any] | None = None,
-    closed_over: Sequence[Any] = (),
+    closed_over: Operands = (),
     names: Names = _by_position,
 ) -> Where:
     """Where a program on `operands` runs.
@@ -164,7 +165,7 @@ def _placement_on(devices: DeviceList | None) -> Placement:
     return Placement(chosen[0].client, chosen)
 
 
-def _one_device(operands: Sequence[Any]) -> Where | None:
+def _one_device(operands: Operands) -> Where | None:
     """The answer of `where` for arguments that all are on one device, in its own memory; else None."""
     committed: Any = None
     for x in operands:
@@ -215,11 +216,11 @@ _NAMED = "named in the program"
 
 
 def _claims(
-    operands: Sequence[Any],
+    operands: Operands,
     named: Sequence[Any],
     device: Any,
     asked: Sequence[Any] | None,
-    closed_over: Sequence[Any],
+    closed_over: Operands,
     current: Mesh | None,
 ) -> Iterator[_Claim]:
     for i, x in enumerate(operands):

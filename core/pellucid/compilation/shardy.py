@@ -10,6 +10,7 @@ import numpy as np
 
 from pellucid.compilation.placement import canonical
 from pellucid.ir.avals import element_shape
+from pellucid.ir.rules import Avals
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -69,9 +70,7 @@ class ShardyAttributes:
             found = self._attributes[key] = self._ctx.attribute(f"#sdy.sharding{text}")
         return found
 
-    def per_value(
-        self, shardings: Sequence[Any], avals: Sequence[Any], **options: Any
-    ) -> ir.Attribute:
+    def per_value(self, shardings: Sequence[Any], avals: Avals, **options: Any) -> ir.Attribute:
         """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as those of `describe`."""
         texts = [self._text(s, a, **options) for s, a in zip(shardings, avals, strict=True)]
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
@@ -157,7 +156,7 @@ def _axis_set(name: str, axes: Sequence[str]) -> str:
 def chosen_shardings(
     messages: Sequence[Any],
     memory_kinds: Sequence[str | None],
-    avals: Sequence[Any],
+    avals: Avals,
     devices: DeviceList,
     mesh: Mesh | None,
 ) -> list[Any]:

@@ -15,6 +15,7 @@ from pellucid.base.tree import keystr, structure_differences
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
+from pellucid.ir.rules import Avals, Operands
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
 from pellucid.tracing.function import name_of
@@ -47,7 +48,7 @@ def _known(function: Callable[..., Any], *key: Any) -> list[Body]:
 def traced(
     function: Callable[..., Any],
     in_tree: Any,
-    avals: Sequence[Any],
+    avals: Avals,
     caller: str,
     call: Callable[..., Any] | None = None,
 ) -> Body:
@@ -76,7 +77,7 @@ def known_body(
     return body
 
 
-def _traced(function: Any, in_tree: Any, avals: Sequence[Any], caller: str, call: Any) -> Body:
+def _traced(function: Any, in_tree: Any, avals: Avals, caller: str, call: Any) -> Body:
     trees: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
@@ -107,7 +108,7 @@ def check_batched_effects(caller: str, effects: Effects) -> None:
         )
 
 
-def differing_types(avals: Sequence[Any], others: Sequence[Any]) -> list[int]:
+def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:
     """Positions at which types differ; weak types don't count."""
     return [
         i
@@ -124,9 +125,9 @@ def check_carry(
     caller: str,
     function: Callable[..., Any],
     in_tree: Any,
-    in_avals: Sequence[Any],
+    in_avals: Avals,
     out_tree: Any,
-    out_avals: Sequence[Any],
+    out_avals: Avals,
 ) -> None:
     """Raise ArgumentTypeError unless a loop's body gives a carry of the type that it takes."""
     where = f"{caller}: `{name_of(function)}` must return a carry of the type that it takes."
@@ -164,9 +165,7 @@ def _advice(taken: Any, returned: Any) -> str:
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 
-def strengthened(
-    values: Sequence[Any], avals: Sequence[Any], out_avals: Sequence[Any]
-) -> list[Any]:
+def strengthened(values: Operands, avals: Avals, out_avals: Avals) -> list[Any]:
     """Initial values of a carry, as the body returns them: of a wider dtype where they are weakly typed, varying."""
     return [
         _strengthened(x, aval, out) for x, aval, out in zip(values, avals, out_avals, strict=True)
@@ -210,7 +209,7 @@ def widens(weak: Any, dtype: Any) -> bool:
     return weak.kind in "iu" or dtypes.is_inexact(dtype)
 
 
-def types_of(values: Sequence[Any]) -> list[Any]:
+def types_of(values: Operands) -> list[Any]:
     """The types of `values`."""
     return [type_of(x) for x in values]
 

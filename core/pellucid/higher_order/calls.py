@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.ir.effects import Effects
 from pellucid.ir.facets import Linearized, OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.primitive import Programs
+from pellucid.ir.primitive import P, Programs
 from pellucid.ir.rewriting import remove_dead_equations
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
 from pellucid.ir.slots import Slots, call_slots
@@ -26,26 +26,24 @@ from pellucid.transforms.zeros import spread
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
-class Call(Linearized, OnReferences, Programs[Any]):
+class Call(Linearized, OnReferences, Programs[P]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
 
     traits = CONTROL
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def abstract_eval(self, avals, params: Any):
         return params.jaxpr.out_avals
 
-    def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
+    def effects(self, avals, params: Any):
         return params.jaxpr.effects
 
-    def slots(self, params: Any) -> Slots:
+    def slots(self, params: Any):
         return call_slots(params.jaxpr)
 
-    def called(self, params: Any) -> Any:
+    def called(self, params: Any):
         return params.jaxpr.jaxpr
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params: Any):
         nonzero = [type(t) is not Zero for t in tangents]
         program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
         given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
@@ -53,9 +51,7 @@ class Call(Linearized, OnReferences, Programs[Any]):
         n = len(nonzero_out)
         return results[:n], spread(results[n:], nonzero_out, params.jaxpr.out_avals)
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params: Any):
         nonzero = [type(t) is not Zero for t in tangents]
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute=_RECOMPUTE)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
@@ -74,9 +70,7 @@ class Call(Linearized, OnReferences, Programs[Any]):
             found = trace.stage_linear(self, operands, params.on(parts.linear))
         return results[:n], spread(found, parts.nonzero_out, params.jaxpr.out_avals)
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params: Any):
         linear = [type(x) is LinearOperand for x in operands]
         avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
         program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
@@ -89,21 +83,19 @@ class Call(Linearized, OnReferences, Programs[Any]):
             for x, is_linear in zip(operands, linear, strict=True)
         ]
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params: Any):
         program, consts, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
         return bind(self, *consts, *operands, params=params.on(program)), out_dims
 
-    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def discharge(self, operands, params: Any):
         body = discharged(params.jaxpr.jaxpr, operands)
         found = bind(self, *body.consts, *held(operands), params=params.on(body.program))
         return body.settle(operands, found)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params: Any):
         return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         program: ClosedJaxpr = equation.params.jaxpr
         jaxpr = program.jaxpr
         key = ("dead code", tuple(used))
@@ -141,7 +133,7 @@ class ClosedCall(Shown, Call):
 
     name = "closed_call"
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         return {"call_jaxpr": equation.params.jaxpr}
 
 

@@ -63,12 +63,12 @@ class CompositeParams(NamedTuple):
         return JitParams(self.name, self.jaxpr)
 
 
-class Composite(Defined):
+class Composite(Defined[CompositeParams]):
     """A named operation, defined by its decomposition."""
 
     name = "composite"
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CompositeParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         attributes = {
             name: _lowered(ctx, structure.unflatten(leaves))
             for name, leaves, structure in params.attributes

@@ -14,7 +14,7 @@ from pellucid.ir.facets import Linearized, OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from pellucid.ir.primitive import Primitive, Programs
 from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, LinearOperand, Operands, Zero
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import case
@@ -52,13 +52,13 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
     name = "cond"
     traits = CONTROL
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return params.branches[0].out_avals
 
-    def effects(self, avals: tuple[Any, ...], params: CondParams) -> Effects:
+    def effects(self, avals, params):
         return frozenset().union(*(b.effects for b in params.branches))
 
-    def slots(self, params: CondParams) -> Slots:
+    def slots(self, params):
         jaxpr = params.branches[0].jaxpr
         return Slots(
             (Group(Role.INDEX, 1), Group(Role.CONSTANT, len(jaxpr.invars))),
@@ -68,9 +68,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
 
     # Derivatives ----------------------------------------------------------------------------------
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         nonzero = [type(t) is not Zero for t in tangents[1:]]
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, nonzero, want))
         branches, consts = with_common_consts(
@@ -88,9 +86,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
         n = len(mask)
         return results[:n], spread(results[n:], mask, [type_of(x) for x in results[:n]])
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CondParams
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         nonzero = tuple([type(t) is not Zero for t in tangents[1:]])
         parts = split_branches(params, nonzero)
         results = bind(
@@ -101,7 +97,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
             params=params._replace(branches=parts.primal),
         )
         n = len(parts.mask)
-        out: Sequence[Any] = ()
+        out: Operands = ()
         if any(parts.mask) or any(b.effects for b in parts.linear):
             known = {"input": primals[1:], "result": results, "constant": parts.constants}
             residuals = [known[slot.kind][slot.index] for slot in parts.slots]
@@ -110,9 +106,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
             out = trace.stage_linear(self, operands, params._replace(branches=parts.linear))
         return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CondParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         linear = [type(x) is LinearOperand for x in operands[1:]]
         avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
         derived, mask = _agreeing(
@@ -141,13 +135,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
 
     # Batches --------------------------------------------------------------------------------------
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CondParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         if dims[0] is not None:
             return _all_branches(axis, operands, dims, params)
         derived, mask = _agreeing(
@@ -165,7 +153,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
 
     # References -----------------------------------------------------------------------------------
 
-    def discharge(self, operands: tuple[Any, ...], params: CondParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         bodies = [discharged(b.jaxpr, operands[1:]) for b in params.branches]
         written = sorted({i for body in bodies for i in body.written})
         branches, consts = with_common_consts(
@@ -185,7 +173,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
 
     # Running --------------------------------------------------------------------------------------
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CondParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         index, given = operands[0], operands[1:]
         branches = [b.jaxpr for b in params.branches]
         if params.branches_platforms is not None:
@@ -197,7 +185,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
             ctx, index, avals, [lambda b=b: ctx.inline(b, (), given) for b in branches], effects
         )
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         if not any(used) and not equation.effects:
             return [False] * len(equation.operands), None
         branches, needed = _pruned_branches(equation.params, tuple(used))
@@ -209,7 +197,7 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
         )  # fmt: skip
         return used_inputs, remaining
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         shown: dict[str, Any] = {"branches": params.branches}
         if params.branches_platforms is not None:
@@ -387,7 +375,7 @@ def _shared_results(
     return avals, shared_of
 
 
-def _free_position(avals: Sequence[Any], aval: Any, taken: Container[int]) -> int | None:
+def _free_position(avals: Avals, aval: Any, taken: Container[int]) -> int | None:
     """The first position of type `aval` that is not taken."""
     return next((i for i, a in enumerate(avals) if a is aval and i not in taken), None)
 
@@ -414,7 +402,7 @@ def _slot_aval(
 def _with_shared_results(
     part: LinearizedJaxpr,
     shared: dict[int, Source],
-    shared_avals: Sequence[Any],
+    shared_avals: Avals,
     n_results: int,
 ) -> ClosedJaxpr:
     """The primal branch whose further results are at the shared positions; those of other branches are zeros."""
@@ -432,7 +420,7 @@ def _with_shared_results(
     return stage_open(branch, jaxpr.in_avals, jaxpr.debug)[0]
 
 
-def _with_slots(linear: ClosedJaxpr, mine: Sequence[int], avals: Sequence[Any]) -> ClosedJaxpr:
+def _with_slots(linear: ClosedJaxpr, mine: Sequence[int], avals: Avals) -> ClosedJaxpr:
     """The linear branch that takes a value for every slot; its own residuals are those at `mine`."""
     jaxpr = linear.jaxpr
     front = [Var(a) for a in avals]
@@ -514,12 +502,10 @@ class PlatformIndex(Primitive[PlatformIndexParams]):
     name = "platform_index"
     traits = CONTROL.replace(flops=0.0, returns_list=False)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PlatformIndexParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [_INDEX]
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: PlatformIndexParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.constant(np.int32(platform_branch(ctx.platform, params.platforms)))]
 
 

@@ -18,9 +18,9 @@ from pellucid.ir.avals import Described
 from pellucid.ir.effects import Effects
 from pellucid.ir.facets import OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr
-from pellucid.ir.primitive import Programs
+from pellucid.ir.primitive import P, Programs
 from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Results, Zero
 from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.broadcasting import brought_to
@@ -62,7 +62,7 @@ class CustomJvpCall(NamedTuple):
         return trace.interpret(custom_jvp_call_p, (*consts, *operands), params)
 
     def batched(
-        self, axis: BatchAxis, dims: Sequence[BatchDim], tag: object = None
+        self, axis: BatchAxis, dims: Dims, tag: object = None
     ) -> tuple[CustomJvpCall, list[BatchDim]]:
         """The call on whole batches; the list gets the batch axes of its results when it has run.
 
@@ -73,7 +73,7 @@ class CustomJvpCall(NamedTuple):
         def function(*operands: Any) -> list[Any]:
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        def rule(primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
             nonzero = [type(t) is not Zero for t in tangents]
             n_results = 0
             kept: list[Any] = []
@@ -113,7 +113,7 @@ class ResultPlaces:
     Results have none only if no operand has one and neither does what the first run captured.
     """
 
-    def __init__(self, name: str, axis: BatchAxis, dims: Sequence[BatchDim]) -> None:
+    def __init__(self, name: str, axis: BatchAxis, dims: Dims) -> None:
         self.name = name
         self.axis = axis
         self.always = axis.name is not None or any(d is not None for d in dims)
@@ -121,9 +121,9 @@ class ResultPlaces:
 
     def place(
         self,
-        results: Sequence[Any],
+        results: Results,
         found: Sequence[BatchDim],
-        tangent_dims: Sequence[BatchDim] = (),
+        tangent_dims: Dims = (),
     ) -> list[Any]:
         """`results`, whose batch axes are at `found`, with their batch axes where they belong.
 
@@ -172,37 +172,35 @@ class CustomJvpParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomCall(OnReferences, Programs[Any]):
+class CustomCall(OnReferences, Programs[P]):
     """A staged call of a function with its own derivative; `params.call_jaxpr` is the function."""
 
     traits = CONTROL
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def abstract_eval(self, avals, params: Any):
         return params.call_jaxpr.out_avals
 
-    def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
+    def effects(self, avals, params: Any):
         return params.call_jaxpr.effects
 
-    def slots(self, params: Any) -> Slots:
+    def slots(self, params: Any):
         return call_slots(params.call_jaxpr)
 
     def call_of(self, params: Any) -> Any:
         """The call that was staged, with the constants as first operands."""
         raise NotImplementedError(type(self))
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params: Any):
         return self.call_of(params).rule(primals, tangents)
 
-    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def discharge(self, operands, params: Any):
         # Only compilation comes after this, so the derivative is no longer wanted.
         return inline_on_cells(params.call_jaxpr.jaxpr, operands)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params: Any):
         return ctx.inline(params.call_jaxpr.jaxpr, (), operands)
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         n = len(equation.operands)
         if not any(used) and not equation.effects:
             return [False] * n, None
@@ -225,15 +223,15 @@ class CustomCall(OnReferences, Programs[Any]):
     """`giving(params, used)` gives params with rules that give only the `used` results."""
 
 
-class CustomJvpCallPrimitive(Shown, CustomCall):
+class CustomJvpCallPrimitive(Shown, CustomCall[CustomJvpParams]):
     """A staged call of a `custom_jvp` function."""
 
     name = "custom_jvp_call"
 
-    def call_of(self, params: CustomJvpParams) -> CustomJvpCall:
+    def call_of(self, params) -> CustomJvpCall:
         n, jaxpr = params.num_consts, params.call_jaxpr.jaxpr
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        def rule(primals: Operands, tangents: Operands) -> Any:
             refuse_closed_over(params.name, tangents[:n])
             return params.jvp(primals[n:], tangents[n:])
 
@@ -247,23 +245,17 @@ class CustomJvpCallPrimitive(Shown, CustomCall):
         )
 
     def giving(self, params: CustomJvpParams, used: Sequence[bool]) -> CustomJvpParams:
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        def rule(primals: Operands, tangents: Operands) -> Any:
             results, out_tangents = params.jvp(primals, tangents)
             return list(compress(results, used)), list(compress(out_tangents, used))
 
         return params._replace(jvp=rule)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CustomJvpParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         call, out_dims = self.call_of(params).batched(axis, dims)
         return context.trace.custom_jvp_call(call, operands), out_dims
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         return {
             "name": params.name, "call_jaxpr": params.call_jaxpr, "jvp": params.jvp_name,
@@ -285,7 +277,7 @@ def debug_of(jaxpr: Jaxpr) -> Callable[[], DebugInfo]:
     return lambda: jaxpr.debug or DebugInfo("custom")
 
 
-def refuse_closed_over(name: str, tangents: Sequence[Any]) -> None:
+def refuse_closed_over(name: str, tangents: Operands) -> None:
     """Raise DerivativeRuleError if a value from outside, about which a rule can say nothing, has a tangent."""
     found = [t for t in tangents if type(t) is not Zero]
     if found:
@@ -476,7 +468,7 @@ class custom_jvp(CustomFunction):
         if self.nondiff_argnums:
             raise ArgumentTypeError("defjvps can't be used with nondiff_argnums.", do="Use defjvp.")
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        def rule(primals: Operands, tangents: Operands) -> Any:
             result = self(*primals)
             leaves, tree = flatten(result)
             total: list[Any] = [Zero(type_of(x).tangent()) for x in leaves]
@@ -530,7 +522,7 @@ class _Run:
         self.out_avals = [type_of(x) for x in results]
         return results
 
-    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(self, primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
         custom = self.custom
         seen = [as_rule_sees(t, custom.symbolic_zeros) for t in tangents]
         given = tuple(self.in_tree.unflatten(primals)), tuple(self.in_tree.unflatten(seen))
@@ -549,7 +541,7 @@ class _Run:
 
 
 def check_same_result(
-    rule: str, tree: Any, avals: Sequence[Any], out_tree: Any, out_avals: Sequence[Any] | None
+    rule: str, tree: Any, avals: Avals, out_tree: Any, out_avals: Avals | None
 ) -> None:
     """Raise DerivativeRuleError unless a rule's result has the type of the function's, where that is known."""
     if out_avals is None:
@@ -567,12 +559,12 @@ def check_same_result(
         )
 
 
-def typed_tree(tree: Any, avals: Sequence[Any]) -> str:
+def typed_tree(tree: Any, avals: Avals) -> str:
     """A structure with types at its leaves."""
     return str(tree.unflatten(list(avals)))
 
 
-def checked_tangents(rule: str, tangent: Any, tree: Any, avals: Sequence[Any]) -> list[Any]:
+def checked_tangents(rule: str, tangent: Any, tree: Any, avals: Avals) -> list[Any]:
     """Leaves of a tangent that a rule returned; raises DerivativeRuleError where it doesn't fit the result."""
     pairs, tangent_tree = flatten_with_path(tangent, lambda path, x: isinstance(x, SymbolicZero))
     if tangent_tree != tree:

@@ -35,7 +35,7 @@ from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.facets import OnReferences, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Programs, derived_types
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.varying import vary
@@ -84,7 +84,7 @@ class CustomVjpCall(NamedTuple):
     symbolic_zeros: bool
     debug: Callable[[], DebugInfo]
 
-    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(self, primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
         """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
         tangents = [
             Zero(t.aval) if is_reference(x) else t for x, t in zip(primals, tangents, strict=True)
@@ -117,7 +117,7 @@ class CustomVjpCall(NamedTuple):
         return trace.interpret(custom_vjp_call_p, (*consts, *operands), params)
 
     def batched(
-        self, axis: BatchAxis, dims: Sequence[BatchDim], tag: object = None
+        self, axis: BatchAxis, dims: Dims, tag: object = None
     ) -> tuple[CustomVjpCall, list[BatchDim]]:
         """The call on whole batches; the list gets the batch axes of its results when it has run.
 
@@ -128,7 +128,7 @@ class CustomVjpCall(NamedTuple):
         def function(*operands: Any) -> list[Any]:
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
-        def forward(operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
             inner: list[Forward] = []
 
             def run(*values: Any) -> list[Any]:
@@ -140,7 +140,7 @@ class CustomVjpCall(NamedTuple):
             results = places.place(values[:n], found[:n])
             return Forward(results, values[n:], (inner[0].form, tuple(found[n:])))
 
-        def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
             inner_form, residual_dims = form
             live = [ct for ct in cotangents if type(ct) is not Zero]
             live_dims = [
@@ -209,21 +209,21 @@ class CustomVjpParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomVjpCallPrimitive(Shown, CustomCall):
+class CustomVjpCallPrimitive(Shown, CustomCall[CustomVjpParams]):
     """A staged call of a `custom_vjp` function."""
 
     name = "custom_vjp_call"
 
-    def call_of(self, params: CustomVjpParams) -> CustomVjpCall:
+    def call_of(self, params) -> CustomVjpCall:
         n, jaxpr = params.num_consts, params.call_jaxpr.jaxpr
 
-        def forward(operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
             refuse_closed_over(
                 params.name, [x for x, p in zip(operands[:n], perturbed, strict=False) if p]
             )
             return params.fwd(operands[n:], perturbed[n:])
 
-        def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
             outside = [Zero(a.tangent()) for a in jaxpr.in_avals[:n]]
             return [*outside, *params.bwd(form, residuals, cotangents)]
 
@@ -235,26 +235,20 @@ class CustomVjpCallPrimitive(Shown, CustomCall):
     def giving(self, params: CustomVjpParams, used: Sequence[bool]) -> CustomVjpParams:
         avals = params.call_jaxpr.out_avals
 
-        def forward(operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
             results, residuals, form = params.fwd(operands, perturbed)
             return Forward(list(compress(results, used)), residuals, form)
 
-        def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
             return params.bwd(form, residuals, spread(cotangents, used, avals))
 
         return params._replace(fwd=forward, bwd=backward)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CustomVjpParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         call, out_dims = self.call_of(params).batched(axis, dims)
         return context.trace.custom_vjp_call(call, operands), out_dims
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         return {
             "name": params.name, "bwd": params.bwd_name, "call_jaxpr": params.call_jaxpr, "fwd": params.fwd_name,
@@ -281,7 +275,7 @@ class _Backward:
         self.out_avals = out_avals
         self.perturbed = perturbed
 
-    def __call__(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def __call__(self, residuals: Operands, cotangents: Operands) -> list[Any]:
         """Cotangents of the perturbed operands, from those of the differentiable results."""
         given = iter(cotangents)
         full = [
@@ -309,12 +303,10 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
     traits = CONTROL.replace(makes_nan=True)
     types = derived_types
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return params.out_avals
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CustomLinParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         n = params.num_res
         if any(type(t) is not Zero for t in tangents[:n]):
             raise self.not_forward(params)
@@ -326,25 +318,17 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
         out = bind(self, *primals[:n], *live, params=params._replace(bwd=backward, perturbed=still))
         return results, out
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CustomLinParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         n = params.num_res
         found = params.bwd(operands[:n], cotangents)
         return [*[None] * n, *found]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CustomLinParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         n = params.num_res
         places = [0] * len(params.out_avals)
         results = [a.with_dim(0, axis.size, axis.spmd_name) for a in params.out_avals]
 
-        def backward(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
             live = [ct for ct in cotangents if type(ct) is not Zero]
             kept: list[Any] = []
 
@@ -377,10 +361,10 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
         )
         return bind(self, *operands, params=batched), places
 
-    def discharge(self, operands: tuple[Any, ...], params: CustomLinParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         raise self.not_forward(params)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CustomLinParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         raise self.not_forward(params)
 
     def not_forward(self, params: CustomLinParams) -> DerivativeRuleError:
@@ -391,7 +375,7 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
             do="Use reverse mode (vjp, grad, jacrev), or define the derivative with custom_jvp.",
         )
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         return {
             "bwd": params.bwd.call.backward_name, "in_zeros": [not p for p in params.perturbed],
@@ -535,7 +519,7 @@ class _Run:
         self.out_avals = [type_of(x) for x in results]
         return results
 
-    def forward(self, operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+    def forward(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
         """Results and residuals of the user's forward function, with `optimize_remat` by one equation."""
         if not self.custom.optimize_remat:
             return self.forward_at_once(operands, perturbed)
@@ -550,7 +534,7 @@ class _Run:
         [(n, form)] = forms
         return Forward(values[:n], values[n:], form)
 
-    def forward_at_once(self, operands: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+    def forward_at_once(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
         """Results and residuals of the user's forward function."""
         custom = self.custom
         leaves = operands
@@ -575,7 +559,7 @@ class _Run:
         )
         return Forward(results, residuals, (tree, residual_tree))
 
-    def backward(self, form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def backward(self, form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
         custom = self.custom
         out_tree, residual_tree = form
         seen = [as_rule_sees(ct, custom.symbolic_zeros) for ct in cotangents]

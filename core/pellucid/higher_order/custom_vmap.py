@@ -16,7 +16,7 @@ from pellucid.higher_order.loops import map as sequential_map
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Operands, Zero
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -49,18 +49,12 @@ class CustomVmapParams(NamedTuple):
         return self.call
 
 
-class CustomVmapCall(Shown, Call):
+class CustomVmapCall(Shown, Call[CustomVmapParams]):
     """A call with its own batching rule, from which the rules of its derivatives are made."""
 
     name = "custom_vmap_call"
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CustomVmapParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         n = params.num_consts
         if any(d is not None for d in dims[:n]):
             raise BatchingRuleError(
@@ -77,9 +71,7 @@ class CustomVmapCall(Shown, Call):
         results, batched = params.rule(axis.size, [d is not None for d in dims[n:]], given)
         return results, [0 if b else None for b in batched]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CustomVmapParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         nonzero = [type(t) is not Zero for t in tangents]
         program, consts, mask = jvp_jaxpr(params.call.jaxpr, nonzero, False)
         live = [t for t in tangents if type(t) is not Zero]
@@ -92,13 +84,7 @@ class CustomVmapCall(Shown, Call):
         n = len(mask)
         return results[:n], spread(results[n:], mask, params.call.out_avals)
 
-    def linearize(
-        self,
-        trace: Any,
-        primals: tuple[Any, ...],
-        tangents: tuple[Any, ...],
-        params: CustomVmapParams,
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         # The tangents are a call of their own, with their own batching rule, that takes the primals again.
         nonzero = [type(t) is not Zero for t in tangents]
         results = bind(self, *primals, params=params)
@@ -111,7 +97,7 @@ class CustomVmapCall(Shown, Call):
         )
         both = _differentiated(params.rule, nonzero, params.num_consts, mask)
 
-        def rule(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> Any:
+        def rule(size: int, batched: Sequence[bool], operands: Operands) -> Any:
             found, flags = both(size, batched, operands)
             return found[n:], flags[n:]
 
@@ -121,9 +107,7 @@ class CustomVmapCall(Shown, Call):
         out = trace.stage_linear(self, (*consts, *primals, *live), linear)
         return results, spread(out, mask, params.call.out_avals)
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CustomVmapParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         linear = [type(x) is LinearOperand for x in operands]
         wanted = [x.aval if type(x) is LinearOperand else None for x in operands]
         avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
@@ -140,14 +124,14 @@ class CustomVmapCall(Shown, Call):
         )  # fmt: skip
         return [next(found) if is_linear else None for is_linear in linear]
 
-    def called(self, params: CustomVmapParams) -> Any:
+    def called(self, params):
         return None
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         remaining = equation if any(used) or equation.effects else None
         return [remaining is not None] * len(equation.operands), remaining
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         return {
             "call": params.call,
@@ -174,7 +158,7 @@ def _differentiated(
     nonzero = nonzero[n_consts:]
 
     def of_both(
-        size: int, batched: Sequence[bool], operands: Sequence[Any]
+        size: int, batched: Sequence[bool], operands: Operands
     ) -> tuple[list[Any], list[bool]]:
         n = len(nonzero)
         axis = BatchAxis(size)
@@ -184,7 +168,7 @@ def _differentiated(
             next(rest) if nz else b for nz, b in zip(nonzero, primal_flags, strict=True)
         ]
 
-        def both(flags: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        def both(flags: Sequence[bool], values: Operands) -> tuple[list[Any], list[bool]]:
             """Results, then tangents, of `rule` for operands that are batched as `flags` say."""
             live = iter(values[n:])
             tangents = [
@@ -239,7 +223,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) 
     """
 
     def of_cotangents(
-        size: int, batched: Sequence[bool], operands: Sequence[Any]
+        size: int, batched: Sequence[bool], operands: Operands
     ) -> tuple[list[Any], list[bool]]:
         axis = BatchAxis(size)
         given = iter(
@@ -271,7 +255,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) 
     return of_cotangents
 
 
-def _refuse_captured(size: int, batched: Sequence[bool], operands: Sequence[Any]) -> Any:
+def _refuse_captured(size: int, batched: Sequence[bool], operands: Operands) -> Any:
     raise BatchingRuleError(
         "a function with its own batching rule captures a value by which it is differentiated.",
         do="Pass the value as an argument: the rule only speaks of arguments.",
@@ -335,7 +319,7 @@ def _flat_rule(
     what = f"the batching rule `{name_of(rule)}` of `{custom.__name__}`"
 
     def flat(
-        size: int, batched: Sequence[bool], operands: Sequence[Any]
+        size: int, batched: Sequence[bool], operands: Operands
     ) -> tuple[list[Any], list[bool]]:
         pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:

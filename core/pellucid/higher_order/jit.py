@@ -9,6 +9,7 @@ from pellucid.higher_order.calls import Call
 from pellucid.ir.effects import Effects
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid.ir.primitive import P
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.slots import Slots, call_slots
 
@@ -32,15 +33,15 @@ class JitParams(NamedTuple):
         )
 
 
-class Jit(Shown, Call):
+class Jit(Shown, Call[JitParams]):
     """A call of a program that is compiled as a function of its own."""
 
     name = "jit"
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: JitParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return ctx.call(params.jaxpr.jaxpr, params.name, operands)
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         shown: dict[str, Any] = {"name": params.name, "jaxpr": params.jaxpr}
         if any(params.donated_invars):
@@ -58,50 +59,42 @@ class Jit(Shown, Call):
 jit_p = Jit()
 
 
-class Defined(Call):
+class Defined(Call[P]):
     """A primitive with a definition: `params.as_call()` are params of a call of a program that does the same.
 
     What transformations make of it is a call of what they make of its definition. Compilers and tools that know it
     expect all of its operands and results.
     """
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return params.as_call().jaxpr.out_avals
 
-    def effects(self, avals: tuple[Any, ...], params: Any) -> Effects:
+    def effects(self, avals, params):
         return params.as_call().jaxpr.effects
 
-    def slots(self, params: Any) -> Slots | None:
+    def slots(self, params):
         return call_slots(params.as_call().jaxpr)
 
-    def called(self, params: Any) -> Any:
+    def called(self, params):
         return params.as_call().jaxpr.jaxpr
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return jit_p.jvp(primals, tangents, params.as_call())
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         return jit_p.linearize(trace, primals, tangents, params.as_call())
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         return jit_p.transpose(cotangents, operands, params.as_call())
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return jit_p.batch(axis, operands, dims, params.as_call())
 
-    def discharge(self, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def discharge(self, operands, params):
         return jit_p.discharge(operands, params.as_call())
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return ctx.inline(params.as_call().jaxpr.jaxpr, (), operands)
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         return [True] * len(equation.operands), equation

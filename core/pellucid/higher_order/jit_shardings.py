@@ -9,6 +9,7 @@ from pellucid.base.errors import ArgumentValueError
 from pellucid.base.tree import broadcast_prefix_to, is_none
 from pellucid.ir.avals import aval_at
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
+from pellucid.ir.rules import Avals, Operands, Results
 from pellucid.primitives.reshard import reshard
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.sharding.errors import PartitionSpecError
@@ -60,7 +61,7 @@ def for_arguments(what: Stated | None, function: str, call: Any, names: Any) -> 
     return _placements(what, positional, "in_shardings", function, call.avals, names)
 
 
-def for_results(what: Stated | None, function: str, tree: Any, avals: Sequence[Any]) -> Placements:
+def for_results(what: Stated | None, function: str, tree: Any, avals: Avals) -> Placements:
     """The placement of each result of a function.
 
     Raises: TreeStructureError where `out_shardings` are no prefix of the results; ShardingError where one does
@@ -75,7 +76,7 @@ def for_results(what: Stated | None, function: str, tree: Any, avals: Sequence[A
     return _placements(what, tree, "out_shardings", function, avals, names)
 
 
-def layouts(what: Stated | None, tree: Any, avals: Sequence[Any]) -> Layouts:
+def layouts(what: Stated | None, tree: Any, avals: Avals) -> Layouts:
     """For each array of a tree, of types `avals`, the order of its elements in memory that the user asked for.
 
     Raises: LayoutError for an order of another number of dimensions.
@@ -93,7 +94,7 @@ def layouts(what: Stated | None, tree: Any, avals: Sequence[Any]) -> Layouts:
 
 
 def _placements(
-    what: Stated, tree: Any, argument: str, function: str, avals: Sequence[Any], names: Any
+    what: Stated, tree: Any, argument: str, function: str, avals: Avals, names: Any
 ) -> Placements:
     caller = f"`{function}`: {argument}"
     prefix = what.tree.unflatten(what.leaves)
@@ -117,7 +118,7 @@ def _placements(
     return placements if any(s is not None for s in placements) else None
 
 
-def typed_by(placements: Placements, avals: Sequence[Any]) -> Sequence[Any]:
+def typed_by(placements: Placements, avals: Avals) -> Results:
     """The types of arguments of types `avals` once they are placed: those of Explicit mesh axes show it."""
     if placements is None:
         return avals
@@ -133,7 +134,7 @@ def _typed(aval: Any, sharding: Any) -> Any:
 
 
 def with_constraints(
-    jaxpr: Jaxpr, avals: Sequence[Any], arguments: Placements, results: Placements
+    jaxpr: Jaxpr, avals: Avals, arguments: Placements, results: Placements
 ) -> ClosedJaxpr:
     """The program for calls with arguments of types `avals` in other programs: placements are constraints inside."""
 
@@ -143,7 +144,7 @@ def with_constraints(
     return ClosedJaxpr(*stage(body, avals, jaxpr.debug))
 
 
-def _each(placements: Placements, values: Sequence[Any]) -> list[Any]:
+def _each(placements: Placements, values: Operands) -> list[Any]:
     if placements is None:
         return list(values)
     return [x if s is None else _at(x, s) for x, s in zip(values, placements, strict=True)]

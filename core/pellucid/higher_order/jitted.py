@@ -35,6 +35,7 @@ from pellucid.higher_order.jit_shardings import (
 from pellucid.higher_order.misses import Key, Miss, reasons_for, reasons_for_place
 from pellucid.ir.facets import Runs
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from pellucid.ir.rules import Operands
 from pellucid.runtime import donation, platforms
 from pellucid.runtime.array import note_donated
 from pellucid.runtime.executable import Executable
@@ -262,7 +263,7 @@ class Jitted:
         got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
         return IntegerRangeError(what, got=got, do=error.do)
 
-    def staged(self, program: Program, leaves: Sequence[Any]) -> list[Any]:
+    def staged(self, program: Program, leaves: Operands) -> list[Any]:
         """Results of a call under a trace."""
         params = program.params_of_call()
         if params.inline:
@@ -353,7 +354,7 @@ class Jitted:
 
     # Executables ------------------------------------------------------------------------------
 
-    def place(self, program: Program, leaves: Sequence[Any]) -> Where:
+    def place(self, program: Program, leaves: Operands) -> Where:
         """Where `program` runs on `leaves`."""
         named = placements_in(program.params.jaxpr.jaxpr)
         if program.params.out_shardings is not None:
@@ -383,7 +384,7 @@ class Jitted:
         )  # fmt: skip
 
     def lower(
-        self, program: Program, leaves: Sequence[Any], platform: str | None = None
+        self, program: Program, leaves: Operands, platform: str | None = None
     ) -> LoweredProgram:
         """The StableHLO module for arguments that lie where `leaves` do, with operations of `platform` or theirs."""
         request = self.request(program, self.place(program, leaves))
@@ -396,7 +397,7 @@ class Jitted:
             request = request._replace(argument_layouts=orders)
         return lower_program(program.values.closed, request)
 
-    def executable(self, program: Program, leaves: Sequence[Any]) -> Executable:
+    def executable(self, program: Program, leaves: Operands) -> Executable:
         """The executable of `program` where `leaves` lie, compiled unless it is known."""
         place = self.place(program, leaves)
         found = program.executables.get(place)

@@ -11,7 +11,7 @@ from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.higher_order.cond import with_common_consts
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Operands, Zero
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
@@ -43,21 +43,19 @@ class LinearCallParams(NamedTuple):
         return LinearCallParams(self.transpose, self.callee, self.num_res)
 
 
-class LinearCall(Shown, Call):
+class LinearCall(Shown, Call[LinearCallParams]):
     """A call that is linear in the operands behind the residuals."""
 
     name = "linear_call"
     is_linearized = False
 
-    def called(self, params: LinearCallParams) -> Any:
+    def called(self, params):
         return None
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: LinearCallParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         n = params.num_res
         residuals, tangents_of_linear = tangents[:n], tangents[n:]
-        out: Sequence[Any] = [Zero(a.tangent()) for a in params.callee.out_avals]
+        out: Operands = [Zero(a.tangent()) for a in params.callee.out_avals]
         if any(type(t) is not Zero for t in tangents_of_linear):
             out = bind(self, *primals[:n], *map(instantiate, tangents_of_linear), params=params)
         if all(type(t) is Zero for t in residuals):
@@ -68,9 +66,7 @@ class LinearCall(Shown, Call):
         )
         return results, [add_tangents(a, b) for a, b in zip(out, by_residuals, strict=True)]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: LinearCallParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         n = params.num_res
         if any(type(x) is LinearOperand for x in operands[:n]):
             raise DerivativeRuleError(
@@ -87,13 +83,7 @@ class LinearCall(Shown, Call):
             ),
         ]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: LinearCallParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         n = params.num_res
         given = [brought_to(axis, x, d, 0) for x, d in zip(operands[n:], dims[n:], strict=True)]
         n_results = len(params.callee.out_avals)
@@ -107,11 +97,11 @@ class LinearCall(Shown, Call):
         batched = LinearCallParams(callee, transpose, len(consts) + n)
         return bind(self, *consts, *operands[:n], *given, params=batched), [0] * n_results
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         remaining = equation if any(used) or equation.effects else None
         return [remaining is not None] * len(equation.operands), remaining
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         return {"callee": params.callee, "num_res": params.num_res, "transpose": params.transpose}
 

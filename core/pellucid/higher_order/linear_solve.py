@@ -12,7 +12,7 @@ from pellucid.higher_order.custom_jvp import CustomJvpCall
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
 from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, LinearOperand, Operands, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
@@ -52,7 +52,7 @@ class LinearSolveParams(NamedTuple):
     const_lengths: LinearSolveTuple
     jaxprs: LinearSolveTuple
 
-    def split(self, values: Sequence[Any]) -> tuple[LinearSolveTuple, Sequence[Any]]:
+    def split(self, values: Operands) -> tuple[LinearSolveTuple, Sequence[Any]]:
         """(things given for the constants, things given for the right-hand side)."""
         parts, start = [], 0
         for n in self.const_lengths:
@@ -71,15 +71,13 @@ class LinearSolve(Programs[LinearSolveParams]):
     name = "custom_linear_solve"
     traits = CONTROL.replace(makes_nan=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: LinearSolveParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return params.jaxprs.solve.out_avals
 
-    def effects(self, avals: tuple[Any, ...], params: LinearSolveParams) -> Effects:
+    def effects(self, avals, params):
         return params.jaxprs.solve.effects
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: LinearSolveParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         consts, b = params.split(primals)
         const_tangents, b_tangents = params.split(tangents)
@@ -102,9 +100,7 @@ class LinearSolve(Programs[LinearSolveParams]):
         operands = [*primals[: len(primals) - n], *map(instantiate, right)]
         return results, [*bind(self, *operands, params=params)[:n], *aux_tangents]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: LinearSolveParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         consts, b = params.split(operands)
         if params.jaxprs.transpose_solve is None:
             raise DerivativeRuleError(
@@ -120,13 +116,7 @@ class LinearSolve(Programs[LinearSolveParams]):
         found = bind(self, *(x for part in moved for x in part), *cts, params=params.transposed())
         return [*[None] * (len(operands) - len(b)), *found[: len(b)]]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: LinearSolveParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         consts, b = params.split(operands)
         const_dims, b_dims = params.split(dims)
         n = len(b)
@@ -149,11 +139,11 @@ class LinearSolve(Programs[LinearSolveParams]):
         solve_dims = batch_dims_of_solve(params, out_dims)
         return results, solve_dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: LinearSolveParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         consts, b = params.split(operands)
         return ctx.inline(params.jaxprs.solve.jaxpr, (), [*consts.solve, *b])
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         remaining = equation if any(used) or equation.effects else None
         return [remaining is not None] * len(equation.operands), remaining
 
@@ -238,7 +228,7 @@ def _program(
     function: Callable[..., Any],
     call: Callable[[Any], Any],
     tree: Any,
-    avals: Sequence[Any],
+    avals: Avals,
     what: str,
     *,
     has_aux: bool = False,
@@ -262,7 +252,7 @@ def _program(
 
 
 def check_same_type(
-    caller: str, what: str, tree: Any, avals: Sequence[Any], out_tree: Any, out_avals: Sequence[Any]
+    caller: str, what: str, tree: Any, avals: Avals, out_tree: Any, out_avals: Avals
 ) -> None:
     """Raise ArgumentTypeError unless a result has the structure and types `tree` and `avals`."""
     if tree != out_tree:
@@ -353,7 +343,7 @@ def custom_root(
             *operands[n_f + n_solve + n_tangent :],
         )
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
         results = context.trace.custom_jvp_call(call, tuple(primals))
         root = results[:n]
         _, right, _ = jvp_flat(

@@ -16,6 +16,7 @@ from pellucid.base.tree import keystr, tree_map
 from pellucid.higher_order.bodies import check_carry, settled, stand_in, traced, types_of
 from pellucid.higher_order.scan import ScanParams, scan_p, unstacked
 from pellucid.higher_order.while_loop import WhileParams, while_p
+from pellucid.ir.rules import Operands
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.concatenation import concatenate, stack
 from pellucid.primitives.conversion import convert_element_type
@@ -82,7 +83,7 @@ def scan(
 
 
 def _with_parts_of_references(
-    f: Callable[..., Any], tree: Any, leaves: Sequence[Any], length: int
+    f: Callable[..., Any], tree: Any, leaves: Operands, length: int
 ) -> tuple[Callable[..., Any], list[Any]]:
     """(`f`, inputs of its steps) with the number of the step in place of each reference, whose part `f` gets."""
     references = [x if is_reference(x) else None for x in leaves]

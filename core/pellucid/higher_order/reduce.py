@@ -14,7 +14,7 @@ from pellucid.higher_order.bodies import differing_types, stand_in, types_of
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs, derived_types
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Operands
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import (
     batched_axes,
@@ -69,7 +69,7 @@ class Combination(NamedTuple):
 
 
 def combination(
-    caller: str, computation: Callable[[Any, Any], Any], tree: Any, avals: Sequence[Any]
+    caller: str, computation: Callable[[Any, Any], Any], tree: Any, avals: Avals
 ) -> Combination:
     """The program of `computation` on two trees of scalars with the dtypes of `avals`."""
     check_callable(computation, caller)
@@ -93,7 +93,7 @@ def combination(
     return Combination(program, consts)
 
 
-def _monoid(found: Combination, avals: Sequence[Any], initial: Sequence[Any]) -> str | None:
+def _monoid(found: Combination, avals: Avals, initial: Sequence[Any]) -> str | None:
     """The monoid that a combination is, if its initial value is the one that changes nothing."""
     jaxpr = found.jaxpr.jaxpr
     value = concrete_value(initial[0]) if len(initial) == 1 else None
@@ -131,29 +131,21 @@ class Reduce(Programs[ReduceParams]):
     varies_jointly = True
     types = derived_types
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         n = len(avals) // 2
         return [
             shaped_array(reduced_shape(a.shape, params.dimensions, "reduce"), a.dtype)
             for a in avals[:n]
         ]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         _, out, _ = jvp_flat(
             lambda *xs: (_halved(params.jaxpr, xs, params.dimensions), ()), primals, tangents
         )
         return results, out
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ReduceParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
             return batch_flat(
@@ -163,7 +155,7 @@ class Reduce(Programs[ReduceParams]):
         axes, _ = batched_axes(params.dimensions, 0)
         return bind(self, *given, *operands[n:], params=params._replace(dimensions=axes)), [0] * n
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         op = ctx.op(
             "stablehlo.reduce", ctx.types(ctx.avals_out), operands,
             {"dimensions": ctx.ints(params.dimensions)}, regions=1,
@@ -176,7 +168,7 @@ reduce_p = Reduce()
 
 
 def _halved(
-    jaxpr: ClosedJaxpr, values: Sequence[Any], dimensions: Sequence[int], consts: Sequence[Any] = ()
+    jaxpr: ClosedJaxpr, values: Operands, dimensions: Sequence[int], consts: Operands = ()
 ) -> list[Any]:
     """The reduction written as combinations of halves, so that it can be differentiated and batched."""
     n = len(values) // 2
@@ -214,7 +206,7 @@ def _product(shape: Sequence[int], dimensions: Sequence[int]) -> int:
 
 
 def _on_arrays(
-    jaxpr: ClosedJaxpr, consts: Sequence[Any], a: Sequence[Any], b: Sequence[Any]
+    jaxpr: ClosedJaxpr, consts: Operands, a: Sequence[Any], b: Sequence[Any]
 ) -> list[Any]:
     """A program of scalars applied to each pair of elements of arrays of one shape."""
     shape = type_of(a[0]).shape
@@ -277,7 +269,7 @@ _BY_MONOID: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _reduced(caller: str, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+def _reduced(caller: str, leaves: Operands) -> tuple[list[Any], list[Any], list[Any]]:
     """(arrays to reduce, their types, initial values of their dtypes); raises for those that don't fit."""
     n = len(leaves) // 2
     operands, initial = list(leaves[:n]), list(leaves[n:])
@@ -343,27 +335,19 @@ class ReduceWindow(Programs[ReduceWindowParams]):
     varies_jointly = True
     types = derived_types
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceWindowParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         n = len(avals) // 2
         return [
             shaped_array(window_shape(a.shape, params.window, "reduce_window"), a.dtype)
             for a in avals[:n]
         ]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceWindowParams
-    ) -> Any:
+    def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         _, out, _ = jvp_flat(lambda *xs: (_beside(params, xs), ()), primals, tangents)
         return results, out
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ReduceWindowParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
             return batch_flat(lambda *xs: _beside(params, xs), axis, operands, dims)
@@ -371,7 +355,7 @@ class ReduceWindow(Programs[ReduceWindowParams]):
         batched = params.with_window(batched_window(params.window, 0))
         return bind(self, *given, *operands[n:], params=batched), [0] * n
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceWindowParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         op = ctx.op(
             "stablehlo.reduce_window",
             ctx.types(ctx.avals_out),
@@ -386,7 +370,7 @@ class ReduceWindow(Programs[ReduceWindowParams]):
 reduce_window_p = ReduceWindow()
 
 
-def _beside(params: ReduceWindowParams, values: Sequence[Any]) -> list[Any]:
+def _beside(params: ReduceWindowParams, values: Operands) -> list[Any]:
     """The reduction written with the elements of each window beside each other, along a new leading axis."""
     n = len(values) // 2
     windows = [

@@ -16,7 +16,7 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from pellucid.ir.primitive import called
 from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
-from pellucid.ir.rules import Zero
+from pellucid.ir.rules import Operands, Zero
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.memory import space_of_kind
 from pellucid.tracing.context import context
@@ -44,14 +44,12 @@ class RematParams(NamedTuple):
         return self._replace(jaxpr=program)
 
 
-class Remat(Shown, Call):
+class Remat(Shown, Call[RematParams]):
     """A call whose linearization keeps its arguments (and what the policy allows) instead of all residuals."""
 
     name = "remat2"
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematParams
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         nonzero = tuple([type(t) is not Zero for t in tangents])
         if any(isinstance(effect, StateEffect) for effect in params.jaxpr.effects):
             raise EffectsError(
@@ -67,7 +65,7 @@ class Remat(Shown, Call):
             found = replay(parts.primal.jaxpr, (), *operands)
         n = len(parts.mask)
         results, saved = found[:n], found[n:]
-        out: Sequence[Any] = ()
+        out: Operands = ()
         if any(parts.mask):
             kept = [x for x, u in zip(operands, parts.needed, strict=True) if u]
             live = [t for t in tangents if type(t) is not Zero]
@@ -76,7 +74,7 @@ class Remat(Shown, Call):
             out = trace.stage_linear(self, given, linear)
         return results, spread(out, parts.mask, [type_of(x) for x in results])
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: RematParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if params.differentiated and params.prevent_cse is not False:
             # Without a barrier the compiler would find that all this was computed before, and keep it.
             prevented = (
@@ -92,7 +90,7 @@ class Remat(Shown, Call):
                 operands = [next(moved) if p else x for x, p in zip(operands, chosen, strict=True)]
         return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         return equation.params._asdict()
 
 
@@ -277,7 +275,7 @@ def checkpoint(
     return rematerialized
 
 
-def _on_values(params: RematParams, operands: Sequence[Any]) -> list[Any]:
+def _on_values(params: RematParams, operands: Operands) -> list[Any]:
     """Results of a rematerialized program with references, which are read before it and written after it.
 
     So what the backward pass computes again begins with the values that the forward pass began with, and writes

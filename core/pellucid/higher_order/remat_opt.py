@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
 from pellucid.ir.facets import Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.rules import BatchAxis, BatchDim, Operands
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import stage_open
@@ -32,51 +32,37 @@ class RematOptParams(NamedTuple):
         """The program that is called."""
         return self.fwd_jaxpr
 
-    def of_forward(self, values: Sequence[Any]) -> list[Any]:
+    def of_forward(self, values: Operands) -> list[Any]:
         """Those of things given for each operand that the forward pass takes."""
         return list(values[self.num_consts_fun :])
 
-    def of_function(self, values: Sequence[Any]) -> list[Any]:
+    def of_function(self, values: Operands) -> list[Any]:
         """Those of things given for each operand that the function takes."""
         n = self.num_consts_fun
         return [*values[:n], *values[n + self.num_consts_fwd :]]
 
 
-class RematOpt(Shown, Call):
+class RematOpt(Shown, Call[RematOptParams]):
     """A call of the forward pass; when residuals turn out to be dead, of the function."""
 
     name = "remat_opt"
 
-    def called(self, params: RematOptParams) -> Any:
+    def called(self, params):
         return None
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RematOptParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return closed_call_p.jvp(
             tuple(params.of_forward(primals)), tuple(params.of_forward(tangents)),
             ClosedCallParams(params.fwd_jaxpr),
         )  # fmt: skip
 
-    def linearize(
-        self,
-        trace: Any,
-        primals: tuple[Any, ...],
-        tangents: tuple[Any, ...],
-        params: RematOptParams,
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         return closed_call_p.linearize(
             trace, tuple(params.of_forward(primals)), tuple(params.of_forward(tangents)),
             ClosedCallParams(params.fwd_jaxpr),
         )  # fmt: skip
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: RematOptParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         forward, more, out_dims = batch_jaxpr(params.fwd_jaxpr.jaxpr, axis, params.of_forward(dims))
         want = [d is not None for d in out_dims[: params.num_out]]
         function, others, found = batch_jaxpr(
@@ -92,10 +78,10 @@ class RematOpt(Shown, Call):
         given = [*others, *operands[:n], *more, *operands[n:]]
         return bind(self, *given, params=new), out_dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: RematOptParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return ctx.inline(params.fwd_jaxpr.jaxpr, (), params.of_forward(operands))
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         params: RematOptParams = equation.params
         n = params.num_out
         if any(used[n:]):
@@ -109,7 +95,7 @@ class RematOpt(Shown, Call):
         kept = {i for i, u in zip(positions, needed, strict=True) if u}
         return [i in kept for i in range(len(equation.operands))], remaining
 
-    def printed_params(self, equation: Equation) -> dict[str, Any]:
+    def printed_params(self, equation):
         return equation.params._asdict()
 
 
@@ -119,7 +105,7 @@ remat_opt_p = RematOpt()
 def optimized(
     forward: Callable[..., Sequence[Any]],
     function: Callable[..., Sequence[Any]],
-    operands: Sequence[Any],
+    operands: Operands,
     name: str,
 ) -> list[Any]:
     """Results and residuals of `forward`, in whose place `function` runs where no residual is wanted.

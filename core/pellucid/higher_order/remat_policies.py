@@ -28,36 +28,28 @@ class NameParams(NamedTuple):
     name: str
 
 
-class Name(Movement):
+class Name(Movement[NameParams]):
     """The identity; it gives a value a name."""
 
     name = "name"
     traits = MOVEMENT
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: NameParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return avals
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: NameParams) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def undo(self, cotangent: Any, aval: Any, params: NameParams) -> Any:
+    def undo(self, cotangent, aval, params):
         return cotangent
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NameParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return [bind1(self, *primals, params=params)], [tangents[0]]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: NameParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return [bind1(self, *operands, params=params)], dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: NameParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return operands
 
 

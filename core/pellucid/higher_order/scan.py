@@ -11,7 +11,7 @@ from pellucid.ir.facets import Linearized, OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Operands, Results, Zero
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
@@ -41,7 +41,7 @@ class ScanParams(NamedTuple):
     reverse: bool
     unroll: int
 
-    def split(self, values: Sequence[Any]) -> tuple[Any, Any, Any]:
+    def split(self, values: Operands) -> tuple[Any, Any, Any]:
         """(constants, carry, stacked inputs) among things given for each operand."""
         n, m = self.num_consts, self.num_consts + self.num_carry
         return values[:n], values[n:m], values[m:]
@@ -63,14 +63,14 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
     name = "scan"
     traits = CONTROL
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         out, n = params.jaxpr.out_avals, params.num_carry
         return [*out[:n], *(stacked(a, params.length) for a in out[n:])]
 
-    def effects(self, avals: tuple[Any, ...], params: ScanParams) -> Effects:
+    def effects(self, avals, params):
         return params.jaxpr.effects
 
-    def slots(self, params: ScanParams) -> Slots:
+    def slots(self, params):
         jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
         carry = Group(Role.CARRY, m)
         return Slots(
@@ -82,9 +82,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
 
     # Derivatives ----------------------------------------------------------------------------------
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         nonzero = [type(t) is not Zero for t in tangents]
         program, consts, mask, carried = _jvp_body(params, nonzero)
         given = instantiated(tangents, params, carried)
@@ -103,9 +101,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
         results = [*carry, *ys]
         return results, spread([*carry_tangents, *ys_tangents], mask, [type_of(x) for x in results])
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScanParams
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         nonzero = tuple([type(t) is not Zero for t in tangents])
         parts = split_scan(params, nonzero)
         consts, carry, xs = params.split(primals)
@@ -116,7 +112,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
             params=params._replace(jaxpr=parts.primal, num_consts=len(constants) + len(hoisted)),
         )  # fmt: skip
         n = len(parts.mask)
-        out: Sequence[Any] = ()
+        out: Operands = ()
         if any(parts.mask) or parts.linear.effects:
             known = {
                 "const": constants,
@@ -144,9 +140,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
             )
         return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScanParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         asked = [type(x) is LinearOperand for x in operands]
         linear = _linear_operands(params, asked)
         if not all(params.split(linear)[1]):
@@ -184,13 +178,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
 
     # Batches --------------------------------------------------------------------------------------
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ScanParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         consts, carry, xs = params.split(operands)
         const_dims, carry_dims, xs_dims = params.split(dims)
         inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
@@ -216,7 +204,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
 
     # References -----------------------------------------------------------------------------------
 
-    def discharge(self, operands: tuple[Any, ...], params: ScanParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         # References that the body writes are carried; those that it reads stay constants.
         body = discharged(params.jaxpr.jaxpr, operands)
         n_more, n_consts, n_carry = len(body.consts), params.num_consts, params.num_carry
@@ -238,7 +226,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
 
     # Running --------------------------------------------------------------------------------------
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ScanParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         jaxpr, length = params.jaxpr.jaxpr, params.length
         consts, carry, xs = params.split(operands)
         xs_avals = params.split(ctx.avals_in)[2]
@@ -247,7 +235,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
         dtype = counter_dtype(length)
         counter = shaped_array((), dtype)
 
-        def step(i: Any, carry: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        def step(i: Any, carry: Operands, ys: Operands) -> tuple[list[Any], list[Any]]:
             index = i
             if params.reverse:
                 index = ctx.op1(
@@ -267,7 +255,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
         def advanced(i: Any, by: int) -> Any:
             return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
 
-        def steps(i: Any, carry: Sequence[Any], ys: Sequence[Any], count: int) -> tuple[Any, Any]:
+        def steps(i: Any, carry: Operands, ys: Operands, count: int) -> tuple[Any, Any]:
             for k in range(count):
                 carry, ys = step(advanced(i, k) if k else i, carry, ys)
             return carry, ys
@@ -297,7 +285,7 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
             carry, ys = steps(ctx.constant(dtype.type(length - rest)), carry, ys, rest)
         return [*carry, *ys]
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         params: ScanParams = equation.params
         n, m = params.num_consts, params.num_carry
         if not any(used) and not equation.effects:
@@ -318,11 +306,11 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
 scan_p = Scan()
 
 
-def _linear(operands: Sequence[Any]) -> list[Any]:
+def _linear(operands: Operands) -> list[Any]:
     return [x for x in operands if type(x) is LinearOperand]
 
 
-def instantiated(tangents: Sequence[Any], params: ScanParams, carried: Sequence[bool]) -> list[Any]:
+def instantiated(tangents: Operands, params: ScanParams, carried: Sequence[bool]) -> list[Any]:
     """`tangents` where those of the carry are arrays if the loop makes them so."""
     consts, carry, xs = params.split(tangents)
     return [
@@ -502,7 +490,7 @@ def _index_of(atom: Any, atoms: list[Any]) -> int:
 
 
 def _with_hoisted(
-    body: Jaxpr, n_consts: int, results: Sequence[Any], hoisted: Sequence[Any]
+    body: Jaxpr, n_consts: int, results: Results, hoisted: Sequence[Any]
 ) -> tuple[ClosedJaxpr, Jaxpr]:
     """(the body with `results` and with `hoisted` as further constants, the program that computes these)."""
     consts, rest = body.invars[:n_consts], body.invars[n_consts:]
@@ -617,7 +605,7 @@ def _transposed_body(
 
 def _transposed_by_parts(
     scan: Scan, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScanParams
-) -> Sequence[Any]:
+) -> Results:
     """Transpose a loop that also carries what is not linear, such as a counter.
 
     The loop is linear in the operands that are asked for, so its linear part at zero is what is transposed.

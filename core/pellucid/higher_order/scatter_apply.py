@@ -41,7 +41,7 @@ class ScatterApplyParams(NamedTuple):
     update_jaxpr: ClosedJaxpr
 
 
-class ScatterApply(Programs[ScatterParams], Scatter):
+class ScatterApply(Programs[ScatterApplyParams], Scatter):  # pyright: ignore[reportGeneralTypeIssues]  # other params
     """A scatter whose updates are computed from what is there; the updates given only have their shape."""
 
     name = "scatter_apply"
@@ -49,12 +49,10 @@ class ScatterApply(Programs[ScatterParams], Scatter):
     varies_jointly = True
     types = derived_types
 
-    def update_program(self, dtype: Any, params: ScatterApplyParams) -> ClosedJaxpr:
+    def update_program(self, dtype, params):
         return params.update_jaxpr
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterApplyParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         result = bind1(self, *primals, params=params)
         (x, indices, updates), tx = primals, tangents[0]
         if type(tx) is Zero:
@@ -80,10 +78,10 @@ class ScatterApply(Programs[ScatterParams], Scatter):
             )
         ]
 
-    def printed_name(self, equation: Any) -> str:
+    def printed_name(self, equation):
         return "scatter"
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         shown = super().printed_params(equation)
         return {**shown, "update_jaxpr": equation.params.update_jaxpr}
 

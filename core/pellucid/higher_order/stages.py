@@ -18,6 +18,7 @@ from pellucid.compilation.pipeline import LoweredProgram, compile_lowered
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.rules import Operands
 from pellucid.runtime import platforms
 from pellucid.runtime.executable import Executable
 from pellucid.runtime.transfer import layout_of
@@ -134,7 +135,7 @@ def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> ShapeDtype
 class Traced(Stage):
     """A function traced for certain arguments."""
 
-    def __init__(self, jitted: Any, program: Any, leaves: Sequence[Any]) -> None:
+    def __init__(self, jitted: Any, program: Any, leaves: Operands) -> None:
         super().__init__(jitted, program)
         self._leaves = leaves
 
@@ -318,7 +319,7 @@ class Compiled(Stage):
         """XLA's own executable."""
         return self._executable.loaded
 
-    def _asked_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
+    def _asked_of_results(self):
         n = self.out_tree.num_leaves  # what is written to references comes after
         layouts = self._executable.result_layouts[:n]
         return self._executable.out_shardings[:n], [
@@ -383,7 +384,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _traced(
-    spec: FunctionSpec, args: Sequence[Any], kwargs: dict[str, Any]
+    spec: FunctionSpec, args: Operands, kwargs: dict[str, Any]
 ) -> tuple[ClosedJaxpr, Any, Any]:
     call = spec.call(args, kwargs)
     trees: list[Any] = []

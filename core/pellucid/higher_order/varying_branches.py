@@ -12,6 +12,7 @@ from typing import Any
 from pellucid.higher_order.bodies import Body, types_of
 from pellucid.ir.jaxpr import Jaxpr, Literal
 from pellucid.ir.primitive import called
+from pellucid.ir.rules import Operands
 from pellucid.primitives.varying import pvary_p, vary
 from pellucid.tracing.context import context
 from pellucid.tracing.replay import replay
@@ -46,7 +47,7 @@ def _with_constants(body: Body, consts: list[Any]) -> Body:
     )
 
 
-def _replayed(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
+def _replayed(jaxpr: Jaxpr, operands: Operands) -> list[Any]:
     """Results of a program on operands that vary over more axes than those it was traced with."""
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
 

@@ -16,7 +16,7 @@ from pellucid.ir.facets import Linearized, OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import rearranged, remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, Operands, Zero
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import while_loop as lowered_while
@@ -42,7 +42,7 @@ class WhileParams(NamedTuple):
     cond_jaxpr: ClosedJaxpr
     cond_nconsts: int
 
-    def split(self, values: Sequence[Any]) -> tuple[Any, Any, Any]:
+    def split(self, values: Operands) -> tuple[Any, Any, Any]:
         """(constants of the condition, constants of the body, carry) among things given for each operand."""
         n, m = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return values[:n], values[n:m], values[m:]
@@ -54,13 +54,13 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
     name = "while"
     traits = CONTROL
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return params.body_jaxpr.out_avals
 
-    def effects(self, avals: tuple[Any, ...], params: WhileParams) -> Effects:
+    def effects(self, avals, params):
         return params.body_jaxpr.effects | params.cond_jaxpr.effects
 
-    def slots(self, params: WhileParams) -> Slots:
+    def slots(self, params):
         carry = Group(Role.CARRY, len(params.body_jaxpr.jaxpr.outvars))
         constants = [Group(Role.CONSTANT, n) for n in (params.cond_nconsts, params.body_nconsts)]
         return Slots(
@@ -72,17 +72,13 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
 
     # Derivatives ----------------------------------------------------------------------------------
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         loop = _DifferentiatedLoop(params, tangents)
         results = bind(self, *loop.operands(primals, instantiate), params=loop.params)
         n = len(params.body_jaxpr.out_avals)
         return results[:n], spread(results[n:], loop.carried, [type_of(x) for x in results[:n]])
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WhileParams
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         if any(isinstance(effect, StateEffect) for effect in self.effects((), params)):
             raise EffectsError(
                 "reverse mode can't go through a `while_loop` that uses references: it would run twice.",
@@ -90,16 +86,14 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
             )
         results = bind(self, *primals, params=params)
         loop = _DifferentiatedLoop(params, tangents)
-        out: Sequence[Any] = ()
+        out: Operands = ()
         if any(loop.carried):
             # The number of steps is not known, so nothing of them can be kept: the linear loop computes all again.
             operands = loop.operands(primals, trace.linear_value)
             out = trace.stage_linear(self, operands, loop.params)[len(results) :]
         return results, spread(out, loop.carried, [type_of(x) for x in results])
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: WhileParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         raise IrreversibleLoopError(
             "reverse mode can't go through a loop whose number of steps is known only when it runs.",
             got="a `while_loop`, or a `fori_loop` with traced bounds",
@@ -108,13 +102,7 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
 
     # Batches --------------------------------------------------------------------------------------
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: WhileParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         cond_dims, body_dims, carry_dims = params.split(dims)
         cond_consts, body_consts, carry = params.split(operands)
         carry_batched = [d is not None for d in carry_dims]
@@ -143,7 +131,7 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
 
     # References -----------------------------------------------------------------------------------
 
-    def discharge(self, operands: tuple[Any, ...], params: WhileParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         # References that the body writes are carried, in front; the condition reads them from there.
         n, m = params.cond_nconsts, params.body_nconsts
         condition = discharged(params.cond_jaxpr.jaxpr, (*operands[:n], *operands[n + m :]))
@@ -159,7 +147,7 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
         fixed = [i for i in range(n + m) if id(operands[i]) not in carried]
         n_fixed, n_written = len(fixed), len(written)
 
-        def given(first: int, stop: int, values: Sequence[Any]) -> list[Any]:
+        def given(first: int, stop: int, values: Operands) -> list[Any]:
             """What operands `first` to `stop` are in a step that has `values`: those fixed, then the carry."""
             held_now = dict(zip(fixed, values, strict=False))
             return [
@@ -194,7 +182,7 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
 
     # Running --------------------------------------------------------------------------------------
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: WhileParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         cond_consts, body_consts, carry = params.split(operands)
         cond_jaxpr, body_jaxpr = params.cond_jaxpr.jaxpr, params.body_jaxpr.jaxpr
         avals = body_jaxpr.in_avals[params.body_nconsts :]
@@ -219,7 +207,7 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
             ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0], step, effects
         )[1:]
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         if not any(used) and not equation.effects:
             return [False] * len(equation.operands), None
         program, body, used_inputs, carried = _pruned_loop(equation.params, tuple(used))
@@ -241,7 +229,7 @@ _BOOL = shaped_array((), np.dtype(bool))
 class _DifferentiatedLoop:
     """The loop over values and tangents: constants and carries are followed by their tangents."""
 
-    def __init__(self, params: WhileParams, tangents: Sequence[Any]) -> None:
+    def __init__(self, params: WhileParams, tangents: Operands) -> None:
         jaxpr = params.body_jaxpr.jaxpr
         self.source = params
         _, consts, carry = params.split([type(t) is not Zero for t in tangents])
@@ -265,7 +253,7 @@ class _DifferentiatedLoop:
             body, first + n_consts + sum(consts), condition, params.cond_nconsts
         )
 
-    def operands(self, primals: Sequence[Any], carried: Callable[[Any], Any]) -> tuple[Any, ...]:
+    def operands(self, primals: Operands, carried: Callable[[Any], Any]) -> tuple[Any, ...]:
         """Operands of the loop; `carried` makes an array of a tangent that the loop carries."""
         cond_consts, body_consts, carry = self.source.split(primals)
         _, const_tangents, carry_tangents = self.tangents

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pellucid.sharding.named_sharding import NamedSharding
+
+if TYPE_CHECKING:
+    from pellucid.ir.jaxpr import Equation
 
 
 class Shown:
@@ -16,15 +19,17 @@ class Shown:
 
     name: str
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation: Equation) -> dict[str, Any]:
         """The params in the text of `equation`, by name."""
         return equation.params._asdict()
 
-    def printed_name(self, equation: Any) -> str:
+    def printed_name(self, equation: Equation) -> str:
         """The name in the text of `equation`."""
         return self.name
 
-    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str | None:
+    def printed_equation(
+        self, equation: Equation, results: str, operands: Sequence[str]
+    ) -> str | None:
         """The text of the whole equation, where it has a form of its own; None for the usual one."""
         return None
 
@@ -70,7 +75,7 @@ class LaidOut(Placed):
         """The layout that was asked for, where the params hold one."""
         raise NotImplementedError(type(self))
 
-    def placed(self, params: Any) -> Sequence[Any]:
+    def placed(self, params):
         asked = self.out_sharding(params)
         return () if asked is None else (asked,)
 

@@ -10,6 +10,7 @@ from pellucid.base.late import late
 from pellucid.ir.avals import AbstractRef, AbstractValue
 from pellucid.ir.effects import Effects, StateEffect, no_effects
 from pellucid.ir.primitive import Primitive, Programs, params_of
+from pellucid.ir.rules import Operands
 
 
 class Var:
@@ -247,7 +248,7 @@ class ClosedJaxpr:
 
     __slots__ = ("jaxpr", "consts", "__weakref__")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+    def __init__(self, jaxpr: Jaxpr, consts: Operands = ()) -> None:
         self.jaxpr = jaxpr
         self.consts = list(consts)
 
@@ -277,9 +278,7 @@ class ClosedJaxpr:
         """The reference's other name for `consts`."""
         return self.consts
 
-    def replace(
-        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
-    ) -> ClosedJaxpr:
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Operands | None = None) -> ClosedJaxpr:
         """This program with another jaxpr or other constants."""
         return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pellucid.base.errors import ArgumentTypeError, MissingRule
 from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
@@ -20,6 +20,9 @@ from pellucid.sharding.explicit_types import operand_of, sharding_type_error, sh
 from pellucid.sharding.factors import Linearity, Operation, mesh_of, rule_of
 from pellucid.sharding.named_sharding import NamedSharding
 
+if TYPE_CHECKING:
+    from pellucid.ir.jaxpr import Equation
+
 P = TypeVar("P")
 
 
@@ -29,7 +32,6 @@ class NoParams(NamedTuple):
 
 NO_PARAMS = NoParams()
 _TYPES_KEPT = 1 << 16
-_RULES = ("abstract_eval", "jvp", "linearize", "transpose", "batch", "lower")
 
 
 class Primitive(Generic[P]):
@@ -77,15 +79,17 @@ class Primitive(Generic[P]):
 
     @functools.cached_property
     def params_type(self) -> type[Any]:
-        """The class of the params: that with which some rule of this primitive is annotated."""
-        for rule in (
-            getattr(self, "hlo", None),
-            *(getattr(type(self), name, None) for name in _RULES),
-        ):
-            if inspect.isfunction(rule):
-                found = typing.get_type_hints(rule).get("params")
-                if isinstance(found, type) and found is not Any:
-                    return found
+        """The class of the params: what the row's `hlo` is annotated with, or the argument of `Primitive[...]`."""
+        lowering = getattr(self, "hlo", None)
+        if inspect.isfunction(lowering):
+            given = typing.get_type_hints(lowering).get("params", Any)
+            return NoParams if given is Any else given
+        for cls in type(self).__mro__:
+            for base in getattr(cls, "__orig_bases__", ()):
+                for argument in typing.get_args(base):
+                    if isinstance(argument, type) and argument is not Any:
+                        return argument
+        return NoParams
         return NoParams
 
     def __repr__(self) -> str:
@@ -214,10 +218,10 @@ class Programs(Primitive[P]):
     varies_jointly = False
     """Whether operands are cast to one set of varying manual axes, as those of operations; here they are inputs."""
 
-    def types(self, avals: tuple[Any, ...], params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
+    def types(self, avals, params):
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: P) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
     def slots(self, params: P) -> Slots | None:
@@ -228,7 +232,7 @@ class Programs(Primitive[P]):
         """The program that this primitive does nothing but call, if it is such a primitive."""
         return None
 
-    def dead_code(self, used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
         """Which operands are needed for the `used` results, and the equation that remains (or None)."""
         return [True] * len(equation.operands), equation
 

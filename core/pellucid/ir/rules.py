@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from pellucid.ir.avals import AbstractValue, ShapedArray
 
@@ -44,5 +45,13 @@ class BatchAxis(NamedTuple):
     spmd_name: Any = None
 
 
-BatchDim = int | None
+BatchDim: TypeAlias = int | None
 """Position of the batch axis in a value; None where the value has none."""
+Operands: TypeAlias = Sequence[Any]
+"""What an equation takes, or its primals, tangents, cotangents: arrays, tracers, numbers; `Zero` where a rule says so."""
+Results: TypeAlias = Sequence[Any]
+"""What an equation gives, in the order of its results."""
+Avals: TypeAlias = Sequence[Any]
+"""Types of operands or results."""
+Dims: TypeAlias = Sequence[BatchDim]
+"""Positions of the batch axis, one for each operand or result."""

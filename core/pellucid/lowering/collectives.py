@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.base.errors import AxisNameError
 from pellucid.ir.avals import shaped_array
+from pellucid.ir.rules import Operands
 from pellucid.lowering.context import LoweringContext
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
@@ -134,7 +135,7 @@ class Parts(NamedTuple):
 
 
 def manual_computation(
-    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], given: Parts, made: Parts, operands: Sequence[Any],
+    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], given: Parts, made: Parts, operands: Operands,
     body: Callable[[list[Any]], Sequence[Any]],
 ) -> list[Any]:  # fmt: skip
     """Whole values of which `body` makes the device's parts, from its parts of `operands`.

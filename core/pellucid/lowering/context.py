@@ -18,6 +18,7 @@ from pellucid.base.dims import is_static
 from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
+from pellucid.ir.rules import Avals
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import element_types, ir
@@ -92,7 +93,7 @@ class LoweringContext:
             self._types[aval] = found
         return found
 
-    def types(self, avals: Sequence[Any]) -> list[ir.Type]:
+    def types(self, avals: Avals) -> list[ir.Type]:
         """The MLIR types of `avals`."""
         return [self.type(aval) for aval in avals]
 
@@ -309,7 +310,7 @@ class LoweringContext:
         self.scalar_body(reduction.regions[0], op, result.dtype)
         return reduction.result
 
-    def block(self, region: ir.Region, avals: Sequence[Any]) -> ir.Block:
+    def block(self, region: ir.Region, avals: Avals) -> ir.Block:
         """A new block in `region` with arguments of types `avals`."""
         types = self.types(avals)
         return ir.Block.create_at_start(region, types, [self.location] * len(types))
@@ -427,7 +428,7 @@ class LoweringContext:
         return None
 
     @contextlib.contextmanager
-    def inside(self, region: ir.Region, avals: Sequence[Any]) -> Iterator[list[ir.Value]]:
+    def inside(self, region: ir.Region, avals: Avals) -> Iterator[list[ir.Value]]:
         """Build operations in a new block in `region`, whose arguments are given."""
         block = self.block(region, avals)
         with ir.InsertionPoint(block):
@@ -446,7 +447,7 @@ class LoweringContext:
         region: ir.Region,
         jaxpr: Any,
         consts: Sequence[ir.Value] = (),
-        extra_avals: Sequence[Any] = (),
+        extra_avals: Avals = (),
     ) -> None:
         """Fill `region` with the program `jaxpr` (its arguments are the block's) and return its results.
 

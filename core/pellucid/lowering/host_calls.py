@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import abstract_token, element_shape
 from pellucid.ir.effects import Effect
+from pellucid.ir.rules import Avals, Operands
 from pellucid.lowering.context import LoweringContext
 from pellucid.xla.mlir import ir
 
@@ -26,7 +27,7 @@ _OF_PARTS = "xla_ffi_partitioned_python_cpu_callback"
 def host_call(
     ctx: LoweringContext,
     function: Callable[..., tuple[Any, ...]],
-    operands: Sequence[Any],
+    operands: Operands,
     *,
     has_side_effect: bool,
     effect: Effect | None = None,
@@ -83,7 +84,7 @@ def _unsigned(value: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), value)
 
 
-def _layouts(ctx: LoweringContext, tokens: int, avals: Sequence[Any]) -> ir.Attribute:
+def _layouts(ctx: LoweringContext, tokens: int, avals: Avals) -> ir.Attribute:
     """Row-major layouts, the only ones that NumPy arrays of the runtime have."""
     ranks = [0] * tokens + [aval.ndim + len(element_shape(aval)) for aval in avals]
     return ir.ArrayAttr.get([_layout(rank) for rank in ranks])

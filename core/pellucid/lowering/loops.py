@@ -10,6 +10,7 @@ import numpy as np
 from pellucid.base.dims import fits
 from pellucid.ir.avals import abstract_token, physical, shaped_array
 from pellucid.ir.effects import Effect
+from pellucid.ir.rules import Avals
 from pellucid.lowering.context import LoweringContext
 from pellucid.xla.mlir import ir
 
@@ -18,7 +19,7 @@ Values = Sequence[Any]
 
 def while_loop(
     ctx: LoweringContext,
-    avals: Sequence[Any],
+    avals: Avals,
     initial: Values,
     condition: Callable[[list[Any]], Any],
     body: Callable[[list[Any]], Values],
@@ -53,7 +54,7 @@ def while_loop(
 def case(
     ctx: LoweringContext,
     index: Any,
-    avals: Sequence[Any],
+    avals: Avals,
     branches: Sequence[Callable[[], Values]],
     effects: tuple[Effect, ...] = (),
 ) -> list[Any]:

@@ -13,6 +13,7 @@ import opt_einsum
 from pellucid.base import dtypes
 from pellucid.base.caching import cached
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.ir.rules import Operands
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, convert
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum, squeeze
@@ -142,7 +143,7 @@ def _in_text(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
     return notation, [items[2 * i] for i in range(n_operands)]
 
 
-def _given(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+def _given(subscripts: Any, operands: Operands) -> tuple[str, list[Any]]:
     """Subscripts and operands from either form of arguments."""
     return (
         (subscripts, list(operands))

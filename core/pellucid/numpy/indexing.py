@@ -15,6 +15,7 @@ from pellucid.base.caching import cached
 from pellucid.base.dims import fits
 from pellucid.base.errors import IndexingError, ShapeError
 from pellucid.ir.avals import AbstractRef
+from pellucid.ir.rules import Operands
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.index_entries import (
     Entry,
@@ -105,7 +106,7 @@ class Structure(NamedTuple):
     kinds: tuple[Any, ...]
     flags: tuple[int, ...]
 
-    def index(self, operands: Sequence[Any]) -> Index:
+    def index(self, operands: Operands) -> Index:
         """The index of this structure with the numbers `operands`."""
         given = iter(operands)
         entries: list[Entry] = []

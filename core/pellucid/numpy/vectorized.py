@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.ir.rules import Operands
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.manipulation import expand_dims, squeeze
 from pellucid.numpy.promotion import note_rank_promotion
@@ -105,7 +106,7 @@ def vectorize(
 
 def _mapped(
     function: Callable[..., Any],
-    values: Sequence[Any],
+    values: Operands,
     inputs: Sequence[CoreDims],
     outputs: Sequence[CoreDims] | None,
     name: str,

@@ -136,26 +136,20 @@ class AxisIndex(Collective, Shown, Primitive[AxisIndexParams]):
     traits = COLLECTIVE.replace(linear=None)
     waits = False
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: AxisIndexParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         varying = frozenset({params.axis_name}) if params.checked else frozenset()
         return [shaped_array((), _INDEX, varying=varying)]
 
-    def axis_names(self, params: AxisIndexParams, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return frozenset({params.axis_name})
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: AxisIndexParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return [iota(_INDEX, axis.size)], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: AxisIndexParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [position_along(ctx, (params.axis_name,))]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         return {"axis_name": equation.params.axis_name}
 
 

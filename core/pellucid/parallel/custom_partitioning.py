@@ -22,6 +22,7 @@ from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs, derived_types
+from pellucid.ir.rules import Operands, Results
 from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import ManualRegion
@@ -65,24 +66,20 @@ class CustomPartitioning(Programs[CustomPartitioningParams]):
     varies_jointly = True
     types = derived_types
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: CustomPartitioningParams
-    ) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return params.call.out_avals
 
-    def slots(self, params: CustomPartitioningParams) -> Slots:
+    def slots(self, params):
         return call_slots(params.call)
 
-    def missing(self, rule: str) -> MissingRule:
+    def missing(self, rule):
         return MissingRule(
             f"`custom_partitioning` has no {rule} rule: it knows how values are made in parts, not their "
             f"{'batches' if rule == 'batch' else 'derivatives'}.",
             do="Wrap the function in `custom_vmap`." if rule == "batch" else "Wrap the function in `custom_vjp`.",
         )  # fmt: skip
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: CustomPartitioningParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if ctx.sharding_attributes is None or ctx.manual is not None:
             consts = [ctx.constant(np.asarray(c)) for c in params.call.consts]
             return ctx.inline(params.call.jaxpr, consts, operands)
@@ -110,7 +107,7 @@ custom_partitioning_p = CustomPartitioning()
 
 
 def _rule_for(
-    params: CustomPartitioningParams, mesh: Any, operands: Sequence[Any], results: Sequence[Any]
+    params: CustomPartitioningParams, mesh: Any, operands: Operands, results: Results
 ) -> SdyShardingRule | None:
     rule: Any = params.sharding_rule
     options: dict[str, Any] = {}

@@ -13,6 +13,7 @@ from pellucid.base.tree import tree_map
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.factors import Factors, with_mark, words
+from pellucid.ir.primitive import P
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import (
@@ -47,21 +48,19 @@ Pairs = tuple[tuple[int, int], ...]
 _INDEX = np.dtype(np.int32)
 
 
-class Exchange(Collective, Movement):
+class Exchange(Collective, Movement[P]):
     """A linear exchange of values along `params.axis_name`."""
 
     traits = COLLECTIVE
 
-    def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return frozenset(params.axis_name)
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+    def factors(self, avals, results, params: Any):
         dims = words(avals[0].ndim)
         return [dims], [dims]
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params: Any):
         [x], [dim] = operands, dims
         if axis.name is None or axis.name not in params.axis_name:
             if dim is None:
@@ -109,19 +108,19 @@ class PPermuteParams(NamedTuple):
     perm: Pairs
 
 
-class PPermute(Exchange):
+class PPermute(Exchange[PPermuteParams]):
     """Each position gets the value of its source, or zeros if it has none."""
 
     name = "ppermute"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PPermuteParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [avals[0]]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: PPermuteParams) -> Any:
+    def undo(self, cotangent, aval, params):
         inverse = tuple([(destination, source) for source, destination in params.perm])
         return bind1(self, cotangent, params=params._replace(perm=inverse))
 
-    def among_batch(self, axis: BatchAxis, x: Any, params: PPermuteParams) -> Any:
+    def among_batch(self, axis, x, params):
         source = np.full(size_with(axis, params.axis_name), -1, _INDEX)
         for s, d in params.perm:
             source[d] = s
@@ -137,7 +136,7 @@ class PPermute(Exchange):
         has_source = broadcast_in_dim(origin >= 0, shape, (0,))
         return select(has_source, taken, full_like(taken, 0))
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PPermuteParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         groups = device_groups(ctx, params.axis_name)
         if groups.shape[1] == 1:
             return [operands[0] if params.perm else ctx.zeros(ctx.avals_out[0])]
@@ -220,26 +219,26 @@ class PBroadcastParams(NamedTuple):
     source: int
 
 
-class PBroadcast(Exchange):
+class PBroadcast(Exchange[PBroadcastParams]):
     """All positions get the value of one."""
 
     name = "pbroadcast"
     traits = COLLECTIVE.replace(equalizes=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PBroadcastParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [avals[0]]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: PBroadcastParams) -> Any:
+    def undo(self, cotangent, aval, params):
         summed = bind1(psum_p, cotangent, params=CollectiveParams(params.axis_name))
         is_source = eq(axis_index(params.axis_name), np.int32(params.source))
         return select(is_source, vary(summed, params.axis_name), full_like(summed, 0))
 
-    def among_batch(self, axis: BatchAxis, x: Any, params: PBroadcastParams) -> Any:
+    def among_batch(self, axis, x, params):
         everything, _ = of_all_positions(axis, x, params.axis_name)
         one = dynamic_index_in_dim(everything, params.source, 0, keepdims=False)
         return broadcast(one, (axis.size,))
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PBroadcastParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
         groups = device_groups(ctx, params.axis_name)
         if groups.shape[1] == 1:
@@ -296,39 +295,37 @@ class AllToAllParams(NamedTuple):
     parts: int
 
 
-class AllToAll(Shown, Exchange):
+class AllToAll(Shown, Exchange[AllToAllParams]):
     """Each position sends a part of its value to each other, and joins the parts it gets in order of their origin."""
 
     name = "all_to_all"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: AllToAllParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         shape = list(x.shape)
         shape[params.split_axis] //= params.parts
         shape[params.concat_axis] *= params.parts
         return [x.update(shape=tuple(shape), weak_type=False)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: AllToAllParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         exchanged = [params.split_axis, params.concat_axis]
         dims = with_mark(words(avals[0].ndim), exchanged, "!")
         return [dims], [dims]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         shown = equation.params._asdict()
         del shown["parts"]
         names = equation.params.axis_name
         return shown | {"axis_name": names[0] if len(names) == 1 else names}
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: AllToAllParams) -> Any:
+    def undo(self, cotangent, aval, params):
         swapped = params._replace(split_axis=params.concat_axis, concat_axis=params.split_axis)
         return bind1(self, cotangent, params=swapped)
 
-    def behind_batch(self, params: AllToAllParams) -> AllToAllParams:
+    def behind_batch(self, params) -> AllToAllParams:
         return params._replace(split_axis=params.split_axis + 1, concat_axis=params.concat_axis + 1)
 
-    def among_batch(self, axis: BatchAxis, x: Any, params: AllToAllParams) -> Any:
+    def among_batch(self, axis, x, params):
         if params.axis_index_groups is not None:
             [result], _ = batched_in_groups(self, axis, x, 0, params, params.axis_name)
             return result
@@ -342,7 +339,7 @@ class AllToAll(Shown, Exchange):
         mine = index_take(everything, (here,), (0,))  # batch, origin, rest
         return folded(move_axis(mine, 1, to), to)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: AllToAllParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if params.parts == 1:
             return operands
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)

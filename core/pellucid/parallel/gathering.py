@@ -78,47 +78,37 @@ def split(x: Any, axis: int, parts: int) -> Any:
     return reshape(x, (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :]))
 
 
-class AllGather(Collective, Shown, Movement):
+class AllGather(Collective, Shown, Movement[GatherAxesParams]):
     """The values of all positions along named axes, at each of them."""
 
     name = "all_gather"
     traits = COLLECTIVE.replace(equalizes=True)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: GatherAxesParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x], dim = avals, params.all_gather_dimension
         if not params.tiled:
             return [x.with_dim(dim, params.axis_size)]
         size = x.shape[dim] * params.axis_size
         return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherAxesParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims, at = words(avals[0].ndim), params.all_gather_dimension
         if params.tiled:
             dims = with_mark(dims, [at], "!")
             return [dims], [dims]
         return [dims], [[*dims[:at], *words(1, len(dims)), *dims[at:]]]
 
-    def axis_names(self, params: GatherAxesParams, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return frozenset(params.axis_name)
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
+    def undo(self, cotangent, aval, params):
         scatter = ScatterSumParams(
             params.axis_index_groups, params.axis_name, params.axis_size,
             params.all_gather_dimension, params.tiled,
         )  # fmt: skip
         return bind1(reduce_scatter_p, cotangent, params=scatter)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: GatherAxesParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         [x], [dim], at = operands, dims, params.all_gather_dimension
         if axis.name is None or axis.name not in params.axis_name:
             if dim is None:
@@ -141,7 +131,7 @@ class AllGather(Collective, Shown, Movement):
         gather = GatherAxesParams(at, None, names, size_along(names), False)
         return folded(bind1(self, x, params=gather), 0)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: GatherAxesParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
         dim = params.all_gather_dimension
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
@@ -154,7 +144,7 @@ class AllGather(Collective, Shown, Movement):
         attributes = global_attributes(ctx, groups) | {"all_gather_dim": ctx.integer(dim)}
         return [ctx.op("stablehlo.all_gather", [ctx.type(result)], [x], attributes).result]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         shown = equation.params._asdict()
         del shown["mesh"]
         return shown
@@ -165,18 +155,16 @@ class AllGatherInvariant(AllGather):
 
     name = "all_gather_invariant"
 
-    def typed(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherAxesParams
-    ) -> Sequence[Any]:
+    def typed(self, avals, results, params):
         [result] = super().typed(avals, results, params)
         return [result.update(varying=result.varying.difference(params.axis_name))]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         shown = super().printed_params(equation)
         del shown["axis_index_groups"]
         return shown
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
+    def undo(self, cotangent, aval, params):
         dim = params.all_gather_dimension
         length = type_of(cotangent).shape[dim] // params.axis_size
         start = mul(axis_index(params.axis_name), np.int32(length))
@@ -189,15 +177,13 @@ class AllGatherReduced(AllGather):
 
     name = "all_gather_reduced"
 
-    def typed(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherAxesParams
-    ) -> Sequence[Any]:
+    def typed(self, avals, results, params):
         [result], axes = super().typed(avals, results, params), frozenset(params.axis_name)
         unreduced, reduced = marks_of(avals[0])
         fixed = result.update(varying=result.varying - axes)
         return [marked(fixed, Marks(unreduced, reduced | axes), params.mesh)]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: GatherAxesParams) -> Any:
+    def undo(self, cotangent, aval, params):
         scatter = ScatterSumParams(
             None, params.axis_name, params.axis_size, params.all_gather_dimension, params.tiled
         )
@@ -267,45 +253,35 @@ def all_gather(
 # psum_scatter -------------------------------------------------------------------------------------
 
 
-class ReduceScatter(Collective, Movement):
+class ReduceScatter(Collective, Movement[ScatterSumParams]):
     """The sum along named axes, of which each position keeps one part."""
 
     name = "reduce_scatter"
     traits = COLLECTIVE.replace(flops=1.0, makes_nan=True)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ScatterSumParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x], dim = avals, params.scatter_dimension
         if not params.tiled:
             return [x.without_dim(dim)]
         size = x.shape[dim] // params.axis_size
         return [x.update(shape=(*x.shape[:dim], size, *x.shape[dim + 1 :]))]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterSumParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         at = params.scatter_dimension
         dims = with_mark(words(avals[0].ndim), [at], "!")
         return [dims], [dims if params.tiled else [*dims[:at], *dims[at + 1 :]]]
 
-    def axis_names(self, params: ScatterSumParams, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return frozenset(params.axis_name)
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: ScatterSumParams) -> Any:
+    def undo(self, cotangent, aval, params):
         gather = GatherAxesParams(
             params.scatter_dimension, params.axis_index_groups, params.axis_name, params.axis_size,
             params.tiled,
         )  # fmt: skip
         return bind1(all_gather_p, cotangent, params=gather)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ScatterSumParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         [x], [dim], at = operands, dims, params.scatter_dimension
         if axis.name is None or axis.name not in params.axis_name:
             if dim is None:
@@ -320,7 +296,7 @@ class ReduceScatter(Collective, Movement):
         ]
         return [_scattered(x, params, sizes, axis.name)], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterSumParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [aval], [result] = ctx.avals_in, ctx.avals_out
         if params.axis_size == 1:
             return [operands[0] if params.tiled else ctx.reshape(operands[0], result)]
@@ -360,15 +336,13 @@ class UnreducedReduceScatter(ReduceScatter):
 
     name = "unreduced_reduce_scatter"
 
-    def typed(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterSumParams
-    ) -> Sequence[Any]:
+    def typed(self, avals, results, params):
         [result], axes = super().typed(avals, results, params), frozenset(params.axis_name)
         unreduced, reduced = marks_of(avals[0])
         own = result.update(varying=result.varying | axes)
         return [marked(own, Marks(unreduced - axes, reduced), avals[0].shown_sharding.mesh)]
 
-    def undo(self, cotangent: Any, aval: Any, params: ScatterSumParams) -> Any:
+    def undo(self, cotangent, aval, params):
         gather = GatherAxesParams(
             params.scatter_dimension, None, params.axis_name, params.axis_size, params.tiled,
             aval.shown_sharding.mesh,

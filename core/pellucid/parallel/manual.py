@@ -13,7 +13,7 @@ from pellucid.ir.facets import Collective, Linearized, OnReferences, Placed
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr
 from pellucid.ir.primitive import Programs, called
 from pellucid.ir.rewriting import inlined, remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, LinearOperand, Zero
 from pellucid.ir.slots import Slots, call_slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.collectives import Parts, manual_computation
@@ -109,30 +109,28 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
     name = "shard_map"
     traits = CONTROL
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         made: list[Any] = list(params.jaxpr.out_avals)
         return [
             whole_type(aval, params.mesh, spec, params.newly_manual_axes)
             for aval, spec in zip(made, params.out_specs, strict=True)
         ]
 
-    def effects(self, avals: tuple[Any, ...], params: ShardMapParams) -> Effects:
+    def effects(self, avals, params):
         return params.jaxpr.effects
 
-    def slots(self, params: ShardMapParams) -> Slots:
+    def slots(self, params):
         return call_slots(params.jaxpr)
 
-    def axis_names(self, params: ShardMapParams, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return inner - params.newly_manual_axes
 
-    def placed(self, params: ShardMapParams) -> Sequence[Any]:
+    def placed(self, params):
         return (params.mesh,)
 
     # Derivatives ----------------------------------------------------------------------------------
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ShardMapParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         nonzero = [type(t) is not Zero for t in tangents]
         with params.scope():
             program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
@@ -148,13 +146,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
         n = len(nonzero_out)
         return results[:n], spread(results[n:], nonzero_out, [type_of(x) for x in results[:n]])
 
-    def linearize(
-        self,
-        trace: Any,
-        primals: tuple[Any, ...],
-        tangents: tuple[Any, ...],
-        params: ShardMapParams,
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         nonzero = tuple([type(t) is not Zero for t in tangents])
         split = split_at_point(params, nonzero)
         parts, n = split.parts, len(split.parts.nonzero_out)
@@ -165,9 +157,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
             found = trace.stage_linear(self, operands, split.linear)
         return results[:n], spread(found, parts.nonzero_out, [type_of(x) for x in results[:n]])
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ShardMapParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         linear = tuple([type(x) is LinearOperand for x in operands])
         nonzero = tuple([type(ct) is not Zero for ct in cotangents])
         with params.scope():
@@ -192,13 +182,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
 
     # Batches --------------------------------------------------------------------------------------
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ShardMapParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         over = tuple([a for a in axis.spmd_name or () if a in params.newly_manual_axes])
         _check_batch_axes(over, params)
         parts = math.prod(params.mesh.shape[a] for a in over)
@@ -213,7 +197,7 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
 
     # Running --------------------------------------------------------------------------------------
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ShardMapParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         jaxpr = params.jaxpr.jaxpr
         self.check_when_compiled(ctx, params)
         given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
@@ -238,14 +222,14 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
             if check is not None:
                 ctx.checks.append(check)
 
-    def discharge(self, operands: tuple[Any, ...], params: ShardMapParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         with params.scope():
             body = discharged(params.jaxpr.jaxpr)
         in_specs = (*[REPLICATED] * len(body.consts), *params.in_specs)
         called = params.on(body.program, in_specs, params.out_specs)
         return bind(self, *body.consts, *operands, params=called)
 
-    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+    def dead_code(self, used, equation):
         params: ShardMapParams = equation.params
         pruned, needed = remove_dead_equations(params.jaxpr.jaxpr, used)
         if not pruned.effects and not any(used):
@@ -451,16 +435,14 @@ def _check_batch_axes(over: tuple[Any, ...], params: ShardMapParams) -> None:
             )
 
 
-def _with_batch_dims(specs: Specs, dims: Sequence[BatchDim], entry: Any) -> list[PartitionSpec]:
+def _with_batch_dims(specs: Specs, dims: Dims, entry: Any) -> list[PartitionSpec]:
     return [
         spec if d is None else with_batch_dim(spec, d, entry)
         for spec, d in zip(specs, dims, strict=True)
     ]
 
 
-def _batched(
-    params: ShardMapParams, axis: BatchAxis, dims: Sequence[BatchDim], over: frozenset[Any]
-) -> Derived:
+def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: frozenset[Any]) -> Derived:
     """The program on batches, whose parts differ along the mesh axes `over`; `mask` is where results have theirs."""
     key = ("batched manual", axis, tuple(dims), over, params.check_vma)
     return remembered(
@@ -470,9 +452,7 @@ def _batched(
     )
 
 
-def _batch(
-    params: ShardMapParams, axis: BatchAxis, dims: Sequence[BatchDim], over: frozenset[Any]
-) -> Derived:
+def _batch(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: frozenset[Any]) -> Derived:
     jaxpr = _without_calls(params.jaxpr.jaxpr) if over else params.jaxpr.jaxpr
     out_dims: list[BatchDim] = []
 

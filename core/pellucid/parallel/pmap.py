@@ -16,6 +16,7 @@ from pellucid.base.errors import (
 )
 from pellucid.base.tree import broadcast_prefix_to, is_none, tree_leaves, tree_map
 from pellucid.higher_order.jitted import jit
+from pellucid.ir.rules import Operands
 from pellucid.parallel.local_types import REPLICATED
 from pellucid.parallel.multihost import (
     global_array_to_host_local_array,
@@ -85,7 +86,7 @@ def pmap(
     )
 
     def elements(
-        args: Sequence[Any], kwargs: dict[str, Any], wanted: int | None
+        args: Operands, kwargs: dict[str, Any], wanted: int | None
     ) -> tuple[int, list[int | None]]:
         """(how many elements the arguments have, along which axis each of their leaves has them)."""
         leaves, tree = flatten((tuple(args), kwargs))
@@ -96,7 +97,7 @@ def pmap(
         given = input_dims("pmap", fun, axes, tuple(args), kwargs, tree)
         return batch_size("pmap", fun, tuple(args), kwargs, leaves, given, wanted)
 
-    def placed(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:
+    def placed(args: Operands, kwargs: dict[str, Any]) -> tuple[Mesh, list[int | None]]:
         """(the devices in a row, along which axis each leaf of the arguments has its elements)."""
         size, dims = elements(args, kwargs, axis_size)
         return _row(fun, name, size, devices, backend), dims

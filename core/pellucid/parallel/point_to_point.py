@@ -11,7 +11,7 @@ from pellucid.base.errors import ArgumentTypeError, UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.ir.avals import AbstractToken, ShapedArray, abstract_token, shaped_array
 from pellucid.ir.facets import Collective
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import device_groups
 from pellucid.parallel.axes import AxisNames
@@ -38,12 +38,12 @@ class PRecvParams(NamedTuple):
     perm: Pairs
 
 
-class PointToPoint(Collective, Primitive[Any]):
+class PointToPoint(Collective, Primitive[P]):
     """One half of an exchange along `params.axis_name`."""
 
     traits = COLLECTIVE.replace(linear=None)
 
-    def axis_names(self, params: Any, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return frozenset(params.axis_name)
 
     def attributes(self, ctx: Any, params: Any) -> dict[str, Any]:
@@ -64,26 +64,26 @@ class PointToPoint(Collective, Primitive[Any]):
         }
 
 
-class PSend(PointToPoint):
+class PSend(PointToPoint[PSendParams]):
     """Sends its operand; the result is a token."""
 
     name = "psend"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PSendParams) -> Sequence[AbstractToken]:
+    def abstract_eval(self, avals, params):
         return [abstract_token]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PSendParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         attributes = self.attributes(ctx, params)
         token = ctx.op1("stablehlo.create_token", abstract_token, [])
         return [ctx.op1("stablehlo.send", abstract_token, [*operands, token], attributes)]
 
 
-class PRecv(PointToPoint):
+class PRecv(PointToPoint[PRecvParams]):
     """Receives an array after what its operand, a token, waits for."""
 
     name = "precv"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PRecvParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         if avals[0] is not abstract_token:
             raise ArgumentTypeError(
                 "precv takes a token.",
@@ -92,7 +92,7 @@ class PRecv(PointToPoint):
             )
         return [params.out_shape]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PRecvParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         types = [ctx.type(params.out_shape), ctx.type(abstract_token)]
         return [ctx.op("stablehlo.recv", types, operands, self.attributes(ctx, params)).results[0]]
 

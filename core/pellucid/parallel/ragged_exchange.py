@@ -48,42 +48,30 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
     name = "ragged_all_to_all"
     traits = COLLECTIVE.replace(linear=None)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: RaggedExchangeParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [avals[1].update(weak_type=False)]
 
-    def axis_names(self, params: RaggedExchangeParams, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return frozenset(params.axis_name)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: RaggedExchangeParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         given = [instantiate(t) for t in tangents[:2]]
         return (
             [bind1(self, *primals, params=params)],
             [bind1(self, *given, *primals[2:], params=params)],
         )
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: RaggedExchangeParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         if type(cotangents[0]) is Zero:
             return [Zero(x.aval) if type(x) is LinearOperand else None for x in operands]
         avals = [x.aval if type(x) is LinearOperand else type_of(x) for x in operands]
         jaxpr, consts = stage(lambda *xs: [by_gathering(xs, params)], avals)
         return backward_pass(jaxpr, consts, operands, cotangents)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: RaggedExchangeParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return batch_flat(lambda *xs: [by_gathering(xs, params)], axis, operands, dims)
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: RaggedExchangeParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if ctx.platform != "cpu":
             groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
             config = f"{{replica_groups = {ctx.int_matrix(groups)}, channel_id = 1 : i64}}"

@@ -46,33 +46,23 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
 
     traits = COLLECTIVE.replace(flops=1.0, linear=None, equalizes=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: CollectiveParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [avals[0]]
 
-    def typed(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: CollectiveParams
-    ) -> Sequence[Any]:
+    def typed(self, avals, results, params):
         [result] = super().typed(avals, results, params)
         if params.axis_index_groups is not None:
             return [result]
         return [result.update(varying=result.varying.difference(params.axes))]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: CollectiveParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim)
         return [dims], [dims]
 
-    def axis_names(self, params: CollectiveParams, inner: frozenset[Any]) -> frozenset[Any]:
+    def axis_names(self, params, inner):
         return frozenset(params.axes)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CollectiveParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         [x], [dim] = operands, dims
         if axis.name is None or axis.name not in params.axes:
             return bind(self, x, params=params), dims
@@ -97,24 +87,21 @@ class PSum(Shown, AllReduce):
     name = "psum"
     traits = AllReduce.traits.replace(linear="all", makes_nan=True)
 
-    def printed_name(self, equation: Any) -> str:
-        invariant = equation.operands[0].aval.varying.intersection(equation.params.axes)
+    def printed_name(self, equation):
+        aval: Any = equation.operands[0].aval
+        invariant = aval.varying.intersection(equation.params.axes)
         return "psum_invariant" if invariant else self.name
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         shown = equation.params._asdict()
         if self.printed_name(equation) != self.name:
             del shown["axis_index_groups"]
         return shown
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CollectiveParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), bind(self, *tangents, params=params)
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: CollectiveParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [cotangent], [x] = cotangents, operands
         if type(cotangent) is Zero:
             return [Zero(x.aval)]
@@ -126,13 +113,13 @@ class PSum(Shown, AllReduce):
             cotangent = bind1(self, cotangent, params=CollectiveParams(summed))
         return [vary(cotangent, x.aval.varying)]
 
-    def along(self, x: Any, dim: int) -> Any:
+    def along(self, x, dim):
         return reduce_sum(x, (dim,))
 
-    def of_equals(self, x: Any, size: int) -> Any:
+    def of_equals(self, x, size):
         return mul(constant_like(x, size), x)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CollectiveParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         groups = device_groups(ctx, params.axes, params.axis_index_groups)
         return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
 
@@ -152,7 +139,7 @@ class UnreducedSum(Recast):
         unreduced, reduced = marks_of(aval)
         return marked(aval, Marks(unreduced - axes, reduced), mesh)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         groups = device_groups(ctx, params.axes)
         return [all_reduce(ctx, operands[0], ctx.avals_in[0], "stablehlo.add", groups)]
 
@@ -184,9 +171,7 @@ class PExtreme(AllReduce):
         self.monoid = MONOIDS[monoid]
         self.reduce = reduce
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CollectiveParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         [x], [t] = primals, tangents
         y = bind1(self, x, params=params)
         # Positions that attain the extreme share the derivative, as those of a reduction along an axis do.
@@ -196,10 +181,10 @@ class PExtreme(AllReduce):
         tangent = bind1(psum_p, mul(t, attains), params=params)
         return [y], [div(tangent, shares)]
 
-    def along(self, x: Any, dim: int) -> Any:
+    def along(self, x, dim):
         return self.reduce(x, (dim,))
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CollectiveParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
         groups = device_groups(ctx, params.axes, params.axis_index_groups)
         is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"

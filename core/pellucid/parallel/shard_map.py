@@ -17,6 +17,7 @@ from pellucid.base.tree import broadcast_prefix, broadcast_prefix_to, is_none, s
 from pellucid.higher_order.bodies import Body, known_body, types_of
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import DebugInfo
+from pellucid.ir.rules import Avals, Results
 from pellucid.parallel.divergence import check_no_divergence
 from pellucid.parallel.local_types import REPLICATED, check_is_array, checked_local_type
 from pellucid.parallel.manual import ShardMapParams, manual_axes_bound, shard_map_p
@@ -308,7 +309,7 @@ def _call(
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params))
 
 
-def _traced(f: Callable[..., Any], flat: Callable[..., Any], avals: Sequence[Any]) -> Body:
+def _traced(f: Callable[..., Any], flat: Callable[..., Any], avals: Avals) -> Body:
     structure: list[Any] = []
 
     def run(*parts: Any) -> list[Any]:
@@ -443,7 +444,7 @@ def _check_axes(
 
 
 def _check_results(
-    f: Callable[..., Any], results: Sequence[Any], specs: Sequence[PartitionSpec], tree: Any, mesh: Any,
+    f: Callable[..., Any], results: Results, specs: Sequence[PartitionSpec], tree: Any, mesh: Any,
     manual: frozenset[Any], check_vma: bool,
 ) -> None:  # fmt: skip
     """Raise an error for results whose rank or sameness isn't what `out_specs` say."""

@@ -53,7 +53,7 @@ class MarkParams(NamedTuple):
     """The mesh with these axes: a value's type may show none."""
 
 
-class Recast(Collective, Shown, Movement):
+class Recast(Collective, Shown, Movement[MarkParams]):
     """A cast of what a type says of mesh axes; `inverse` names what its transpose does."""
 
     traits = COLLECTIVE
@@ -61,36 +61,28 @@ class Recast(Collective, Shown, Movement):
     waits = False
     inverse: ClassVar[str]
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: MarkParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return avals
 
     recast_type: Any
     """`recast_type(aval, axes, mesh)` gives the type of the result."""
 
-    def typed(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: MarkParams
-    ) -> Sequence[Any]:
+    def typed(self, avals, results, params):
         return [self.recast_type(avals[0], frozenset(params.axes), params.mesh)]
 
-    def axis_names(self, params: MarkParams, inner: Axes) -> Axes:
+    def axis_names(self, params, inner):
         return frozenset(params.axes)
 
-    def undo(self, cotangent: Any, aval: Any, params: MarkParams) -> Any:
+    def undo(self, cotangent, aval, params):
         return bind1(registry[self.inverse], cotangent, params=params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: MarkParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return bind(self, *operands, params=params), dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: MarkParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return operands
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         return {"axes": equation.params.axes}
 
 

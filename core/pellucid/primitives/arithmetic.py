@@ -13,7 +13,7 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.rules import Zero
+from pellucid.ir.rules import Avals, Zero
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Linear
 from pellucid.primitives.accuracy import accuracy_params, with_accuracy
 from pellucid.primitives.broadcasting import broadcast_to
@@ -205,7 +205,7 @@ def div(x: Any, y: Any) -> Any:
     return bind1(div_p, x, y)
 
 
-def _linear_quotient(avals: Sequence[Any], params: Any) -> Linear | None:
+def _linear_quotient(avals: Avals, params: Any) -> Linear | None:
     # Quotients of integers are rounded.
     return (0,) if kind_of(avals[0].dtype) in FLOATING | COMPLEX else None
 
@@ -382,7 +382,7 @@ def pow(x: Any, y: Any) -> Any:
 class Pow(Elementwise):
     """The reference's `pow`."""
 
-    def _check_dtypes(self, avals: tuple[ShapedArray, ...]) -> None:
+    def _check_dtypes(self, avals):
         super()._check_dtypes(avals)
         x, y = avals
         if x.dtype != y.dtype and kind_of(y.dtype) not in INTEGER:

@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.base import tree
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.rules import BatchAxis, BatchDim, Operands, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.tracing.trace import bind
 
@@ -19,29 +19,23 @@ class OptimizationBarrier(Primitive[Any]):
     name = "optimization_barrier"
     traits = MOVEMENT.replace(returns_list=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         return avals
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals), _through_barrier(tangents)
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         found = _through_barrier(cotangents)
         return [c if is_linear(x) else None for c, x in zip(found, operands, strict=True)]
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return bind(self, *operands), dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return list(
             ctx.op("stablehlo.optimization_barrier", ctx.types(ctx.avals_out), operands).results
         )
@@ -50,7 +44,7 @@ class OptimizationBarrier(Primitive[Any]):
 optimization_barrier_p = OptimizationBarrier()
 
 
-def _through_barrier(tangents: Sequence[Any]) -> list[Any]:
+def _through_barrier(tangents: Operands) -> list[Any]:
     """`tangents` behind a barrier of their own; known zeros need none."""
     found = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
     return [t if type(t) is Zero else next(found) for t in tangents]

@@ -15,7 +15,7 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import Factors, reducing, words
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
 from pellucid.ir.traits import MOVEMENT, Traits
 from pellucid.primitives.counts import combinations
 from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, transpose
@@ -34,13 +34,11 @@ class BroadcastInDimParams(NamedTuple):
     sharding: Any
 
 
-class BroadcastInDim(Shown, LaidOut, Movement):
+class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
     name = "broadcast_in_dim"
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: BroadcastInDimParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         shape, dims = params.shape, params.broadcast_dimensions
         if any(n < 0 for n in shape):
@@ -60,17 +58,15 @@ class BroadcastInDim(Shown, LaidOut, Movement):
                 )
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: BroadcastInDimParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(len(params.shape))
         kept = zip(avals[0].shape, params.broadcast_dimensions, strict=True)
         return [[dims[d] if size == params.shape[d] else "1" for size, d in kept]], [dims]
 
-    def out_sharding(self, params: BroadcastInDimParams) -> Any:
+    def out_sharding(self, params):
         return params.sharding
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: BroadcastInDimParams) -> Any:
+    def undo(self, cotangent, aval, params):
         stretched = [
             d
             for i, d in enumerate(params.broadcast_dimensions)
@@ -80,25 +76,17 @@ class BroadcastInDim(Shown, LaidOut, Movement):
         summed = reduce_sum(cotangent, tuple(sorted(new + stretched)))
         return reshape(summed, aval.shape)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: BroadcastInDimParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         x = move_axis(operands[0], dims[0], 0)
         broadcast_dimensions = (0, *(d + 1 for d in params.broadcast_dimensions))
         return [broadcast_in_dim(x, (axis.size, *params.shape), broadcast_dimensions)], [0]
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: BroadcastInDimParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [result] = ctx.avals_out
         inner = range(result.ndim, result.ndim + len(element_shape(result)))
         return [ctx.broadcast(operands[0], (*params.broadcast_dimensions, *inner), result)]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         dims = equation.params.broadcast_dimensions
         shown = {"broadcast_dimensions": dims} if dims else {}
         if equation.params.sharding is not None:
@@ -235,11 +223,11 @@ def batched_axes(axes: Sequence[int], dim: int) -> tuple[tuple[int, ...], int]:
 _HALF_WIDTH = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
-class ReduceSum(LaidOut, Movement):
+class ReduceSum(LaidOut, Movement[ReduceSumParams]):
     name = "reduce_sum"
     traits = Traits(kind="reduction", flops=combinations, linear="all", makes_nan=True)
 
-    def types(self, avals: tuple[Any, ...], params: ReduceSumParams) -> Any:
+    def types(self, avals, params):
         # Asked here, since what the type rule itself answers is remembered, whatever the option.
         [x] = avals
         forbidden = not config.allow_f16_reductions.value and x.dtype in _HALF_WIDTH
@@ -251,9 +239,7 @@ class ReduceSum(LaidOut, Movement):
             )
         return super().types(avals, params)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ReduceSumParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if x.dtype == np.bool_ or isinstance(x.dtype, dtypes.ExtendedDType):
             raise DtypeError(
@@ -264,29 +250,21 @@ class ReduceSum(LaidOut, Movement):
         shape = reduced_shape(x.shape, params.axes, "reduce_sum")
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReduceSumParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         return reducing(avals[0].ndim, params.axes)
 
-    def out_sharding(self, params: ReduceSumParams) -> Any:
+    def out_sharding(self, params):
         return params.out_sharding
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: ReduceSumParams) -> Any:
+    def undo(self, cotangent, aval, params):
         kept = tuple([i for i in range(aval.ndim) if i not in params.axes])
         return broadcast_in_dim(cotangent, aval.shape, kept)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ReduceSumParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
         return [reduce_sum(operands[0], axes)], [out_dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceSumParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         aval = ctx.avals_in[0]
         zero = ctx.constant(np.zeros((), aval.dtype))
         return [ctx.reduce(operands[0], zero, params.axes, "stablehlo.add", ctx.avals_out[0])]
@@ -320,11 +298,11 @@ class SqueezeParams(NamedTuple):
     dimensions: tuple[int, ...]
 
 
-class Squeeze(Movement):
+class Squeeze(Movement[SqueezeParams]):
     name = "squeeze"
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: SqueezeParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         bad = [d for d in params.dimensions if x.shape[d] != 1]
         if bad:
@@ -335,27 +313,19 @@ class Squeeze(Movement):
         shape = tuple([s for i, s in enumerate(x.shape) if i not in params.dimensions])
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: SqueezeParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         return reducing(avals[0].ndim, params.dimensions)
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: SqueezeParams) -> Any:
+    def undo(self, cotangent, aval, params):
         return expand_dims(cotangent, params.dimensions)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: SqueezeParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         dimensions = tuple([d + (d >= dim) for d in params.dimensions])
         out_dim = dim - sum(d < dim for d in dimensions)
         return [bind1(self, operands[0], params=SqueezeParams(dimensions))], [out_dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: SqueezeParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.reshape(operands[0], ctx.avals_out[0])]
 
 
@@ -389,9 +359,7 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
     return move_axis(x, dim, target)
 
 
-def aligned_for_batch(
-    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
-) -> tuple[list[Any], int]:
+def aligned_for_batch(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:
     """Operands of an elementwise rule brought to fit, and where the batch axis then is.
 
     That is where all have it, or else in front. An operand without a batch axis gets one of size 1, unless it is

@@ -13,8 +13,8 @@ from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import Factors, with_mark, words
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.primitive import P, Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Results, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
 from pellucid.primitives.filled import instantiate
@@ -29,16 +29,14 @@ from pellucid.tracing.values import type_of
 # Putting together ---------------------------------------------------------------------------------
 
 
-class Joining(JointlyLinear):
+class Joining(JointlyLinear[P]):
     """A primitive that joins several arrays along an axis: the parts of its cotangent are theirs."""
 
-    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Sequence[Any]:
+    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Results:
         """`cotangent` cut into one part for each operand."""
         raise self.missing("parts")
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct] = cotangents
         if type(ct) is Zero:
             return [Zero(x.aval) if is_linear(x) else None for x in operands]
@@ -65,9 +63,7 @@ def _operand_avals(operands: tuple[Any, ...]) -> list[Any]:
     return [x.aval if is_linear(x) else type_of(x) for x in operands]
 
 
-def aligned_at_one_dim(
-    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
-) -> tuple[list[Any], int]:
+def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:
     """Operands of one rank with all their batch axes at one place, and that place.
 
     Those without a batch axis are repeated, and laid out along it as the first of the others.
@@ -98,13 +94,11 @@ class ConcatenateParams(NamedTuple):
     dimension: int
 
 
-class Concatenate(Joining):
+class Concatenate(Joining[ConcatenateParams]):
     name = "concatenate"
     traits = MOVEMENT
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ConcatenateParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         self.check(avals)
         first, dimension = avals[0], params.dimension
         got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
@@ -121,31 +115,21 @@ class Concatenate(Joining):
         shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ConcatenateParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="=")
         dims = with_mark(dims, [params.dimension], "~")
         return [dims] * len(avals), [dims]
 
-    def parts(
-        self, cotangent: Any, operands: tuple[Any, ...], params: ConcatenateParams
-    ) -> Sequence[Any]:
+    def parts(self, cotangent, operands, params):
         sizes = [a.shape[params.dimension] for a in _operand_avals(operands)]
         return split(cotangent, sizes, params.dimension)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ConcatenateParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
         dimension = params.dimension + (dim <= params.dimension)
         return [bind1(self, *aligned, params=ConcatenateParams(dimension))], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ConcatenateParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         dimension = {"dimension": ctx.integer(params.dimension)}
         return [ctx.op1("stablehlo.concatenate", ctx.avals_out[0], operands, dimension)]
 
@@ -182,11 +166,11 @@ class StackParams(NamedTuple):
     axis: int
 
 
-class Stack(Joining):
+class Stack(Joining[StackParams]):
     name = "stack"
     traits = MOVEMENT
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: StackParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         self.check(avals)
         first = avals[0]
         if any(a.shape != first.shape for a in avals):
@@ -197,32 +181,22 @@ class Stack(Joining):
         shape = inserted(first.shape, params.axis, len(avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: StackParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="=")
         [new] = words(1, len(dims))
         return [dims] * len(avals), [[*dims[: params.axis], new, *dims[params.axis :]]]
 
-    def parts(
-        self, cotangent: Any, operands: tuple[Any, ...], params: StackParams
-    ) -> Sequence[Any]:
+    def parts(self, cotangent, operands, params):
         return unstack(cotangent, params.axis)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: StackParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
         before = dim <= params.axis
         return [bind1(self, *aligned, params=StackParams(params.axis + before))], [
             dim + (not before)
         ]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: StackParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         aval = physical(ctx.avals_in[0])
         row = shaped_array(inserted(aval.shape, params.axis, 1), aval.dtype)
         rows = [ctx.reshape(x, row) for x in operands]
@@ -249,23 +223,19 @@ def stack(operands: Any, axis: int = 0) -> Any:
 # Taking apart -------------------------------------------------------------------------------------
 
 
-class Parting(Primitive[Any]):
+class Parting(Primitive[P]):
     """A linear primitive of one operand and several results: its cotangent is theirs, joined."""
 
     traits = MOVEMENT.replace(returns_list=True)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), bind(self, *tangents, params=params)
 
     def join(self, cotangents: list[Any], params: Any) -> Any:
         """The cotangent of the operand."""
         raise self.missing("join")
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         if all(type(ct) is Zero for ct in cotangents):
             return [Zero(operands[0].aval)]
         return [self.join([instantiate(ct) for ct in cotangents], params)]
@@ -276,10 +246,10 @@ class SplitParams(NamedTuple):
     sizes: tuple[int, ...]
 
 
-class Split(Parting):
+class Split(Parting[SplitParams]):
     name = "split"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: SplitParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         axis, sizes = params
         got = [f"operand: {x.text()}", f"sizes: {sizes}"]
@@ -297,27 +267,19 @@ class Split(Parting):
             for size in sizes
         ]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: SplitParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), [params.axis], "~")
         return [dims], [dims] * len(results)
 
-    def join(self, cotangents: list[Any], params: SplitParams) -> Any:
+    def join(self, cotangents, params):
         return concatenate(cotangents, params.axis)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: SplitParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         batched = SplitParams(params.axis + (dim <= params.axis), params.sizes)
         return bind(self, operands[0], params=batched), [dim] * len(params.sizes)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: SplitParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         ends = np.cumsum(params.sizes).tolist()
         pieces = zip(ctx.avals_out, params.sizes, ends, strict=True)
         return [
@@ -360,10 +322,10 @@ class UnstackParams(NamedTuple):
     axis: int
 
 
-class Unstack(Parting):
+class Unstack(Parting[UnstackParams]):
     name = "unstack"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: UnstackParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         axis = params.axis
         if not 0 <= axis < x.ndim:
@@ -371,28 +333,20 @@ class Unstack(Parting):
         row = shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: UnstackParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), [params.axis], "!")
         return [dims], [[*dims[: params.axis], *dims[params.axis + 1 :]]] * len(results)
 
-    def join(self, cotangents: list[Any], params: UnstackParams) -> Any:
+    def join(self, cotangents, params):
         return stack(cotangents, params.axis)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: UnstackParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         taken = params.axis + (dim <= params.axis)
         rows = bind(self, operands[0], params=UnstackParams(taken))
         return rows, [dim - (taken < dim)] * len(rows)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: UnstackParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [aval] = ctx.avals_in
         piece = physical(
             aval.update(shape=(*aval.shape[: params.axis], 1, *aval.shape[params.axis + 1 :]))
@@ -423,11 +377,11 @@ class TileParams(NamedTuple):
     reps: tuple[int, ...]
 
 
-class Tile(Movement):
+class Tile(Movement[TileParams]):
     name = "tile"
     traits = MOVEMENT
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: TileParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if len(params.reps) != x.ndim or any(n < 0 for n in params.reps):
             raise ShapeError(
@@ -438,28 +392,20 @@ class Tile(Movement):
         shape = tuple([size * n for size, n in zip(x.shape, params.reps, strict=True)])
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: TileParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         repeated = [i for i, n in enumerate(params.reps) if n != 1]
         dims = with_mark(words(avals[0].ndim), repeated, "!")
         return [dims], [dims]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: TileParams) -> Any:
+    def undo(self, cotangent, aval, params):
         folded = reshape(cotangent, _folded(aval.shape, params.reps))
         return reduce_sum(folded, range(0, 2 * aval.ndim, 2))
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: TileParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         return [bind1(self, operands[0], params=TileParams(inserted(params.reps, dim, 1)))], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: TileParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [aval] = ctx.avals_in
         inner = element_shape(aval)
         dtype = physical(aval).dtype

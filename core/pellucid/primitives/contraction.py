@@ -12,8 +12,8 @@ from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
 from pellucid.ir.factors import Factors, with_mark, words
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.primitive import P, Primitive
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Zero, is_linear
 from pellucid.ir.traits import Linear, Traits
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type
@@ -51,12 +51,10 @@ class DotGeneralParams(NamedTuple):
     out_sharding: Any
 
 
-class Bilinear(Primitive[Any]):
+class Bilinear(Primitive[P]):
     """A primitive that is linear in each of its first two operands."""
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         lhs, rhs, *rest = primals
         lhs_tangent, rhs_tangent = tangents[:2]
         result = bind1(self, *primals, params=params)
@@ -71,9 +69,7 @@ class Bilinear(Primitive[Any]):
             tangent = term if type(tangent) is Zero else bind1(add_any_p, tangent, term)
         return [result], [tangent]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         if all(map(is_linear, operands[:2])):
             raise self.missing("transpose")
         [cotangent] = cotangents
@@ -130,7 +126,7 @@ def cotangent_sharding(
     return NamedSharding(shardings[0].mesh, spec.update([spec.partitions[i] for i in order]))
 
 
-def _linear_product(avals: Sequence[Any], params: DotGeneralParams) -> Linear | None:
+def _linear_product(avals: Avals, params: DotGeneralParams) -> Linear | None:
     # Products of floating numbers are rounded where integers are preferred.
     preferred = params.preferred_element_type
     is_rounded = preferred is not None and dtypes.is_inexact(avals[0].dtype) > dtypes.is_inexact(
@@ -139,15 +135,13 @@ def _linear_product(avals: Sequence[Any], params: DotGeneralParams) -> Linear | 
     return None if is_rounded else "each"
 
 
-class DotGeneral(Shown, LaidOut, Bilinear):
+class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
     name = "dot_general"
     traits = Traits(
         kind="contraction", flops=dot_operations, linear=_linear_product, makes_nan=True
     )
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: DotGeneralParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         lhs, rhs = avals
         check_dimensions(lhs, rhs, params.dimension_numbers, "dot_general")
         dtype = product_dtype(lhs.dtype, rhs.dtype, params.preferred_element_type, "dot_general")
@@ -158,9 +152,7 @@ class DotGeneral(Shown, LaidOut, Bilinear):
             )
         ]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: DotGeneralParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         lhs, rhs = words(avals[0].ndim), words(avals[1].ndim, avals[0].ndim)
         for i, j in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True):
@@ -171,12 +163,10 @@ class DotGeneral(Shown, LaidOut, Bilinear):
         free += [rhs[j] for j in free_axes(len(rhs), rhs_contract, rhs_batch)]
         return [lhs, rhs], [[*(lhs[i] for i in lhs_batch), *free]]
 
-    def out_sharding(self, params: DotGeneralParams) -> Any:
+    def out_sharding(self, params):
         return params.out_sharding
 
-    def lhs_cotangent(
-        self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams
-    ) -> Any:
+    def lhs_cotangent(self, cotangent, operands, params):
         lhs, rhs = operands
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
@@ -193,9 +183,7 @@ class DotGeneral(Shown, LaidOut, Bilinear):
         product = self.cotangent_product(cotangent, rhs, dims, params, lhs.aval, order)
         return transpose(product, inverse_permutation(order))
 
-    def rhs_cotangent(
-        self, cotangent: Any, operands: tuple[Any, ...], params: DotGeneralParams
-    ) -> Any:
+    def rhs_cotangent(self, cotangent, operands, params):
         lhs, rhs = operands
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)
@@ -226,20 +214,14 @@ class DotGeneral(Shown, LaidOut, Bilinear):
         params = DotGeneralParams(dims, params.precision, preferred, sharding)
         return bind1(self, cotangent, other, params=params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: DotGeneralParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         ndims = [type_of(x).ndim for x in operands]
         numbers, out_dim = batched_dimensions(ndims, dims, params.dimension_numbers)
         return [bind1(self, *operands, params=params._replace(dimension_numbers=numbers))], [
             out_dim
         ]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: DotGeneralParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         lhs, rhs = ctx.avals_in
         result = ctx.avals_out[0]
         plan = plan_algorithm(ctx, params.precision, lhs.dtype, rhs.dtype, result.dtype)
@@ -274,7 +256,7 @@ class DotGeneral(Shown, LaidOut, Bilinear):
         )
         return [given if given_dtype == result.dtype else ctx.convert(given, result)]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
         shown: dict[str, Any] = {
@@ -355,7 +337,7 @@ def moved(axes: Sequence[int], dim: int) -> Axes:
 
 
 def batched_dimensions(
-    ndims: Sequence[int], dims: Sequence[BatchDim], numbers: CanonicalDimensions
+    ndims: Sequence[int], dims: Dims, numbers: CanonicalDimensions
 ) -> tuple[CanonicalDimensions, int]:
     """Dimension numbers of operands of ranks `ndims` with batch axes at `dims`, and the result's batch axis.
 
@@ -399,7 +381,7 @@ def _products(lhs: ShapedArray, result: ShapedArray, params: DotGeneralParams) -
 
 
 def _contracted_as_one(
-    ctx: Any, operands: Sequence[Any], avals: Sequence[ShapedArray], dims: CanonicalDimensions
+    ctx: Any, operands: Operands, avals: Sequence[ShapedArray], dims: CanonicalDimensions
 ) -> tuple[Sequence[Any], CanonicalDimensions]:
     """Operands whose contracted axes are merged into one, where they are neighbours, in the same order, in both.
 

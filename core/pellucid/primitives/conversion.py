@@ -14,7 +14,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import Folds
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import ARITHMETIC, MOVEMENT, Linear, Traits
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of
@@ -62,12 +62,10 @@ def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     return bind1(convert_element_type_p, operand, params=params)
 
 
-class ConvertElementType(Folds, Elementwise):
+class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
     """The reference's `convert_element_type`."""
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ConvertElementTypeParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if "key" in (kind_of(x.dtype), kind_of(params.new_dtype)) and x.dtype != params.new_dtype:
             raise DtypeError(
@@ -77,7 +75,7 @@ class ConvertElementType(Folds, Elementwise):
             )
         return [shaped_array(x.shape, params.new_dtype, params.weak_type)]
 
-    def fold(self, operands: tuple[Any, ...], params: ConvertElementTypeParams) -> Any:
+    def fold(self, operands, params):
         # No equation converts what is of the type already, nor a number of the host to a wider type.
         [x], dtype = operands, params.new_dtype
         aval: Any = type_of(x)
@@ -90,9 +88,7 @@ class ConvertElementType(Folds, Elementwise):
         literal = number.item() if params.weak_type else number
         return [literal] if type_of(literal).dtype == dtype else None
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ConvertElementTypeParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         y = bind1(self, primals[0], params=params)
         if not dtypes.is_inexact(params.new_dtype):
             return [y], [Zero(type_of(y).tangent())]
@@ -113,7 +109,7 @@ def _lower_convert(ctx: Any, operands: Any, params: ConvertElementTypeParams) ->
     return ctx.convert(x, result)
 
 
-def _linear_conversion(avals: Sequence[Any], params: ConvertElementTypeParams) -> Linear | None:
+def _linear_conversion(avals: Avals, params: ConvertElementTypeParams) -> Linear | None:
     """A sum of converted addends is the converted sum, but for rounding, only between inexact dtypes."""
     kinds = {kind_of(params.new_dtype), kind_of(avals[0].dtype)}
     return "all" if kinds <= FLOATING | COMPLEX else None
@@ -151,7 +147,7 @@ class BitcastConvertType(Primitive[BitcastParams]):
     name = "bitcast_convert_type"
     traits = MOVEMENT.replace(linear=None)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: BitcastParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if x.dtype == params.new_dtype:
             return [shaped_array(x.shape, x.dtype)]
@@ -178,30 +174,20 @@ class BitcastConvertType(Primitive[BitcastParams]):
             )
         return [shaped_array(shape, params.new_dtype)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: BitcastParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         n, m = avals[0].ndim, results[0].ndim
         dims = with_mark(words(max(n, m)), [m] if n > m else [], "!")
         return [dims[:n]], [dims[:m]]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: BitcastParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         y = bind1(self, primals[0], params=params)
         return [y], [Zero(type_of(y).tangent())]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: BitcastParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         x = move_axis(operands[0], dims[0], 0)  # the last axis may have a meaning
         return [bind1(self, x, params=params)], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: BitcastParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.op1("stablehlo.bitcast_convert", ctx.avals_out[0], operands)]
 
 
@@ -257,7 +243,7 @@ class Copy(Identity):
 
     name = "copy"
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
+    def undo(self, cotangent, aval, params):
         return copy(cotangent)
 
 

@@ -72,11 +72,11 @@ class ConvParams(NamedTuple):
     out_sharding: Any
 
 
-class ConvGeneralDilated(LaidOut, Bilinear):
+class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
     name = "conv_general_dilated"
     traits = Traits(kind="contraction", flops=convolution_operations, linear="each", makes_nan=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ConvParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         lhs, rhs = avals
         _check_operands(lhs, rhs, params)
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
@@ -90,9 +90,7 @@ class ConvGeneralDilated(LaidOut, Bilinear):
             shaped_array(tuple([shape[i] for i in inverse_permutation(out_spec)]), dtype, weak_type)
         ]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ConvParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         lhs_dims, _, out_dims = params.dimension_numbers
         kernel = words(avals[1].ndim, avals[0].ndim + 1, mark="!")
         lhs = with_mark(words(avals[0].ndim), lhs_dims[1:2], "!")
@@ -104,10 +102,10 @@ class ConvGeneralDilated(LaidOut, Bilinear):
                 result[out_dim] = lhs[dim]
         return [lhs, kernel], [result]
 
-    def out_sharding(self, params: ConvParams) -> Any:
+    def out_sharding(self, params):
         return params.out_sharding
 
-    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: ConvParams) -> Any:
+    def lhs_cotangent(self, cotangent, operands, params):
         # Each window's cotangent is spread over the window: a convolution with the reversed kernel, whose
         # input and output features are exchanged within each group.
         lhs, rhs = operands
@@ -139,7 +137,7 @@ class ConvGeneralDilated(LaidOut, Bilinear):
             found = _regrouped(found, lhs_spec[1], lhs_spec[0], params.batch_group_count)
         return found
 
-    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: ConvParams) -> Any:
+    def rhs_cotangent(self, cotangent, operands, params):
         # Each kernel element meets one strided part of the array: a convolution of the array with the cotangent, in
         # which batch and features change places.
         lhs, rhs = operands
@@ -164,13 +162,7 @@ class ConvGeneralDilated(LaidOut, Bilinear):
             out_sharding=cotangent_sharding(rhs.aval, range(rhs.aval.ndim), lhs, cotangent),
         ))  # fmt: skip
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ConvParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         if axis.size == 0:
             return self.empty_batch(operands, dims, params)
         (lhs, rhs), (lhs_dim, rhs_dim) = operands, dims
@@ -207,7 +199,7 @@ class ConvGeneralDilated(LaidOut, Bilinear):
         [aval] = self.abstract_eval(tuple(avals), params)
         return [zeros(aval.update(shape=(0, *aval.shape)))], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ConvParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
             return ctx.from_python(_complex_by_parts, operands, params)
         # XLA's partitioner ends the process over negative padding.

@@ -58,7 +58,7 @@ class Iota(LaidOut, Primitive[IotaParams]):
     name = "iota"
     traits = Traits(kind="creation", flops=0.0, cheap=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: IotaParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         if kind_of(params.dtype) in ("bool", "key"):
             raise DtypeError("iota counts in numbers.", got=f"dtype: {params.dtype}")
         if not 0 <= params.dimension < len(params.shape):
@@ -68,15 +68,13 @@ class Iota(LaidOut, Primitive[IotaParams]):
             )
         return [shaped_array(params.shape, params.dtype)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: IotaParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         return [], [words(len(params.shape))]
 
-    def out_sharding(self, params: IotaParams) -> Any:
+    def out_sharding(self, params):
         return params.sharding
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: IotaParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         dimension = {"iota_dimension": ctx.integer(params.dimension)}
         return [ctx.op1("stablehlo.iota", ctx.avals_out[0], [], dimension)]
 
@@ -127,18 +125,16 @@ class Empty(LaidOut, Primitive[EmptyParams]):
     name = "empty"
     traits = Traits(kind="creation", flops=0.0)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: EmptyParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         return [shaped_array(params.shape, params.dtype)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: EmptyParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         return [], [words(len(params.shape))]
 
-    def out_sharding(self, params: EmptyParams) -> Any:
+    def out_sharding(self, params):
         return params.out_sharding
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: EmptyParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.full(ctx.avals_out[0], 0)]  # StableHLO has no array without contents
 
 

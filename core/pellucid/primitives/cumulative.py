@@ -56,9 +56,7 @@ class Cumulative(Primitive[CumulativeParams]):
         """Fill `region` with the combination of two elements."""
         raise self.missing("fill")
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: CumulativeParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if kind_of(x.dtype) not in self.accepts:
             raise DtypeError(
@@ -74,24 +72,16 @@ class Cumulative(Primitive[CumulativeParams]):
             )
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: CumulativeParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), [params.axis], "!")
         return [dims], [dims]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: CumulativeParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         moved = CumulativeParams(params.axis + (params.axis >= dim), params.reverse)
         return [bind1(self, operands[0], params=moved)], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: CumulativeParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         aval = ctx.avals_out[0]
         size = aval.shape[params.axis]
         if size == 0:
@@ -119,19 +109,19 @@ class CumulativeMonoid(Cumulative):
         super().__init__(f"cum{monoid}")
         self.monoid = MONOIDS[monoid]
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype):
         return self.monoid.identity(dtype)
 
-    def fill(self, ctx: Any, region: ir.Region, dtype: Any) -> None:
+    def fill(self, ctx, region, dtype):
         monoid_body(ctx, region, self.monoid, dtype)
 
 
-class CumulativeSum(CumulativeMonoid, Movement):
+class CumulativeSum(CumulativeMonoid, Movement[CumulativeParams]):
     """Sums; linear."""
 
     traits = Traits(kind="reduction", flops=running_combinations, linear="all", makes_nan=True)
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: CumulativeParams) -> Any:
+    def undo(self, cotangent, aval, params):
         return bind1(self, cotangent, params=CumulativeParams(params.axis, not params.reverse))
 
 
@@ -141,9 +131,7 @@ class Scanned(Cumulative):
     pair: Callable[[Pair, Pair], Pair]
     """Two values with their tangents, combined."""
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: CumulativeParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         x, t = primals[0], tangents[0]
         if params.reverse:
             x, t = rev(x, (params.axis,)), rev(t, (params.axis,))
@@ -280,10 +268,10 @@ class CumulativeLogSumExp(Scanned):
     accepts = FLOATING | COMPLEX
     pair = staticmethod(_log_sum_pair)
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype):
         return lowest(dtype)
 
-    def fill(self, ctx: Any, region: ir.Region, dtype: Any) -> None:
+    def fill(self, ctx, region, dtype):
         aval = shaped_array((), dtype)
         jaxpr, _ = stage(lambda x, y: [log_sum_of_two(x, y)], [aval, aval])
         ctx.jaxpr_body(region, jaxpr)

@@ -12,7 +12,7 @@ from pellucid.base.errors import DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import Shown
 from pellucid.ir.factors import Factors, pointwise
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import ARITHMETIC, Traits
 from pellucid.primitives.broadcasting import (
@@ -80,7 +80,7 @@ def full_as(x: Any, value: Any) -> Any:
 TangentRule = Callable[..., Any]
 
 
-class Elementwise(Shown, Primitive[Any]):
+class Elementwise(Shown, Primitive[P]):
     """A primitive that works element by element on operands of one shape.
 
     A scalar fits any shape, and a dimension of size 1 any size.
@@ -119,7 +119,7 @@ class Elementwise(Shown, Primitive[Any]):
         self.same_dtype = same_dtype
         self.rules_take_params = rules_take_params
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         shape = self._shape(avals)
         self._check_dtypes(avals)
         dtype = avals[0].dtype
@@ -128,7 +128,7 @@ class Elementwise(Shown, Primitive[Any]):
         weak = all(a.weak_type for a in avals)
         return [shaped_array(shape, dtype, weak)]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+    def factors(self, avals, results, params):
         return pointwise(avals, results)
 
     def _more(self, params: Any) -> dict[str, Any]:
@@ -170,9 +170,7 @@ class Elementwise(Shown, Primitive[Any]):
                     do=f"It accepts {', '.join(sorted(accepted))} elements.",
                 )
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         if self.tangents is None:
             raise self.missing("jvp")
         y = bind1(self, *primals, params=params)
@@ -190,9 +188,7 @@ class Elementwise(Shown, Primitive[Any]):
             total = term if total is None else bind1(add_any_p, total, term)
         return [y], [Zero(aval.tangent()) if total is None else total]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         is_product = self.traits.linear == "each" and sum(map(is_linear, operands)) > 1
         if self.transposes is None or is_product:
             raise self.missing("transpose")
@@ -210,15 +206,13 @@ class Elementwise(Shown, Primitive[Any]):
                 given.append(unbroadcast(rule(cotangent, *operands, **more), x.aval))
         return given
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         if len(operands) == 1:
             return bind(self, *operands, params=params), dims
         aligned, dim = aligned_for_batch(axis, operands, dims)
         return bind(self, *aligned, params=params), [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]
         if result.shape != ():
             operands = [
@@ -230,17 +224,15 @@ class Elementwise(Shown, Primitive[Any]):
             return [self.hlo(ctx, operands, params)]
         return [ctx.op1(self.hlo, result, operands)]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         shown = super().printed_params(equation)
         return {name: value for name, value in shown.items() if value is not None}
 
 
-class LinearElementwise(Elementwise):
+class LinearElementwise(Elementwise[P]):
     """An elementwise primitive that is linear in all operands together: of tangents it gives the tangent."""
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         if any(type(t) is Zero for t in tangents):
             return super().jvp(primals, tangents, params)
         return [bind1(self, *primals, params=params)], [bind1(self, *tangents, params=params)]
@@ -249,9 +241,7 @@ class LinearElementwise(Elementwise):
 class AddAny(LinearElementwise):
     """Its operands have one type, so where only one of them has a batch axis, the other one is repeated."""
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim = next(d for d in dims if d is not None)
         return [
             bind1(self, *(brought_to(axis, x, d, dim) for x, d in zip(operands, dims, strict=True)))

@@ -48,11 +48,11 @@ class FftParams(NamedTuple):
     fft_lengths: tuple[int, ...]
 
 
-class Fft(Movement):
+class Fft(Movement[FftParams]):
     name = "fft"
     traits = Traits(kind="contraction", flops=fft_operations, linear="all", makes_nan=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: FftParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         kind, lengths = params
         rank = len(lengths)
@@ -89,12 +89,12 @@ class Fft(Movement):
             return [shaped_array((*batch, *lengths), real_dtype(x.dtype))]
         return [shaped_array(x.shape, x.dtype)]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: FftParams) -> Factors:
+    def factors(self, avals, results, params):
         ndim = avals[0].ndim
         dims = with_mark(words(ndim), range(ndim - len(params.fft_lengths), ndim), "!")
         return [dims], [dims]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: FftParams) -> Any:
+    def undo(self, cotangent, aval, params):
         kind, lengths = params
         if kind in (FftType.FFT, FftType.IFFT):  # their matrices are symmetric
             return bind1(self, cotangent, params=params)
@@ -108,19 +108,13 @@ class Fft(Movement):
         weights = mul(np.asarray(1 / n, aval.dtype), _mirror_counts(lengths[-1], type_of(spectrum)))
         return conj(mul(weights, spectrum))
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: FftParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         n_batch = type_of(operands[0]).ndim - len(params.fft_lengths)
         target = dim if dim < n_batch else 0
         return [bind1(self, move_axis(operands[0], dim, target), params=params)], [target]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: FftParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]
         if 0 in result.shape or 0 in ctx.avals_in[0].shape:
             return [ctx.full(result, 0)]

@@ -18,7 +18,7 @@ from pellucid.ir.facets import Shown
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Zero, is_linear
 from pellucid.ir.traits import INDEXING, Linear
 from pellucid.lowering.in_place import checked_update
 from pellucid.lowering.module import LOWERED
@@ -108,7 +108,7 @@ class GatherParams(NamedTuple):
     unique_indices: bool
 
 
-def _linear_gather(avals: Sequence[Any], params: GatherParams) -> Linear | None:
+def _linear_gather(avals: Avals, params: GatherParams) -> Linear | None:
     # Sums of zeros are zero and of NaNs NaN; sums of any other elements that windows outside are filled with, differ.
     fill = params.fill_value
     return (0,) if fill is None or fill == 0 or fill != fill else None  # noqa: PLR0124
@@ -118,15 +118,13 @@ class Gather(Primitive[GatherParams]):
     name = "gather"
     traits = INDEXING.replace(linear=_linear_gather, passive=(1,), touches="part")
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: GatherParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         x, indices = avals
         numbers, sizes = params.dimension_numbers, params.slice_sizes
         check_gather(x, indices, numbers, sizes)
         return [shaped_array(gathered_shape(numbers, indices.shape, sizes), x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         x, indices = avals
         numbers = params.dimension_numbers
         # Windows keep the operand's dimensions that they have whole; its others can't be cut, nor can indices.
@@ -147,9 +145,7 @@ class Gather(Primitive[GatherParams]):
         ]
         return [dims, points], [result]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         filled = params.mode is GatherScatterMode.FILL_OR_DROP
         linear = params._replace(fill_value=0) if filled else params
         return (
@@ -157,9 +153,7 @@ class Gather(Primitive[GatherParams]):
             [bind1(self, tangents[0], primals[1], params=linear)],
         )
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: GatherParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], (x, indices) = cotangents, operands
         if type(ct) is Zero:
             return [Zero(x.aval), None]
@@ -169,13 +163,7 @@ class Gather(Primitive[GatherParams]):
         )  # fmt: skip
         return [scattered, None]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: GatherParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (x, indices), (dim, indices_dim) = operands, dims
         indices, indices_dim = movable_indices(indices, indices_dim)
         numbers, sizes = params.dimension_numbers, params.slice_sizes
@@ -195,7 +183,7 @@ class Gather(Primitive[GatherParams]):
         batched = GatherParams(numbers, params.fill_value, is_sorted, params.mode, sizes, unique)
         return [bind1(self, x, indices, params=batched)], [out_dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: GatherParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         (x, indices), (aval, indices_aval) = operands, ctx.avals_in
         [result] = ctx.avals_out
         numbers = params.dimension_numbers
@@ -353,16 +341,14 @@ class Scatter(Shown, Primitive[ScatterParams]):
 
     combine: ClassVar[Callable[[Any, Any], Any] | None] = None
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ScatterParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         x, indices, updates = avals
         check_scatter(self.name, x, indices, updates, params.dimension_numbers)
         if self.combine is not None:
             self.update_program(x.dtype, params)  # raises for elements that can't be combined
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         x, indices, updates = avals
         numbers = params.dimension_numbers
         batching = numbers.operand_batching_dims
@@ -382,13 +368,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         update = [window_of[d] if d in window_of else next(outer) for d in range(updates.ndim)]
         return [dims, points, update], [dims]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ScatterParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (x, indices, updates), (dim, indices_dim, updates_dim) = operands, dims
         indices, indices_dim = movable_indices(indices, indices_dim)
         if dim is None:
@@ -408,7 +388,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         batched = params._replace(dimension_numbers=numbers, indices_are_sorted=is_sorted)
         return [bind1(self, x, indices, updates, params=batched)], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         (x, indices, updates), (aval, indices_aval, updates_aval) = operands, ctx.avals_in
         numbers = params.dimension_numbers
         indices, indices_aval = _lowered_indices(ctx, indices, indices_aval)
@@ -462,12 +442,9 @@ class Scatter(Shown, Primitive[ScatterParams]):
         combine: Any = self.combine or _replaced
         return _update_program(combine, dtype)
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
-        program = (
-            self.update_program(equation.operands[0].aval.dtype, equation.params)
-            if self.combine
-            else None
-        )
+    def printed_params(self, equation):
+        aval: Any = equation.operands[0].aval
+        program = self.update_program(aval.dtype, equation.params) if self.combine else None
         return {**super().printed_params(equation), "update_consts": (), "update_jaxpr": program}
 
 
@@ -504,16 +481,12 @@ class LinearScatter(Scatter):
 
     traits = Scatter.traits.replace(linear=(0, 2), makes_nan=True)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         tx, _, tu = tangents
         linear = bind1(self, instantiate(tx), primals[1], instantiate(tu), params=params)
         return [bind1(self, *primals, params=params)], [linear]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScatterParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], (x, indices, updates) = cotangents, operands
         if type(ct) is Zero:
             return [Zero(o.aval) if is_linear(o) else None for o in operands]

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.rules import Operands
 from pellucid.tracing.staging import stage
 
 MOST_STEPS = 20_000
@@ -35,7 +36,7 @@ class Iteration:
         self.step = step
         self.finish = finish
 
-    def __call__(self, ctx: Any, operands: Sequence[Any], params: Any) -> Any:
+    def __call__(self, ctx: Any, operands: Operands, params: Any) -> Any:
         [result] = ctx.avals_out
         wide = shaped_array(result.shape, widened(result.dtype))
         if wide.dtype != result.dtype:
@@ -71,7 +72,7 @@ def widened(dtype: np.dtype) -> np.dtype:
 
 
 def inlined(
-    ctx: Any, function: Callable[..., Any], operands: Sequence[Any], avals: Sequence[ShapedArray]
+    ctx: Any, function: Callable[..., Any], operands: Operands, avals: Sequence[ShapedArray]
 ) -> tuple[list[Any], list[ShapedArray]]:
     """Values of the results of a Python definition by other primitives, and their types."""
 

@@ -26,33 +26,25 @@ class LayoutConstraintParams(NamedTuple):
     layout: Layout
 
 
-class LayoutConstraint(Runs, Identity):
+class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
     """The same value, laid out in memory as stated."""
 
     name = "layout_constraint"
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: LayoutConstraintParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         params.layout.check_compatible_aval(avals[0].shape)
         return avals
 
-    def run(self, operands: tuple[Any, ...], params: LayoutConstraintParams) -> list[Any]:
+    def run(self, operands, params):
         self.abstract_eval(tuple(map(type_of, operands)), params)
         [x] = operands
         array = x if isinstance(x, ArrayImpl) else bottom().from_host(x)
         return [device_put(array, Format(params.layout, array.sharding))]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: LayoutConstraintParams) -> Any:
+    def undo(self, cotangent, aval, params):
         return bind1(self, cotangent, params=params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: LayoutConstraintParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         [dim] = dims
         if dim is None:
             return bind(self, *operands, params=params), dims
@@ -61,9 +53,7 @@ class LayoutConstraint(Runs, Identity):
         layout = params.layout.update(major_to_minor=(dim, *order))
         return bind(self, *operands, params=LayoutConstraintParams(layout)), dims
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: LayoutConstraintParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [aval] = ctx.avals_in
         words = range(aval.ndim, aval.ndim + len(element_shape(aval)))
         minor_to_major = np.array([*params.layout.major_to_minor, *words], np.int64)[::-1]

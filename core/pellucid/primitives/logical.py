@@ -11,7 +11,7 @@ from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.factors import Factors, pointwise
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero, is_linear
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.families import (
@@ -272,7 +272,7 @@ class SelectN(Primitive[Any]):
     name = "select_n"
     traits = ARITHMETIC.replace(linear="all", passive=(0,), cheap=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         which, *cases = avals
         first = cases[0]
         got = [f"which: {which.text()}", *(f"case {i}: {a.text()}" for i, a in enumerate(cases))]
@@ -301,18 +301,14 @@ class SelectN(Primitive[Any]):
             )
         return [shaped_array(first.shape, first.dtype, all(a.weak_type for a in cases))]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+    def factors(self, avals, results, params):
         return pointwise(avals, results)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         which, *cases = primals
         return [select_n(which, *cases)], [select_n(which, *map(instantiate, tangents[1:]))]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [cotangent], (which, *cases) = cotangents, operands
         if type(cotangent) is Zero:
             return [None, *(Zero(x.aval) if is_linear(x) else None for x in cases)]
@@ -325,19 +321,17 @@ class SelectN(Primitive[Any]):
             ),
         ]
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (which, *cases), (which_dim, *case_dims) = operands, dims
         shape, target = _batched_shape(axis, cases, case_dims)
         cases = [_with_axis(x, d, target, shape) for x, d in zip(cases, case_dims, strict=True)]
         return bind(self, _with_axis_or_scalar(which, which_dim, target, shape), *cases), [target]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         which, *cases = operands
         aval, result = ctx.avals_in[0], ctx.avals_out[0]
 
-        def chosen(first: int, values: Sequence[Any]) -> Any:
+        def chosen(first: int, values: Operands) -> Any:
             """The case among `values`, which are cases `first`, `first + 1`, …"""
             if len(values) == 1:
                 return values[0]
@@ -374,9 +368,7 @@ def _part(which: Any, i: int, cotangent: Any, zero: Any) -> Any:
     return select_n(eq(which, constant_like(which, i)), zero, cotangent)
 
 
-def _batched_shape(
-    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[BatchDim]
-) -> tuple[tuple[int, ...], int]:
+def _batched_shape(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[tuple[int, ...], int]:
     """The shape of `operands`, which is one but for their batch axes, with a batch axis; and where it is."""
     for x, dim in zip(operands, dims, strict=True):
         if dim is not None:
@@ -445,7 +437,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 class Clamp(Elementwise):
     """The reference's `clamp`: the bounds fit the operand, which decides the shape."""
 
-    def _shape(self, avals: tuple[Any, ...]) -> tuple[int, ...]:
+    def _shape(self, avals):
         low, x, high = avals
         if low.shape not in ((), x.shape) or high.shape not in ((), x.shape):
             raise ShapeError(
@@ -455,9 +447,7 @@ class Clamp(Elementwise):
             )
         return x.shape
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (low, x, high), (low_dim, dim, high_dim) = operands, dims
         shape, target = _batched_shape(axis, [x], [dim])
         low = _with_axis_or_scalar(low, low_dim, target, shape)

@@ -17,17 +17,15 @@ class XlaMetadataParams(NamedTuple):
     xla_metadata_kvs: tuple[tuple[str, Any], ...]
 
 
-class XlaMetadataValue(Identity):
+class XlaMetadataValue(Identity[XlaMetadataParams]):
     """The same value; the operation that computes it has metadata."""
 
     name = "xla_metadata_value"
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: XlaMetadataParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), tangents
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: XlaMetadataParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         texts = {key: attribute_text(value) for key, value in params.xla_metadata_kvs}
         ctx.note_metadata(operands[0], texts)
         return operands

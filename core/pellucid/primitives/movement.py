@@ -12,7 +12,7 @@ from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expe
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import Factors, regrouping, with_mark, words
-from pellucid.ir.primitive import Primitive
+from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import MOVEMENT
 from pellucid.sharding.stated import stated_result
@@ -35,20 +35,16 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     return index + ndim if index < 0 else index
 
 
-class Movement(Primitive[Any]):
+class Movement(Primitive[P]):
     """A linear primitive of one operand: its tangent moves as the operand does."""
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return (
             [bind1(self, primals[0], params=params)],
             [bind1(self, tangents[0], params=params)],
         )
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [cotangent], [x] = cotangents, operands
         if type(cotangent) is Zero:
             return [Zero(x.aval)]
@@ -59,26 +55,24 @@ class Movement(Primitive[Any]):
         raise self.missing("undo")
 
 
-class Identity(Movement):
+class Identity(Movement[P]):
     """A primitive that gives its operand; what else it says is its own."""
 
     traits = MOVEMENT
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         return avals
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
+    def undo(self, cotangent, aval, params):
         return cotangent
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return [bind1(self, *operands, params=params)], dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return operands
 
 
@@ -93,11 +87,11 @@ class ReshapeParams(NamedTuple):
     sharding: Any
 
 
-class Reshape(LaidOut, Movement):
+class Reshape(LaidOut, Movement[ReshapeParams]):
     name = "reshape"
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ReshapeParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if any(size < 0 for size in params.new_sizes) or math.prod(params.new_sizes) != x.size:
             raise ShapeError(
@@ -107,28 +101,20 @@ class Reshape(LaidOut, Movement):
             )
         return [shaped_array(params.new_sizes, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReshapeParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         return regrouping(avals[0].shape, params.new_sizes)
 
-    def out_sharding(self, params: ReshapeParams) -> Any:
+    def out_sharding(self, params):
         return params.sharding
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: ReshapeParams) -> Any:
+    def undo(self, cotangent, aval, params):
         return reshape(cotangent, aval.shape)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ReshapeParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         x = move_axis(operands[0], dims[0], 0)
         return [reshape(x, (axis.size, *params.new_sizes))], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ReshapeParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.reshape(operands[0], ctx.avals_out[0])]
 
 
@@ -170,13 +156,11 @@ class TransposeParams(NamedTuple):
     permutation: tuple[int, ...]
 
 
-class Transpose(Movement):
+class Transpose(Movement[TransposeParams]):
     name = "transpose"
     traits = MOVEMENT.replace(cheap=True)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: TransposeParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if sorted(params.permutation) != list(range(x.ndim)):
             raise ShapeError(
@@ -186,30 +170,22 @@ class Transpose(Movement):
         shape = tuple([x.shape[i] for i in params.permutation])
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: TransposeParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim)
         return [dims], [[dims[i] for i in params.permutation]]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: TransposeParams) -> Any:
+    def undo(self, cotangent, aval, params):
         inverse = [0] * len(params.permutation)
         for i, p in enumerate(params.permutation):
             inverse[p] = i
         return transpose(cotangent, inverse)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: TransposeParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         rest = [p + (p >= dim) for p in params.permutation]
         return [transpose(operands[0], (dim, *rest))], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: TransposeParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [result] = ctx.avals_out
         inner = range(result.ndim, result.ndim + len(element_shape(result)))
         return [ctx.transpose(operands[0], (*params.permutation, *inner), result)]
@@ -248,11 +224,11 @@ class RevParams(NamedTuple):
     dimensions: tuple[int, ...]
 
 
-class Rev(Movement):
+class Rev(Movement[RevParams]):
     name = "rev"
     traits = MOVEMENT
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: RevParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if len(set(params.dimensions)) != len(params.dimensions):
             raise ArgumentValueError(f"rev got a dimension twice: {params.dimensions}.")
@@ -260,24 +236,18 @@ class Rev(Movement):
             canonical_axis(d, x.ndim, "dimension")
         return [shaped_array(x.shape, x.dtype, x.weak_type)]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: RevParams) -> Factors:
+    def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), params.dimensions, "~")
         return [dims], [dims]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: RevParams) -> Any:
+    def undo(self, cotangent, aval, params):
         return rev(cotangent, params.dimensions)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: RevParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         return [rev(operands[0], [d + (d >= dim) for d in params.dimensions])], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: RevParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         dimensions = {"dimensions": ctx.ints(params.dimensions)}
         return [ctx.op1("stablehlo.reverse", ctx.avals_out[0], operands, dimensions)]
 

@@ -13,7 +13,7 @@ from pellucid.base.dims import canonical_shape, dilated_size, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import Factors, words
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.rules import BatchAxis, BatchDim, Operands, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
@@ -35,11 +35,11 @@ class SliceParams(NamedTuple):
     strides: Ints | None
 
 
-class Slice(Movement):
+class Slice(Movement[SliceParams]):
     name = "slice"
     traits = MOVEMENT
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: SliceParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         limits, starts, strides = params
         ones = (1,) * x.ndim
@@ -76,13 +76,11 @@ class Slice(Movement):
         )
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: SliceParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~")
         return [dims], [dims]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: SliceParams) -> Any:
+    def undo(self, cotangent, aval, params):
         _limits, starts, strides = params
         config = []
         for i, (start, size, taken) in enumerate(
@@ -93,13 +91,7 @@ class Slice(Movement):
             config.append((start, size - start - span, step - 1))
         return pad(cotangent, zero_like_elements(cotangent), config)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: SliceParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         limits, starts, strides = params
         dim: Any = dims[0]
         batched = SliceParams(
@@ -108,7 +100,7 @@ class Slice(Movement):
         )  # fmt: skip
         return [bind1(self, operands[0], params=batched)], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: SliceParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         limits, starts, strides = params
         inner = element_shape(ctx.avals_in[0])
         attributes = {
@@ -156,11 +148,11 @@ class PadParams(NamedTuple):
     padding_config: tuple[tuple[int, int, int], ...]
 
 
-class Pad(JointlyLinear):
+class Pad(JointlyLinear[PadParams]):
     name = "pad"
     traits = MOVEMENT
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PadParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         x, value = avals
         config = params.padding_config
         got = [
@@ -197,13 +189,11 @@ class Pad(JointlyLinear):
             )
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: PadParams) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~")
         return [dims, ()], [dims]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: PadParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], (x, value) = cotangents, operands
         if type(ct) is Zero:
             return [Zero(o.aval) if is_linear(o) else None for o in operands]
@@ -222,13 +212,7 @@ class Pad(JointlyLinear):
         shape = type_of(cut).shape
         return cut if set(strides) <= {1} else slice(cut, (0,) * len(shape), shape, strides)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: PadParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (x, value), (x_dim, value_dim) = operands, dims
         config = params.padding_config
         if value_dim is None:
@@ -245,7 +229,7 @@ class Pad(JointlyLinear):
         values = broadcast_in_dim(value, shape, (x_dim,))
         return [select_n(kept, values, padded)], [x_dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PadParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         config, result = params.padding_config, ctx.avals_out[0]
         cut = [(max(-low, 0), max(-high, 0)) for low, high, _ in config]
         if ctx.sharding_attributes is None or not any(map(any, cut)):
@@ -263,7 +247,7 @@ class Pad(JointlyLinear):
         return [ctx.op1("stablehlo.slice", result, [padded], attributes)]
 
 
-def _padded(ctx: Any, operands: Sequence[Any], config: Any, result: ShapedArray) -> Any:
+def _padded(ctx: Any, operands: Operands, config: Any, result: ShapedArray) -> Any:
     attributes = {
         "edge_padding_low": ctx.ints([low for low, _, _ in config]),
         "edge_padding_high": ctx.ints([high for _, high, _ in config]),

@@ -57,7 +57,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
     name = "device_put"
     traits = MOVEMENT
 
-    def run(self, operands: tuple[Any, ...], params: DevicePutParams) -> list[Any]:
+    def run(self, operands, params):
         return [
             bottom().put(
                 x, destination, donate=semantics is ArrayCopySemantics.DONATE_INPUT,
@@ -66,22 +66,16 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
             for x, destination, semantics in zip(operands, params.devices, params.copy_semantics, strict=True)
         ]  # fmt: skip
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: DevicePutParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         return [
             aval if destination is None else _moved(aval, destination)
             for aval, destination in zip(avals, params.devices, strict=True)
         ]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: DevicePutParams
-    ) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DevicePutParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         nonzero = [type(t) is not Zero for t in tangents]
         given = [t for t in tangents if type(t) is not Zero]
@@ -91,9 +85,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
             for nz, y in zip(nonzero, results, strict=True)
         ]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: DevicePutParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         nonzero = [type(ct) is not Zero for ct in cotangents]
         _, devices, srcs = params.of(nonzero)
         back = DevicePutParams((ArrayCopySemantics.ALWAYS_COPY,) * len(devices), srcs, devices)
@@ -103,23 +95,17 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
             next(moved) if nz else Zero(x.aval) for nz, x in zip(nonzero, operands, strict=True)
         ]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: DevicePutParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         devices, srcs = (
             tuple([_batched_place(place, dim) for place, dim in zip(places, dims, strict=True)])
             for places in (params.devices, params.srcs)
         )
         return bind(self, *operands, params=params._replace(devices=devices, srcs=srcs)), dims
 
-    def placed(self, params: DevicePutParams) -> Sequence[Any]:
+    def placed(self, params):
         return [place for place in params.devices if isinstance(place, (Device, Sharding))]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: DevicePutParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [
             _lowered_put(ctx, x, aval, destination)
             for x, aval, destination in zip(operands, ctx.avals_in, params.devices, strict=True)

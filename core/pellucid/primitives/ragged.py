@@ -125,13 +125,13 @@ class RaggedParams(NamedTuple):
     out_sharding: Any
 
 
-class RaggedDotGeneral(Bilinear):
+class RaggedDotGeneral(Bilinear[RaggedParams]):
     name = "ragged_dot_general"
     traits = Traits(
         kind="contraction", flops=ragged_dot_operations, linear="each", passive=(2,), makes_nan=True
     )
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: RaggedParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         lhs, rhs, group_sizes = avals
         numbers = params.ragged_dot_dimension_numbers
         dims = numbers.dot_dimension_numbers
@@ -151,7 +151,7 @@ class RaggedDotGeneral(Bilinear):
                 shape = (group_sizes.shape[-1], *shape)
         return [shaped_array(shape, dtype)]
 
-    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: RaggedParams) -> Any:
+    def lhs_cotangent(self, cotangent, operands, params):
         lhs, rhs, group_sizes = operands
         numbers = params.ragged_dot_dimension_numbers
         if numbers.mode == "batch":
@@ -186,7 +186,7 @@ class RaggedDotGeneral(Bilinear):
         )  # fmt: skip
         return transpose(found, inverse_permutation([*lhs_batch, *lhs_contract, *lhs_free]))
 
-    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: RaggedParams) -> Any:
+    def rhs_cotangent(self, cotangent, operands, params):
         lhs, rhs, group_sizes = operands
         numbers = params.ragged_dot_dimension_numbers
         if numbers.mode == "batch":
@@ -236,13 +236,7 @@ class RaggedDotGeneral(Bilinear):
         params = RaggedParams(numbers, params.precision, preferred, None, None)
         return bind1(self, lhs, rhs, group_sizes, params=params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: RaggedParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         lhs_dim, rhs_dim, sizes_dim = dims
         numbers = params.ragged_dot_dimension_numbers
         if sizes_dim is None and (lhs_dim is None or rhs_dim is None):
@@ -290,7 +284,7 @@ class RaggedDotGeneral(Bilinear):
         rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *group), rhs_batch)
         return [found], [before + n_left + rhs_free.index(dim)]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: RaggedParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if ctx.platform == "cpu":  # which has no kernel
             return ctx.from_python(_by_masking, operands, params)
         numbers = params.ragged_dot_dimension_numbers

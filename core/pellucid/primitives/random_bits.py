@@ -38,7 +38,7 @@ class Threefry2x32(Primitive[Any]):
     name = "threefry2x32"
     traits = Traits(kind="random", flops=threefry_rounds, returns_list=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         if len(avals) != 4 or any(a.dtype != _WORD for a in avals):
             raise DtypeError(
                 "threefry2x32 needs two words of key and two of counter, all uint32.",
@@ -52,16 +52,14 @@ class Threefry2x32(Primitive[Any]):
             )
         return [shaped_array(shape, _WORD)] * 2
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+    def factors(self, avals, results, params):
         return pointwise(avals, results)
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_for_batch(axis, operands, dims)
         return bind(self, *aligned), [dim, dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return ctx.from_python(_threefry2x32, operands)
 
 
@@ -116,14 +114,10 @@ class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
     name = "iota_2x32_shape"
     traits = Traits(kind="creation", flops=0.0)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: Iota2x32ShapeParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         return [shaped_array(params.shape, _WORD)] * 2
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: Iota2x32ShapeParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         shape, words = params.shape, ctx.avals_out[0]
         wide = shaped_array(shape, np.dtype(np.uint64))
         # A sum over dimensions rather than a reshaped iota: each device can compute its part alone.
@@ -176,9 +170,7 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
     name = "rng_bit_generator"
     traits = Traits(kind="random", flops=threefry_rounds, returns_list=True)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: RngBitGeneratorParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [key] = avals
         if (key.dtype.name, key.shape) not in (("uint32", (4,)), ("uint64", (2,))):
             raise ArgumentTypeError(
@@ -194,13 +186,7 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
             )
         return [key, shaped_array(params.shape, params.dtype)]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: RngBitGeneratorParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         # As in the reference, one generator, that of the first key, gives the bits of the whole batch.
         keys = move_axis(operands[0], dims[0], 0)
         first = index_in_dim(keys, 0, keepdims=False)
@@ -208,9 +194,7 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
         following, bits = bind(self, first, params=batched)
         return [dynamic_update_index_in_dim(keys, following, 0, 0), bits], [0, 0]
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: RngBitGeneratorParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [key], (key_aval, bits_aval) = operands, ctx.avals_out
         state = shaped_array((2,), np.dtype(np.uint64))
         pairs = shaped_array((2, 2), _WORD)
@@ -273,9 +257,7 @@ class RngUniform(Primitive[RngUniformParams]):
     name = "rng_uniform"
     traits = Traits(kind="random", flops=threefry_rounds, makes_nan=True)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: RngUniformParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         a, b = avals
         got = [f"a: {a.text()}", f"b: {b.text()}"]
         if a.dtype != b.dtype or kind_of(a.dtype) not in ("signed", "unsigned", "floating"):
@@ -284,7 +266,7 @@ class RngUniform(Primitive[RngUniformParams]):
             raise ShapeError("rng_uniform needs scalar bounds.", got=got)
         return [shaped_array(params.shape, a.dtype, a.weak_type and b.weak_type)]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: RngUniformParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         shape = ctx.constant(np.asarray(params.shape, np.int64))
         attributes = {"rng_distribution": ctx.enum("rng_distribution", "UNIFORM")}
         return [ctx.op1("stablehlo.rng", ctx.avals_out[0], [*operands, shape], attributes)]

@@ -53,7 +53,7 @@ class Reduction(Primitive[ReduceParams]):
         self.monoid = MONOIDS[monoid]
         self.accepts = accepts
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ReduceParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if kind_of(x.dtype) not in self.accepts:
             raise DtypeError(
@@ -63,18 +63,10 @@ class Reduction(Primitive[ReduceParams]):
             )
         return [shaped_array(reduced_shape(x.shape, params.axes, self.name), x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReduceParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         return reducing(avals[0].ndim, params.axes)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ReduceParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
         return [bind1(self, operands[0], params=ReduceParams(axes))], [out_dim]
 
@@ -82,7 +74,7 @@ class Reduction(Primitive[ReduceParams]):
         """Whether XLA's CPU devices can combine results of their parts."""
         return True
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
         if ctx.platform == "cpu" and not self.cpus_combine(aval.dtype):
             x = ctx.whole_along(x, aval, params.axes)
@@ -92,10 +84,10 @@ class Reduction(Primitive[ReduceParams]):
 class ReduceExtreme(Reduction):
     """Maximum or minimum. Equal extremes share the derivative."""
 
-    def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
+    def cpus_combine(self, dtype):
         return dtype.kind != "c"
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ReduceParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
         may_be_nan = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c" and aval.size != 0
         if ctx.platform != "cpu" or not ctx.is_partitioned or not may_be_nan:
@@ -106,9 +98,7 @@ class ReduceExtreme(Reduction):
 
         return [through_integers(ctx, x, aval, result, self.monoid, reduce)]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         [x], [t] = primals, tangents
         aval: Any = type_of(x)
         y = bind1(self, x, params=params)
@@ -123,7 +113,7 @@ class ReduceExtreme(Reduction):
 class ReduceBits(Reduction):
     """A bitwise reduction."""
 
-    def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
+    def cpus_combine(self, dtype):
         return dtype == np.bool_ and self is not reduce_xor_p
 
 
@@ -132,9 +122,7 @@ class ReduceProd(Reduction):
 
     traits = Traits(kind="reduction", flops=combinations, makes_nan=True)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReduceParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         [x], [t] = primals, tangents
         aval: Any = type_of(x)
         kept = [i for i in range(aval.ndim) if i not in params.axes]
@@ -263,9 +251,7 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
         super().__init__(name)
         self.direction = direction
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ArgExtremeParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         [axis] = params.axes
         if kind_of(x.dtype) not in ANY:
@@ -281,28 +267,18 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
             )
         return [shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), params.index_dtype)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ArgExtremeParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         return reducing(avals[0].ndim, params.axes)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ArgExtremeParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         y = bind1(self, primals[0], params=params)
         return [y], [Zero(type_of(y).tangent())]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ArgExtremeParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
         return [bind1(self, operands[0], params=params._replace(axes=axes))], [out_dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ArgExtremeParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         x, result = ctx.avals_in[0], ctx.avals_out[0]
         [axis] = params.axes
         indices = shaped_array(x.shape, params.index_dtype)

@@ -51,29 +51,23 @@ class Reshard(Placed, Shown, Primitive[ReshardParams]):
     name = "reshard"
     traits = COLLECTIVE
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ReshardParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         [aval] = avals
         mesh = params.dst_sharding.mesh.abstract_mesh
         spec = explicit_part(params.dst_sharding.spec, mesh, aval.ndim)
         check_divisible(aval.shape, spec, mesh, "reshard: ")
         return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ReshardParams
-    ) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def placed(self, params: ReshardParams) -> Sequence[Any]:
+    def placed(self, params):
         return (params.dst_sharding,)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ReshardParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return [bind1(self, *primals, params=params)], [bind1(self, *tangents, params=params)]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ReshardParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], [operand] = cotangents, operands
         if type(ct) is Zero:
             return [Zero(operand.aval)]
@@ -85,20 +79,14 @@ class Reshard(Placed, Shown, Primitive[ReshardParams]):
         )
         return [bind1(self, ct, params=ReshardParams(back, mesh))]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ReshardParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         [dim] = dims
         sharding = params.dst_sharding
         if dim is not None:
             sharding = batched_sharding(sharding, dim, type_of(operands[0]).ndim - 1, axis)
         return [bind1(self, *operands, params=params._replace(dst_sharding=sharding))], dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ReshardParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         sharding, shown = params.dst_sharding, ctx.avals_in[0].shown_sharding
         if (
             sharding.spec.unreduced.intersection(sharding.mesh.explicit_axes)
@@ -112,7 +100,7 @@ class Reshard(Placed, Shown, Primitive[ReshardParams]):
             return operands  # nothing moves, or what the type says is laid out by the caller
         return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         return {}  # the result's type says it
 
 

@@ -48,9 +48,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
     name = "scaled_dot"
     traits = Traits(kind="contraction", flops=dot_operations, linear="each", makes_nan=True)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ScaledDotParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         lhs, rhs, lhs_scale, rhs_scale = avals
         check_dimensions(lhs, rhs, params.dimension_numbers, "scaled_dot")
         contract, _ = params.dimension_numbers
@@ -73,9 +71,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         shape = dot_shape(lhs.shape, rhs.shape, params.dimension_numbers)
         return [shaped_array(shape, params.preferred_element_type)]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScaledDotParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         result = bind1(self, *primals, params=params)
         total: Any = Zero(type_of(result).tangent())
         for i, tangent in enumerate(tangents):  # linear in each of the four
@@ -84,13 +80,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
                 total = term if type(total) is Zero else bind1(add_any_p, total, term)
         return [result], [total]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ScaledDotParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         in_front = [batched_in_front(axis, x, d) for x, d in zip(operands, dims, strict=True)]
         contract, batch = params.dimension_numbers
         numbers = (
@@ -99,7 +89,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         )
         return [bind1(self, *in_front, params=params._replace(dimension_numbers=numbers))], [0]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ScaledDotParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return ctx.from_python(_by_scaling, operands, params)
 
 

@@ -38,9 +38,7 @@ class ScatterReplace(Scatter):
     name = "scatter"
     traits = Scatter.traits.replace(flops=0.0)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         x, indices, updates = primals
         tx, tu = instantiate(tangents[0]), instantiate(tangents[2])
         if params.unique_indices:
@@ -71,9 +69,7 @@ class ScatterReplace(Scatter):
 
         return [chosen(x, updates)], [chosen(tx, tu)]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScatterParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], (x, indices, updates) = cotangents, operands
         if type(ct) is Zero:
             return [Zero(o.aval) if is_linear(o) else None for o in operands]
@@ -141,7 +137,7 @@ class ScatterSub(LinearScatter):
     name = "scatter-sub"
     combine = staticmethod(sub)
 
-    def signed(self, x: Any) -> Any:
+    def signed(self, x):
         return neg(x)
 
 
@@ -183,9 +179,7 @@ class ScatterMul(Scatter):
     traits = Scatter.traits.replace(makes_nan=True)
     combine = staticmethod(mul)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         x, indices, updates = primals
         tx, _, tu = tangents
         total = None if type(tx) is Zero else bind1(self, tx, indices, updates, params=params)
@@ -200,9 +194,7 @@ class ScatterMul(Scatter):
             total = term if total is None else bind1(add_any_p, total, term)
         return [bind1(self, *primals, params=params)], [total]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScatterParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], (x, indices, updates) = cotangents, operands
         if is_linear(updates):
             raise MissingRule("scatter_mul can be transposed only with respect to its operand.")
@@ -259,9 +251,7 @@ class ScatterExtremum(Scatter):
         self.combine = combine  # type: ignore[misc]
         super().__init__(name)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         x, indices, updates = primals
         tx, _, tu = tangents
         result = bind1(self, *primals, params=params)

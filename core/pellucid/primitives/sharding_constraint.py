@@ -37,49 +37,30 @@ class ShardingConstraint(Placed, Primitive[ShardingConstraintParams]):
     name = "sharding_constraint"
     traits = COLLECTIVE
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ShardingConstraintParams
-    ) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return avals
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ShardingConstraintParams
-    ) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def placed(self, params: ShardingConstraintParams) -> Sequence[Any]:
+    def placed(self, params):
         return (params.sharding,)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ShardingConstraintParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), bind(self, *tangents, params=params)
 
-    def transpose(
-        self,
-        cotangents: tuple[Any, ...],
-        operands: tuple[Any, ...],
-        params: ShardingConstraintParams,
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct] = cotangents
         return [Zero(operands[0].aval)] if type(ct) is Zero else bind(self, ct, params=params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ShardingConstraintParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         [dim] = dims
         if dim is None:
             return bind(self, *operands, params=params), dims
         sharding = batched_sharding(params.sharding, dim, type_of(operands[0]).ndim - 1, axis)
         return bind(self, *operands, params=params._replace(sharding=sharding)), dims
 
-    def lower(
-        self, ctx: Any, operands: Sequence[Any], params: ShardingConstraintParams
-    ) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.constrain(operands[0], params.sharding, ctx.avals_in[0])]
 
 

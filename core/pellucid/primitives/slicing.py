@@ -23,7 +23,7 @@ from pellucid.base.errors import (
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import Factors, words
 from pellucid.ir.primitive import NoParams, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Zero, is_linear
 from pellucid.ir.traits import INDEXING
 from pellucid.lowering.in_place import checked_update
 from pellucid.primitives.arithmetic import add, rem
@@ -231,9 +231,7 @@ def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window
         raise DtypeError(f"{name} needs integer start indices of one dtype.", got=got)
 
 
-def _index_vectors(
-    axis: BatchAxis, starts: Sequence[Any], dims: Sequence[BatchDim]
-) -> tuple[Any, BatchDim]:
+def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Dims) -> tuple[Any, BatchDim]:
     """The start indices as one array, whose last axis goes over them, and its batch axis."""
     columns = [
         broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
@@ -258,43 +256,29 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
     name = "dynamic_slice"
     traits = INDEXING.replace(linear=(0,), passive="others", touches="part")
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: DynamicSliceParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         x, *starts = avals
         _check_window(self.name, x, starts, params.slice_sizes)
         return [shaped_array(params.slice_sizes, x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: DynamicSliceParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~")
         return [dims, *[()] * len(dims)], [dims]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: DynamicSliceParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         starts = primals[1:]
         return [bind1(self, *primals, params=params)], [
             bind1(self, tangents[0], *starts, params=params)
         ]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: DynamicSliceParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], (x, *starts) = cotangents, operands
         placed = (
             ct if type(ct) is Zero else bind1(dynamic_update_slice_p, zeros(x.aval), ct, *starts)
         )
         return [Zero(x.aval) if type(ct) is Zero else placed, *(None for _ in starts)]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: DynamicSliceParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (x, *starts), (dim, *start_dims) = operands, dims
         sizes = params.slice_sizes
         if all(d is None for d in start_dims):
@@ -309,7 +293,7 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)
         return gather_p.batch(axis, (x, indices), (dim, indices_dim), gathered)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: DynamicSliceParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         x, *starts = operands
         inner = element_shape(ctx.avals_in[0])
         sizes = {"slice_sizes": ctx.ints((*params.slice_sizes, *inner))}
@@ -408,7 +392,7 @@ class DynamicUpdateSlice(Primitive[NoParams]):
     name = "dynamic_update_slice"
     traits = INDEXING.replace(linear=(0, 1), passive="others", touches="in place")
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         x, update, *starts = avals
         if x.dtype != update.dtype:
             raise DtypeError(
@@ -419,20 +403,16 @@ class DynamicUpdateSlice(Primitive[NoParams]):
         _check_window(self.name, x, starts, update.shape)
         return [shaped_array(x.shape, x.dtype)]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: NoParams) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~=")
         return [dims, dims, *[()] * len(dims)], [dims]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         starts = primals[2:]
         given = [instantiate(t) for t in tangents[:2]]
         return [bind1(self, *primals)], [bind1(self, *given, *starts)]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: NoParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [ct], (x, update, *starts) = cotangents, operands
         found: list[Any] = [None, None]
         aval = update.aval if is_linear(update) else type_of(update)
@@ -447,13 +427,7 @@ class DynamicUpdateSlice(Primitive[NoParams]):
             )
         return [*found, *(None for _ in starts)]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: NoParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (x, update, *starts), (dim, update_dim, *start_dims) = operands, dims
         if all(d is None for d in start_dims):
             (x, update), out_dim = aligned_at_one_dim(axis, (x, update), (dim, update_dim))
@@ -469,7 +443,7 @@ class DynamicUpdateSlice(Primitive[NoParams]):
             axis, (x, indices, update), (dim, indices_dim, update_dim), scattered
         )
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: NoParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         inner = element_shape(ctx.avals_in[0])
         starts = _zeros(ctx, 2, inner)
         x, update, *_ = operands

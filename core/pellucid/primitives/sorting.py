@@ -14,8 +14,8 @@ from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import Factors, with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.primitive import P, Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Results, Zero
 from pellucid.ir.traits import Traits
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.broadcasting import expand_dims
@@ -74,7 +74,7 @@ class Sort(Primitive[SortParams]):
     name = "sort"
     traits = Traits(kind="reduction", flops=sort_comparisons, returns_list=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: SortParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
         if any(a.shape != avals[0].shape for a in avals):
             raise ShapeError("sort needs operands of one shape.", got=got)
@@ -82,16 +82,12 @@ class Sort(Primitive[SortParams]):
             raise DtypeError("sort can't order random keys.", got=got)
         return [shaped_array(a.shape, a.dtype, a.weak_type) for a in avals]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: SortParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), [params.dimension], "!")
         dims = [word + "=" for word in dims]
         return [dims] * len(avals), [dims] * len(results)
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: SortParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         dimension = params.dimension
         aval = type_of(primals[0])
         positions = broadcasted_iota(
@@ -102,18 +98,12 @@ class Sort(Primitive[SortParams]):
             t if type(t) is Zero else taken_along(t, order, dimension) for t in tangents
         ]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: SortParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
         batched = params._replace(dimension=params.dimension + (dim <= params.dimension))
         return bind(self, *aligned, params=batched), [dim] * len(operands)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: SortParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         attributes = {
             "dimension": ctx.integer(params.dimension),
             "is_stable": ctx.boolean(params.is_stable),
@@ -202,12 +192,12 @@ def sort_key_val(
 # top_k --------------------------------------------------------------------------------------------
 
 
-class Greatest(Primitive[Any]):
+class Greatest(Primitive[P]):
     """A primitive that gives some elements along an axis and their positions."""
 
     traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True)
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim)
         dims = with_mark(dims, [self.axis_of(params, len(dims))], "!")
         return [dims], [dims] * len(results)
@@ -225,17 +215,13 @@ class Greatest(Primitive[Any]):
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return [shaped_array(shape, x.dtype, x.weak_type), shaped_array(shape, _INT32, x.weak_type)]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         axis = self.axis_of(params, type_of(primals[0]).ndim)
         values, positions = bind(self, *primals, params=params)
         zero = Zero(type_of(positions).tangent())
         return [values, positions], [taken_along(tangents[0], positions, axis), zero]
 
-    def batch(
-        self, axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: Any
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         compared = self.axis_of(params, type_of(operands[0]).ndim - 1)
         batched = self.with_axis(params, compared + (dim <= compared))
@@ -247,16 +233,16 @@ class TopKParams(NamedTuple):
     k: int
 
 
-class TopK(Greatest):
+class TopK(Greatest[TopKParams]):
     name = "top_k"
 
-    def axis_of(self, params: TopKParams, ndim: int) -> int:
+    def axis_of(self, params, ndim):
         return params.axis
 
-    def with_axis(self, params: TopKParams, axis: int) -> TopKParams:
+    def with_axis(self, params, axis) -> TopKParams:
         return TopKParams(axis, params.k)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: TopKParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         axis, k = params
         if kind_of(x.dtype) in ("complex", "key"):
@@ -268,7 +254,7 @@ class TopK(Greatest):
             )
         return self.results(x, axis, k)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: TopKParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [aval], results = ctx.avals_in, ctx.avals_out
         x = ctx.in_even_parts(operands[0], aval, any)
         axis, k = params
@@ -282,9 +268,7 @@ class TopK(Greatest):
         found = self._along_last(ctx, rows, moved, k)
         return [ctx.transpose(v, back, r) for v, r in zip(found, results, strict=True)]
 
-    def _along_last(
-        self, ctx: Any, x: Any, results: Sequence[ShapedArray], k: int
-    ) -> Sequence[Any]:
+    def _along_last(self, ctx: Any, x: Any, results: Sequence[ShapedArray], k: int) -> Results:
         return list(ctx.op("chlo.top_k", ctx.types(results), [x], {"k": ctx.integer(k)}).results)
 
 
@@ -317,18 +301,16 @@ class ApproxTopKParams(NamedTuple):
     aggregate_to_topk: bool
 
 
-class ApproxTopK(Greatest):
+class ApproxTopK(Greatest[ApproxTopKParams]):
     name = "approx_top_k"
 
-    def axis_of(self, params: ApproxTopKParams, ndim: int) -> int:
+    def axis_of(self, params, ndim):
         return canonical_axis(params.reduction_dimension, ndim, "reduction_dimension")
 
-    def with_axis(self, params: ApproxTopKParams, axis: int) -> ApproxTopKParams:
+    def with_axis(self, params, axis) -> ApproxTopKParams:
         return params._replace(reduction_dimension=axis)
 
-    def abstract_eval(
-        self, avals: tuple[Any, ...], params: ApproxTopKParams
-    ) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         axis, k = self.axis_of(params, x.ndim), params.k
         if kind_of(x.dtype) != "floating":
@@ -352,7 +334,7 @@ class ApproxTopK(Greatest):
         )[0]
         return self.results(x, axis, size)
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ApproxTopKParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         [x] = ctx.avals_in
         axis = self.axis_of(params, x.ndim)
         positions_aval = shaped_array(x.shape, _INT32)

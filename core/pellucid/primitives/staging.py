@@ -52,19 +52,13 @@ class DceSink(WithoutResults[DceSinkParams]):
 
     name = "dce_sink"
 
-    def effects(self, avals: tuple[Any, ...], params: DceSinkParams) -> Effects:
+    def effects(self, avals, params):
         return frozenset({no_dce_effect})
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: DceSinkParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return bind(self, *operands, params=params), []
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: DceSinkParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         if params.prevent_mlir_dce:
             attributes = {
                 "call_target_name": ctx.string("dce_sink"),
@@ -103,13 +97,13 @@ class CreateToken(Runs, Primitive[Any]):
     name = "create_token"
     traits = HOST.replace(flops=0.0, returns_list=False)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[AbstractToken]:
+    def abstract_eval(self, avals, params):
         return [abstract_token]
 
-    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+    def run(self, operands, params):
         return [bottom().token()]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.op1("stablehlo.create_token", abstract_token, operands)]
 
 
@@ -119,7 +113,7 @@ class AfterAll(Runs, Primitive[Any]):
     name = "after_all"
     traits = HOST.replace(flops=0.0, returns_list=False)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: Any) -> Sequence[AbstractToken]:
+    def abstract_eval(self, avals, params):
         others = [aval.text() for aval in avals if aval is not abstract_token]
         if others:
             raise ArgumentTypeError(
@@ -129,11 +123,11 @@ class AfterAll(Runs, Primitive[Any]):
             )
         return [abstract_token]
 
-    def run(self, operands: tuple[Any, ...], params: Any) -> list[Any]:
+    def run(self, operands, params):
         self.abstract_eval(tuple(map(type_of, operands)), params)
         return [bottom().token()]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: Any) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return [ctx.op1("stablehlo.after_all", abstract_token, operands)]
 
 

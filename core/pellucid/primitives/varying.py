@@ -37,39 +37,31 @@ class PVaryParams(NamedTuple):
     axes: AxisNames
 
 
-class PVary(Movement):
+class PVary(Movement[PVaryParams]):
     """The same value, whose type says that it may differ along mesh axes."""
 
     name = "pvary"
     traits = COLLECTIVE
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PVaryParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         return [x.update(varying=x.varying.union(params.axes))]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: PVaryParams) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def typed(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: PVaryParams
-    ) -> Sequence[Any]:
+    def typed(self, avals, results, params):
         [result] = super().typed(avals, results, params)
         return [result.update(varying=results[0].varying)]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: PVaryParams) -> Any:
+    def undo(self, cotangent, aval, params):
         # By name, since collectives stand above what makes zeros of a type that varies.
         return bind1(registry["psum"], cotangent, params=CollectiveParams(params.axes))
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: PVaryParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return bind(self, *operands, params=params), dims
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: PVaryParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         return operands
 
 

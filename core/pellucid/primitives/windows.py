@@ -106,7 +106,7 @@ class ReduceWindow(Primitive[WindowParams]):
         self.monoid = MONOIDS[monoid]
         self.accepts = accepts
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: WindowParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         [x] = avals
         if kind_of(x.dtype) not in self.accepts:
             raise DtypeError(
@@ -115,23 +115,15 @@ class ReduceWindow(Primitive[WindowParams]):
             )
         return [shaped_array(window_shape(x.shape, params, self.name), x.dtype, x.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: WindowParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~")
         return [dims], [dims]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: WindowParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         return [bind1(self, operands[0], params=batched_window(params, dim))], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: WindowParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]
         initial = ctx.constant(self.monoid.identity(result.dtype))
         op = ctx.op(
@@ -142,12 +134,12 @@ class ReduceWindow(Primitive[WindowParams]):
         return [op.result]
 
 
-class ReduceWindowSum(ReduceWindow, Movement):
+class ReduceWindowSum(ReduceWindow, Movement[WindowParams]):
     """Sums over windows; linear."""
 
     traits = Traits(kind="reduction", flops=window_combinations, linear="all", makes_nan=True)
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: WindowParams) -> Any:
+    def undo(self, cotangent, aval, params):
         # Each element's cotangent is the sum over the windows that hold it: a sum over windows of the spread cotangent.
         config = []
         for i, size in enumerate(aval.shape):
@@ -172,9 +164,7 @@ class ReduceWindowExtreme(ReduceWindow):
         super().__init__(monoid, ANY)
         self.select = select
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: WindowParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params) -> tuple[Any, Any]:
         [x], [t] = primals, tangents
         gather = GatherParams(self.select, *params)
         return [bind1(self, x, params=params)], [
@@ -233,7 +223,7 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
     name = "select_and_gather_add"
     traits = Traits(kind="reduction", flops=window_combinations, linear=(0,), passive=(1,))
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: GatherParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         tangents, operand = avals
         if tangents.shape != operand.shape:
             raise ShapeError(
@@ -243,24 +233,18 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         shape = window_shape(operand.shape, WindowParams(*params[1:]), self.name)
         return [shaped_array(shape, tangents.dtype, tangents.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: GatherParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~=")
         return [dims, dims], [dims]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: GatherParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         source, operand = primals
         y = bind1(self, source, operand, params=params)
         if type(tangents[0]) is Zero:
             return [y], [Zero(type_of(y).tangent())]
         return [y], [bind1(self, tangents[0], operand, params=params)]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: GatherParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [cotangent], (source, operand) = cotangents, operands
         if not is_linear(source) or is_linear(operand):
             raise self.missing("transpose")
@@ -298,18 +282,12 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         )
         return reshape(slice_in_dim(found, 1, count + 1), shape)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: GatherParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         aligned, dim = _aligned(axis, operands, dims)
         windows = batched_window(WindowParams(*params[1:]), dim)
         return [bind1(self, *aligned, params=GatherParams(params.select_prim, *windows))], [dim]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: GatherParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         tangents, operand = ctx.avals_in
         result = ctx.avals_out[0]
         worst = ctx.constant(_worst(params.select_prim, operand.dtype))
@@ -339,7 +317,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
         kind="reduction", flops=window_comparisons, linear=(0,), passive=(1,), makes_nan=True
     )
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: ScatterParams) -> Sequence[ShapedArray]:
+    def abstract_eval(self, avals, params):
         source, operand = avals
         ones = (1,) * operand.ndim
         expected = window_shape(operand.shape, WindowParams(*params[1:], ones, ones), self.name)
@@ -350,24 +328,18 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
             )
         return [shaped_array(operand.shape, source.dtype, source.weak_type)]
 
-    def factors(
-        self, avals: tuple[Any, ...], results: Sequence[Any], params: ScatterParams
-    ) -> Factors:
+    def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~=")
         return [dims, dims], [dims]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: ScatterParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         source, operand = primals
         y = bind1(self, source, operand, params=params)
         if type(tangents[0]) is Zero:
             return [y], [Zero(type_of(y).tangent())]
         return [y], [bind1(self, tangents[0], operand, params=params)]
 
-    def transpose(
-        self, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScatterParams
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, params):
         [cotangent], (source, operand) = cotangents, operands
         if not is_linear(source) or is_linear(operand):
             raise self.missing("transpose")
@@ -377,13 +349,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
         gather = GatherParams(*params, ones, ones)
         return [bind1(select_and_gather_add_p, cotangent, operand, params=gather), None]
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: ScatterParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         aligned, dim = _aligned(axis, operands, dims)
         ones = (1,) * len(params.window_dimensions)
         windows = batched_window(WindowParams(*params[1:], ones, ones), dim)
@@ -391,7 +357,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
             dim
         ]
 
-    def lower(self, ctx: Any, operands: Sequence[Any], params: ScatterParams) -> Sequence[Any]:
+    def lower(self, ctx, operands, params):
         source, operand = ctx.avals_in
         result = ctx.avals_out[0]
         # Padding must never be preferred, so it is done here, with the worst value, rather than by the operation.

@@ -17,15 +17,13 @@ class WithoutResults(Primitive[P]):
 
     traits = HOST.replace(flops=0.0)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: P) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return ()
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: P) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: P
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), []
 
 

@@ -9,6 +9,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.higher_order.bodies import widens
 from pellucid.ir.avals import AbstractRef, shaped_array
+from pellucid.ir.rules import Operands
 from pellucid.primitives.broadcasting import broadcast_to
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.filled import zeros
@@ -186,7 +187,7 @@ def _updated(part: Any, steps: Sequence[Step], value: Any, update: Callable[...,
     return indexing.written(part, index, operands, inner)
 
 
-def _fitting(caller: str, ref: Any, index: Any, operands: Sequence[Any], value: Any) -> Any:
+def _fitting(caller: str, ref: Any, index: Any, operands: Operands, value: Any) -> Any:
     """`value` with the type of the part of `ref`: repeated to its shape, weak numbers converted to its dtype."""
     if is_reference(value):
         raise ArgumentTypeError(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.base.errors import ArgumentValueError, IndexingError, NonConcreteBooleanIndexError
+from pellucid.ir.rules import Operands
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.broadcasting import broadcast_shapes, broadcast_to
 from pellucid.primitives.concatenation import concatenate
@@ -213,7 +214,7 @@ def _position(caller: str, entry: Any, dim: int) -> Any:
 # Reading and writing arrays ------------------------------------------------------------------------------
 
 
-def _starts(index: RefIndex, operands: Sequence[Any]) -> list[Any]:
+def _starts(index: RefIndex, operands: Operands) -> list[Any]:
     given = iter(operands)
     return [
         next(given) if e is None or e.start is None else np.int32(e.start) for e in index.entries
@@ -229,7 +230,7 @@ class _Settled(NamedTuple):
     starts: list[Any]
 
 
-def _settled(array: Any, index: RefIndex, operands: Sequence[Any]) -> _Settled:
+def _settled(array: Any, index: RefIndex, operands: Operands) -> _Settled:
     """The part of `array` to which windows with unknown starts are cut."""
     starts: list[Any] = []
     rest: list[Any] = []
@@ -255,14 +256,14 @@ def _sizes(index: RefIndex) -> Shape:
     return tuple([1 if e is None else e.size for e in index.entries])
 
 
-def _is_block(index: RefIndex, operands: Sequence[Any]) -> bool:
+def _is_block(index: RefIndex, operands: Operands) -> bool:
     """Whether a contiguous block is meant, at a position that may be known only when the program runs."""
     return all(e is None or e.stride == 1 for e in index.entries) and not any(
         type_of(x).shape for x in operands
     )
 
 
-def read(array: Any, index: RefIndex, operands: Sequence[Any]) -> Any:
+def read(array: Any, index: RefIndex, operands: Operands) -> Any:
     """`array[index]`; positions outside are moved to the nearest inside."""
     if index.is_full:
         return array
@@ -281,7 +282,7 @@ def read(array: Any, index: RefIndex, operands: Sequence[Any]) -> Any:
     )  # fmt: skip
 
 
-def written(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> Any:
+def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     """`array` with `new` at `index`; what lies outside is dropped."""
     if index.is_full:
         return new
@@ -291,14 +292,14 @@ def written(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> A
     return _combined(array, index, operands, new, scatter)
 
 
-def added(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> Any:
+def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     """`array` with `new` added at `index`, several times where positions are repeated."""
     if _is_block(index, operands):
         return written(array, index, operands, add(read(array, index, operands), new))
     return _combined(array, index, operands, new, scatter_add)
 
 
-def _combined(array: Any, index: RefIndex, operands: Sequence[Any], new: Any, combine: Any) -> Any:
+def _combined(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any) -> Any:
     if not _has_moving_windows(index):
         return _updated(array, index, operands, new, combine)
     part, inner, rest, starts = _settled(array, index, operands)
@@ -329,7 +330,7 @@ def _whole_windows(index: RefIndex) -> RefIndex:
     )
 
 
-def _vectors(index: RefIndex, operands: Sequence[Any]) -> Any:
+def _vectors(index: RefIndex, operands: Operands) -> Any:
     """Index vectors along a new last axis; negative positions count from the end."""
     shape = broadcast_shapes((), *[type_of(x).shape for x in operands])
     dims = [d for e, d in zip(index.entries, index.shape, strict=True) if e is None]
@@ -340,7 +341,7 @@ def _vectors(index: RefIndex, operands: Sequence[Any]) -> Any:
     return concatenate(columns, len(shape)) if len(columns) > 1 else columns[0]
 
 
-def _offset_axes(index: RefIndex, operands: Sequence[Any]) -> Shape:
+def _offset_axes(index: RefIndex, operands: Operands) -> Shape:
     """Axes of the part that come from windows."""
     n_vector = len(broadcast_shapes((), *[type_of(x).shape for x in operands]))
     p, n_windows = index.position, len(index.windows)
@@ -351,12 +352,12 @@ def _operand_axes(index: RefIndex) -> Shape:
     return tuple([i for i, e in enumerate(index.entries) if e is None])
 
 
-def _gather_numbers(index: RefIndex, operands: Sequence[Any]) -> GatherDimensionNumbers:
+def _gather_numbers(index: RefIndex, operands: Operands) -> GatherDimensionNumbers:
     axes = _operand_axes(index)
     return GatherDimensionNumbers(_offset_axes(index, operands), axes, axes)
 
 
-def _updated(array: Any, index: RefIndex, operands: Sequence[Any], new: Any, combine: Any) -> Any:
+def _updated(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any) -> Any:
     """`array` with `new` scattered by `combine` into the whole windows, one axis after another."""
     partial = [
         i

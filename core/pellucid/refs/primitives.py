@@ -17,8 +17,8 @@ from pellucid.ir.effects import (
     write_effect,
 )
 from pellucid.ir.facets import Linearized, OnReferences, Runs, Shown
-from pellucid.ir.primitive import NoParams, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.primitive import NoParams, P, Primitive
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero
 from pellucid.ir.traits import INDEXING, Traits
 from pellucid.primitives.broadcasting import broadcast, broadcast_to
 from pellucid.primitives.creation import empty, iota
@@ -37,12 +37,12 @@ _WRITES: Effects = frozenset({read_effect, write_effect})
 _ADDS: Effects = frozenset({accum_effect})
 
 
-class OfReference(OnReferences, Runs, Primitive[Any]):
+class OfReference(OnReferences, Runs, Primitive[P]):
     """What primitives share whose first operand is a reference."""
 
     traits = INDEXING
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: Any) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
 
@@ -63,30 +63,26 @@ class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
     traits = Traits(kind="creation", flops=0.0)
     always_transformed = True
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: NewRefParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [abstract_ref(avals[0])]
 
-    def factors(self, avals: tuple[Any, ...], results: Sequence[Any], params: NewRefParams) -> None:
+    def factors(self, avals, results, params):
         return None  # the types have their shardings already
 
-    def effects(self, avals: tuple[Any, ...], params: NewRefParams) -> Effects:
+    def effects(self, avals, params):
         return _ALLOCATES
 
-    def run(self, operands: tuple[Any, ...], params: NewRefParams) -> list[Any]:
+    def run(self, operands, params):
         return [Ref(owned(operands[0]))]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NewRefParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         tangent_type = type_of(results[0]).tangent()
         if type(tangent_type) is not AbstractRef:
             return results, [Zero(tangent_type)]
         return results, bind(self, instantiate(tangents[0]), params=params)
 
-    def linearize(
-        self, trace: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NewRefParams
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         # Also what holds a constant now may hold a differentiated value later.
         results = bind(self, *primals, params=params)
         tangent_type = type_of(results[0]).tangent()
@@ -95,18 +91,12 @@ class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
         tangent = trace.linear_value(tangents[0])
         return results, trace.stage_linear(self, (tangent,), params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: NewRefParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         # Also what holds the same for the whole batch now may hold something else for each element later.
         x = broadcast(operands[0], (axis.size,)) if dims[0] is None else operands[0]
         return bind(self, x, params=params), [dims[0] or 0]
 
-    def discharge(self, operands: tuple[Any, ...], params: NewRefParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         return [Cell(operands[0])]
 
 
@@ -124,46 +114,32 @@ class EmptyRef(OnReferences, Linearized, Runs, Shown, Primitive[EmptyRefParams])
     traits = Traits(kind="creation", flops=0.0)
     always_transformed = True
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: EmptyRefParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [abstract_ref(params.ty)]
 
-    def effects(self, avals: tuple[Any, ...], params: EmptyRefParams) -> Effects:
+    def effects(self, avals, params):
         return _ALLOCATES
 
-    def run(self, operands: tuple[Any, ...], params: EmptyRefParams) -> list[Any]:
+    def run(self, operands, params):
         return [Ref(empty(params.ty.shape, params.ty.dtype))]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: EmptyRefParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         zero = Zero(params.ty.tangent())
         return new_ref_p.jvp((empty(params.ty.shape, params.ty.dtype),), (zero,), _as_new(params))
 
-    def linearize(
-        self,
-        trace: Any,
-        primals: tuple[Any, ...],
-        tangents: tuple[Any, ...],
-        params: EmptyRefParams,
-    ) -> Any:
+    def linearize(self, trace, primals, tangents, params):
         held = (empty(params.ty.shape, params.ty.dtype),)
         zero = Zero(params.ty.tangent())
         return new_ref_p.linearize(trace, held, (zero,), _as_new(params))
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: EmptyRefParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         ty = params.ty.update(shape=(axis.size, *params.ty.shape))
         return bind(self, params=params._replace(ty=ty)), [0]
 
-    def discharge(self, operands: tuple[Any, ...], params: EmptyRefParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         return [Cell(empty(params.ty.shape, params.ty.dtype))]
 
-    def printed_params(self, equation: Any) -> dict[str, Any]:
+    def printed_params(self, equation):
         params = equation.params
         shape = ",".join(map(str, params.ty.shape))
         return {"memory_space": params.memory_space, "ty": f"{params.ty.dtype.name}[{shape}]"}
@@ -178,30 +154,22 @@ class Freeze(OfReference):
 
     name = "freeze"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [avals[0].inner_aval]
 
-    def effects(self, avals: tuple[Any, ...], params: NoParams) -> Effects:
+    def effects(self, avals, params):
         return _READS
 
-    def run(self, operands: tuple[Any, ...], params: NoParams) -> list[Any]:
+    def run(self, operands, params):
         return [operands[0].given_up("freeze")]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         return bind(self, *primals), bind(self, *tangents)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: NoParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return bind(self, *operands), dims
 
-    def discharge(self, operands: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         return [operands[0].given_up("freeze")]
 
 
@@ -211,32 +179,24 @@ class FreeRef(OfReference):
     name = "free_ref"
     traits = INDEXING.replace(returns_list=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return []
 
-    def effects(self, avals: tuple[Any, ...], params: NoParams) -> Effects:
+    def effects(self, avals, params):
         return _READS
 
-    def run(self, operands: tuple[Any, ...], params: NoParams) -> list[Any]:
+    def run(self, operands, params):
         operands[0].given_up("free_ref")
         return []
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: NoParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         bind(self, *tangents)
         return bind(self, *primals), []
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: NoParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         return bind(self, *operands), []
 
-    def discharge(self, operands: tuple[Any, ...], params: NoParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         operands[0].given_up("free_ref")
         return []
 
@@ -261,56 +221,48 @@ def _compiled(function: Any, index: RefIndex, *, donates: bool) -> Any:
     return jit(on_arrays, donate_argnums=(0,) if donates else ())
 
 
-def _swapped(array: Any, index: RefIndex, operands: Sequence[Any], new: Any) -> tuple[Any, Any]:
+def _swapped(array: Any, index: RefIndex, operands: Operands, new: Any) -> tuple[Any, Any]:
     return (
         indexing.written(array, index, operands, new),
         indexing.read(array, index, operands),
     )
 
 
-class Get(Shown, OfReference):
+class Get(Shown, OfReference[PartParams]):
     """The part of what a reference holds."""
 
     name = "get"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         ref, *operands = avals
         shape = params.index.result_shape([a.shape for a in operands])
         if params.index.is_full:
             return [ref.inner_aval]
         return [shaped_array(shape, ref.dtype)]
 
-    def effects(self, avals: tuple[Any, ...], params: PartParams) -> Effects:
+    def effects(self, avals, params):
         return _READS
 
-    def run(self, operands: tuple[Any, ...], params: PartParams) -> list[Any]:
+    def run(self, operands, params):
         ref, *rest = operands
         if params.index.is_full:
             return [owned(ref.value)]
         return [_compiled(indexing.read, params.index, donates=False)(ref.value, rest)]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PartParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         return results, bind(self, tangents[0], *primals[1:], params=params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: PartParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         (ref, *rest), (dim, *rest_dims) = operands, dims
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
         return [bind1(self, ref, *rest, params=PartParams(index))], [out]
 
-    def discharge(self, operands: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         cell, *rest = operands
         return [indexing.read(cell.value, params.index, rest)]
 
-    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str:
+    def printed_equation(self, equation, results, operands):
         return f"{results} <- {_part(equation, operands[0], operands[1:])}"
 
 
@@ -318,7 +270,7 @@ def _part(equation: Any, ref: str, operands: Sequence[str]) -> str:
     return f"{ref}[{equation.params.index.text(operands)}]"
 
 
-class Write(Shown, OfReference):
+class Write(Shown, OfReference[PartParams]):
     """What primitives share that take (reference, new value, operands of the index)."""
 
     def check(self, avals: tuple[Any, ...], params: PartParams) -> Any:
@@ -332,7 +284,7 @@ class Write(Shown, OfReference):
             )
         return part
 
-    def tangent(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, primals: Operands, tangents: Operands) -> Any:
         """The tangent to be written; None if neither reference nor value has one.
 
         Raises: EffectsError for a differentiated value and a reference that has no place for its tangent.
@@ -384,13 +336,13 @@ class Swap(Write):
 
     name = "swap"
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         return [self.check(avals, params)]
 
-    def effects(self, avals: tuple[Any, ...], params: PartParams) -> Effects:
+    def effects(self, avals, params):
         return _WRITES
 
-    def run(self, operands: tuple[Any, ...], params: PartParams) -> list[Any]:
+    def run(self, operands, params):
         ref, new, *rest = operands
         if params.index.is_full:
             old, ref.value = ref.value, owned(new)
@@ -399,31 +351,23 @@ class Swap(Write):
         ref.value, old = swapped(ref.value, rest, new)
         return [old]
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PartParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         tangent = self.tangent(primals, tangents)
         results = bind(self, *primals, params=params)
         if tangent is None:
             return results, [Zero(type_of(x).tangent()) for x in results]
         return results, bind(self, tangents[0], tangent, *primals[2:], params=params)
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: PartParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         results, out = self.batched(axis, operands, dims, params)
         return results, [out]
 
-    def discharge(self, operands: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         cell, new, *rest = operands
         cell.value, old = _swapped(cell.value, params.index, rest, new)
         return [old]
 
-    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str:
+    def printed_equation(self, equation, results, operands):
         ref, new, *rest = operands
         part = _part(equation, ref, rest)
         value = _typed(equation.operands[1], new)
@@ -443,43 +387,35 @@ class AddUpdate(Write):
     name = "addupdate"
     traits = INDEXING.replace(flops=1.0, returns_list=True)
 
-    def abstract_eval(self, avals: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+    def abstract_eval(self, avals, params):
         self.check(avals, params)
         return []
 
-    def effects(self, avals: tuple[Any, ...], params: PartParams) -> Effects:
+    def effects(self, avals, params):
         return _ADDS
 
-    def run(self, operands: tuple[Any, ...], params: PartParams) -> list[Any]:
+    def run(self, operands, params):
         ref, new, *rest = operands
         ref.value = _compiled(indexing.added, params.index, donates=True)(ref.value, rest, new)
         return []
 
-    def jvp(
-        self, primals: tuple[Any, ...], tangents: tuple[Any, ...], params: PartParams
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals, tangents, params):
         tangent = self.tangent(primals, tangents)
         bind(self, *primals, params=params)
         if tangent is not None:
             bind(self, tangents[0], tangent, *primals[2:], params=params)
         return [], []
 
-    def batch(
-        self,
-        axis: BatchAxis,
-        operands: tuple[Any, ...],
-        dims: tuple[BatchDim, ...],
-        params: PartParams,
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
+    def batch(self, axis, operands, dims, params):
         self.batched(axis, operands, dims, params)
         return [], []
 
-    def discharge(self, operands: tuple[Any, ...], params: PartParams) -> Sequence[Any]:
+    def discharge(self, operands, params):
         cell, new, *rest = operands
         cell.value = indexing.added(cell.value, params.index, rest, new)
         return []
 
-    def printed_equation(self, equation: Any, results: str, operands: Sequence[str]) -> str:
+    def printed_equation(self, equation, results, operands):
         ref, new, *rest = operands
         return f"{_part(equation, ref, rest)} += {_typed(equation.operands[1], new)}"
 
@@ -500,8 +436,8 @@ def batched_index(
     axis: BatchAxis,
     index: RefIndex,
     dim: BatchDim,
-    operands: Sequence[Any],
-    dims: Sequence[BatchDim],
+    operands: Operands,
+    dims: Dims,
 ) -> tuple[RefIndex, list[Any], int]:
     """(the index of a batch of parts, its operands, where the batch axis of the parts is)."""
     avals: list[Any] = [type_of(x) for x in operands]

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ForbiddenError, UnsupportedError
 from pellucid.ir.effects import Effect
+from pellucid.ir.rules import Avals, Operands, Results
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.shared_program import SharedProgram
 from pellucid.runtime.tokens import tokens
@@ -39,12 +40,12 @@ class Executable:
         name: str,
         loaded: Any,
         *,
-        in_avals: Sequence[Any],
-        out_avals: Sequence[Any],
+        in_avals: Avals,
+        out_avals: Avals,
         in_shardings: Sequence[Any],
         out_shardings: Sequence[Any],
         kept: Sequence[bool],
-        consts: Sequence[Any],
+        consts: Operands,
         committed: bool,
         effects: Sequence[Effect] = (),
         has_side_effects: bool = False,
@@ -101,7 +102,7 @@ class Executable:
             else SharedProgram(name, self.in_avals, loaded, shardings, digest)
         )
 
-    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+    def __call__(self, arguments: Operands) -> list[Any]:
         """Results of the program on flat `arguments`; raises ForbiddenError under `no_execution`."""
         if config.no_execution.value:
             raise ForbiddenError(
@@ -122,13 +123,13 @@ class Executable:
             failure = runtime_error(self.name, error)
             raise failure from failure.__cause__
 
-    def _start(self, start: Callable[[Any], Any], arguments: Any, given: Sequence[Any]) -> Any:
+    def _start(self, start: Callable[[Any], Any], arguments: Any, given: Operands) -> Any:
         """`start(arguments)`, which were placed as needed from `given`; with other processes, if there are any."""
         if self._shared is None:
             return start(arguments)
         return self._shared.launch(start, arguments, given)
 
-    def _run_with_tokens(self, arguments: list[Any], given: Sequence[Any]) -> list[Any]:
+    def _run_with_tokens(self, arguments: list[Any], given: Operands) -> list[Any]:
         devices = self.in_devices
         incoming = [tokens.ordered(effect, devices) for effect in self.effects]
         start = functools.partial(self.loaded.execute_sharded, with_tokens=True)
@@ -157,7 +158,7 @@ class Executable:
         """The devices that run the program, in order."""
         return list(self.loaded.local_devices())
 
-    def fast_path(self, out_tree: Any, arguments: Sequence[Any]) -> FastPath | None:
+    def fast_path(self, out_tree: Any, arguments: Operands) -> FastPath | None:
         """What the C++ call path needs to run this program alone on arguments like these.
 
         None for programs that must come through Python: those with effects or host callbacks, those with float0
@@ -189,7 +190,7 @@ class Executable:
         )
 
     @functools.cached_property
-    def kept_layouts(self) -> Sequence[Any]:
+    def kept_layouts(self) -> Results:
         """The layout in memory of each argument that the compiled program takes, constants left out.
 
         None for a device's own: XLA doesn't tell layouts where there are tokens, and no other is asked for there.
@@ -200,7 +201,7 @@ class Executable:
         return layouts[len(layouts) - len(self._kept_shardings) :]
 
     @property
-    def result_layouts(self) -> Sequence[Any]:
+    def result_layouts(self) -> Results:
         """The layout in memory of each result, as `kept_layouts`."""
         if self.effects:
             return [None] * len(self.out_avals)

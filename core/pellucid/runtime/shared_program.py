@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pellucid.base import config
+from pellucid.ir.rules import Avals, Operands
 from pellucid.runtime import peers
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.compile import exchanges_data
@@ -28,7 +29,7 @@ class SharedProgram:
     """
 
     def __init__(
-        self, name: str, in_avals: Sequence[Any], loaded: Any, shardings: Sequence[Any], digest: str
+        self, name: str, in_avals: Avals, loaded: Any, shardings: Sequence[Any], digest: str
     ) -> None:
         lists = [sharding._internal_device_list.process_indices for sharding in shardings]
         self._process_ids = sorted(set().union(*lists))
@@ -49,7 +50,7 @@ class SharedProgram:
         mode = config.agreement_on_programs.value
         return mode if mode != "auto" else "new_order" if self._is_on_cpus else "first_run"
 
-    def launch(self, start: Callable[[Any], T], arguments: Any, given: Sequence[Any]) -> T:
+    def launch(self, start: Callable[[Any], T], arguments: Any, given: Operands) -> T:
         """`start(arguments)`, when all processes are about to do it, with the same values where each has its own.
 
         Those are among `given`: values from the host, and arrays of this process alone. Large ones are compared

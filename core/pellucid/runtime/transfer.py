@@ -28,6 +28,7 @@ from pellucid.base.tree import (
 )
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.avals import ShapedArray, aval_at, physical, shaped_array
+from pellucid.ir.rules import Operands
 from pellucid.runtime import donation, guards, host, peers
 from pellucid.runtime.array import (
     check_not_deleted,
@@ -558,7 +559,7 @@ def _arrays_and_others(x: Any) -> tuple[list[Any], list[Any]]:
     return found, [leaf for leaf in leaves if type(leaf) is not ArrayImpl]
 
 
-def _call_own(leaves: Sequence[Any], method: str) -> None:
+def _call_own(leaves: Operands, method: str) -> None:
     """Call `method` of those leaves that have it."""
     for leaf in leaves:
         if callable(own := getattr(leaf, method, None)):

@@ -11,6 +11,7 @@ from pellucid.ir.facets import OnReferences
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, uses_references
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.ir.rules import Operands, Results
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.replay import joined_scope
 from pellucid.tracing.staging import StagingTrace, StagingTracer
@@ -64,7 +65,7 @@ class Discharged(NamedTuple):
     consts: list[Any]
     written: tuple[int, ...]
 
-    def settle(self, operands: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+    def settle(self, operands: Operands, found: Sequence[Any]) -> list[Any]:
         """The results among what the program gave for `operands`; cells among these get their final values."""
         n = len(found) - len(self.written)
         for position, value in zip(self.written, found[n:], strict=True):
@@ -72,12 +73,12 @@ class Discharged(NamedTuple):
         return list(found[:n])
 
 
-def held(operands: Sequence[Any]) -> list[Any]:
+def held(operands: Operands) -> list[Any]:
     """`operands` with what cells hold in place of them."""
     return [x.value if type(x) is Cell else x for x in operands]
 
 
-def discharged(jaxpr: Jaxpr, operands: Sequence[Any] | None = None) -> Discharged:
+def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
     """`jaxpr`, which has no constants, as a program on values; made once.
 
     If the `operands` are given, references among them that are no cells stay references.
@@ -165,7 +166,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
         context.scope, context.source, context.lineage = outer
 
 
-def _knows_references(equation: Any, operands: Sequence[Any]) -> bool:
+def _knows_references(equation: Any, operands: Operands) -> bool:
     if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
         return True
     return isinstance(equation.primitive, Programs) and any(
@@ -173,7 +174,7 @@ def _knows_references(equation: Any, operands: Sequence[Any]) -> bool:
     )
 
 
-def inline_on_cells(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
+def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> list[Any]:
     """Results of `jaxpr`, without constants, on `operands`, some of which may be cells, in the program being written."""
     trace = context.trace
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
@@ -194,7 +195,7 @@ class ValueProgram:
 
     __slots__ = ("closed", "closed_over", "takes_references", "written")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
+    def __init__(self, jaxpr: Jaxpr, consts: Operands) -> None:
         n = len(consts)
         self.takes_references = any(type(v.aval) is AbstractRef for v in jaxpr.invars)
         if not self.takes_references:
@@ -216,11 +217,11 @@ class ValueProgram:
         self.closed_over = [consts[i] for i in referred]
         self.written = tuple([order.index(i) for i in found.written])
 
-    def of_inputs(self, arguments: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    def of_inputs(self, arguments: Operands | None) -> tuple[Any, ...] | None:
         """What is stated for each argument, for each input of `closed`: None for a reference closed over."""
         return None if arguments is None else (*[None] * len(self.closed_over), *arguments)
 
-    def of_results(self, results: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    def of_results(self, results: Results | None) -> tuple[Any, ...] | None:
         """What is stated for each result, for each result of `closed`: None for the value of a reference."""
         return None if results is None else (*results, *[None] * len(self.written))
 
@@ -229,7 +230,7 @@ class ValueProgram:
         given = self.of_inputs(arguments or [False] * len(self.closed.in_avals)) or ()
         return tuple([bool(d) or i in self.written for i, d in enumerate(given)])
 
-    def operands(self, leaves: Sequence[Any]) -> Sequence[Any]:
+    def operands(self, leaves: Operands) -> Results:
         """The operands of `closed` for the arguments `leaves`: the values that references hold now."""
         if not self.takes_references:
             return leaves
@@ -237,7 +238,7 @@ class ValueProgram:
         given = (*self.closed_over, *leaves)
         return [getattr(x, "value", x) if is_reference(x) else x for x in given]
 
-    def settle(self, leaves: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+    def settle(self, leaves: Operands, results: Results) -> Results:
         """The results of the program among those of `closed`; references that it wrote get their new values."""
         if not self.written:
             return results
@@ -253,7 +254,7 @@ def is_reference(x: Any) -> bool:
     return type(getattr(x, "aval", None)) is AbstractRef
 
 
-def check_distinct(caller: str, names: Sequence[str], operands: Sequence[Any]) -> None:
+def check_distinct(caller: str, names: Sequence[str], operands: Operands) -> None:
     """Raise EffectsError if one reference is given twice: what a write to one does to the other isn't seen."""
     seen: dict[Any, int] = {}
     for i, x in enumerate(operands):
@@ -269,7 +270,7 @@ def check_distinct(caller: str, names: Sequence[str], operands: Sequence[Any]) -
             seen[key] = i
 
 
-def check_results_are_values(caller: str, results: Sequence[Any]) -> None:
+def check_results_are_values(caller: str, results: Results) -> None:
     """Raise EffectsError if a function returns a reference."""
     for x in results:
         if is_reference(x):
@@ -281,7 +282,7 @@ def check_results_are_values(caller: str, results: Sequence[Any]) -> None:
             )
 
 
-def check_carry_is_values(caller: str, carry: Sequence[Any]) -> None:
+def check_carry_is_values(caller: str, carry: Operands) -> None:
     """Raise EffectsError if a loop is to carry a reference."""
     found = [x.aval.text() for x in carry if is_reference(x)]
     if found:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr
 from pellucid.ir.jaxpr import DebugInfo
+from pellucid.ir.rules import Operands
 from pellucid.tracing.values import type_of
 from pellucid.xla.pytree import flatten, flatten_with_path
 
@@ -130,13 +131,13 @@ class FunctionSpec(NamedTuple):
     donated_nums: tuple[int, ...] = ()
     donated_names: tuple[str, ...] = ()
 
-    def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+    def call(self, args: Operands, kwargs: dict[str, Any]) -> Call:
         """The call `function(*args, **kwargs)`, taken apart."""
         static, args, kwargs = self._without_static(args, kwargs)
         return self.call_of_dynamic(args, kwargs, static)
 
     def call_of_dynamic(
-        self, args: Sequence[Any], kwargs: dict[str, Any], static: Static = NO_STATIC
+        self, args: Operands, kwargs: dict[str, Any], static: Static = NO_STATIC
     ) -> Call:
         """A call with the static arguments `static`, of whose other arguments `args` and `kwargs` consist."""
         args = tuple(args)
@@ -152,7 +153,7 @@ class FunctionSpec(NamedTuple):
         return Call(leaves, tree, avals, static)
 
     def _without_static(
-        self, args: Sequence[Any], kwargs: dict[str, Any]
+        self, args: Operands, kwargs: dict[str, Any]
     ) -> tuple[Static, Any, dict[str, Any]]:
         if not self.static_nums and not self.static_names:
             return NO_STATIC, args, kwargs
@@ -185,7 +186,7 @@ class FunctionSpec(NamedTuple):
         found = list(signature.parameters) if signature is not None else []
         return found[position] if position < len(found) else f"args[{position}]"
 
-    def _not_an_array(self, args: Sequence[Any], kwargs: dict[str, Any]) -> ArgumentTypeError:
+    def _not_an_array(self, args: Operands, kwargs: dict[str, Any]) -> ArgumentTypeError:
         paths = self.argument_paths(args, kwargs)
         leaves, _ = flatten((tuple(args), kwargs))
         bad = [(path, x) for path, x in zip(paths, leaves, strict=True) if not _has_type(x)]
@@ -195,7 +196,7 @@ class FunctionSpec(NamedTuple):
             do="Make it static with static_argnums or static_argnames, or pass an array.",
         )
 
-    def argument_paths(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str, ...]:
+    def argument_paths(self, args: Operands, kwargs: dict[str, Any]) -> tuple[str, ...]:
         """A name for each traced leaf, as `params['w']`."""
         with_paths, _ = flatten_with_path((tuple(args), kwargs))
         signature = signature_of(self.function)
@@ -215,7 +216,7 @@ class FunctionSpec(NamedTuple):
             paths.append(name + keystr(tuple(rest)))
         return tuple(paths)
 
-    def run(self, call: Call, leaves: Sequence[Any]) -> Any:
+    def run(self, call: Call, leaves: Operands) -> Any:
         """The function's result on `leaves` and the static arguments of `call`."""
         args, kwargs = call.tree.unflatten(leaves)
         args = list(args)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pellucid.ir.effects import Effects
 from pellucid.ir.jaxpr import Atom, Jaxpr, Literal
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import Avals, Operands
 
 
 class Step(NamedTuple):
@@ -16,7 +17,7 @@ class Step(NamedTuple):
     primitive: Primitive[Any]
     params: Any
     reads: list[int]
-    avals: Sequence[Any]
+    avals: Avals
     effects: Effects
 
 
@@ -34,7 +35,7 @@ class Plan(NamedTuple):
     container: type | None = None
 
 
-def plan_of(jaxpr: Jaxpr, consts: Sequence[Any], container: type | None = None) -> Plan:
+def plan_of(jaxpr: Jaxpr, consts: Operands, container: type | None = None) -> Plan:
     """The plan of a program with its constants."""
     fixed = list(consts)
     literals: list[Literal | None] = [None] * len(fixed)

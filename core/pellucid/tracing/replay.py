@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Lineage, Literal, Var
+from pellucid.ir.rules import Operands
 from pellucid.tracing.context import context
 
 
@@ -18,7 +19,7 @@ class Pause(NamedTuple):
     values: dict[Var, Any]
 
 
-def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
+def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> list[Any]:
     """Results of `jaxpr` on `arguments` under the current trace.
 
     What an equation turns into carries its source and scope, and has it as lineage.
@@ -45,7 +46,7 @@ def replay(jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list[Any]:
 
 
 def eval_jaxpr(
-    jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
+    jaxpr: Jaxpr, consts: Operands, *args: Any, propagate_source_info: bool = True
 ) -> list[Any]:
     """Results of a program with the constants `consts` on `args`, as a list; traced if the arguments are.
 
@@ -66,9 +67,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[An
     return functools.partial(replay, closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
-def steps(
-    jaxpr: Jaxpr, consts: Sequence[Any], *arguments: Any
-) -> Generator[Pause, None, list[Any]]:
+def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, None, list[Any]]:
     """The same as `replay`, pausing before each equation; its return value is the results."""
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))

@@ -23,6 +23,7 @@ from pellucid.ir.effects import no_effects
 from pellucid.ir.facets import Folds
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import Results
 from pellucid.tracing.context import context, use_trace
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.plan import Plan
@@ -80,9 +81,7 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return StagingTracer(self, var, None)
 
-    def interpret(
-        self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
-    ) -> list[Any]:
+    def interpret(self, primitive, operands, params) -> list[Any]:
         if isinstance(primitive, Folds):
             known = primitive.fold(operands, params)
             if known is not None:
@@ -105,7 +104,7 @@ class StagingTrace(Trace):
             publish(on.equation_staged, EquationStaged(equation))
         return [StagingTracer(self, var, equation) for var in results]
 
-    def run_plan(self, plan: Plan, operands: list[Any]) -> list[Any]:
+    def run_plan(self, plan, operands):
         """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
         values: list[Any] = [*operands, *plan.fixed]
         atoms: list[Any] = [
@@ -137,7 +136,7 @@ class StagingTrace(Trace):
             values += [StagingTracer(self, var, equation) for var in results]
         return [values[i] for i in plan.results]
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call, operands):
         return call.staged(self, operands)
 
     custom_vjp_call = custom_jvp_call
@@ -171,7 +170,7 @@ class StagingTrace(Trace):
             return x.is_fully_addressable and not x.is_deleted()
         return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
 
-    def finish(self, results: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    def finish(self, results: Results) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `results`, and the values of its constants."""
         outvars = [self.atom(x) for x in results]
         jaxpr = Jaxpr(

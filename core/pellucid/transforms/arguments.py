@@ -10,6 +10,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
 from pellucid.ir.avals import ShapedArray
+from pellucid.ir.rules import Operands
 from pellucid.tracing.discharge import check_results_are_values
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.values import is_array_like, type_of
@@ -38,17 +39,17 @@ def wraps(function: Callable[..., Any], what: str) -> Callable[[Callable[..., An
 
 
 def argument_paths(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    function: Callable[..., Any], args: Operands, kwargs: dict[str, Any]
 ) -> tuple[str, ...]:
     """A name for each leaf of the arguments, as `params["w"]`."""
     return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs)
 
 
 def checked_leaves(
-    leaves: Sequence[Any],
+    leaves: Operands,
     caller: str,
     function: Callable[..., Any],
-    args: Sequence[Any],
+    args: Operands,
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """The leaves as traces take them: 64-bit NumPy values are narrowed where the options say so.
@@ -76,10 +77,10 @@ def _narrowed(x: Any, aval: Any) -> Any:
 
 
 def shaped_leaves(
-    leaves: Sequence[Any],
+    leaves: Operands,
     caller: str,
     function: Callable[..., Any],
-    args: Sequence[Any],
+    args: Operands,
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """Types of leaves that are arrays, or objects with shape and dtype."""
@@ -95,10 +96,10 @@ def shaped_leaves(
 
 
 def _not_arrays(
-    leaves: Sequence[Any],
+    leaves: Operands,
     caller: str,
     function: Callable[..., Any],
-    args: Sequence[Any],
+    args: Operands,
     kwargs: dict[str, Any],
 ) -> ArgumentTypeError:
     paths = argument_paths(function, args, kwargs)

@@ -16,6 +16,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, PellucidError
 from pellucid.base.tree import tree_flatten, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
+from pellucid.ir.rules import Operands
 from pellucid.tracing.function import name_of
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable
@@ -37,7 +38,7 @@ class DerivativeMismatchError(PellucidError, AssertionError):
 
 def check_grads(
     f: Callable[..., Any],
-    args: Sequence[Any],
+    args: Operands,
     order: int,
     modes: Sequence[str] = ("fwd", "rev"),
     atol: Tolerance = None,
@@ -76,7 +77,7 @@ def check_grads(
 def check_jvp(
     f: Callable[..., Any],
     f_jvp: Callable[..., Any],
-    args: Sequence[Any],
+    args: Operands,
     atol: Tolerance = None,
     rtol: Tolerance = None,
     eps: float | None = None,
@@ -99,7 +100,7 @@ def check_jvp(
 def check_vjp(
     f: Callable[..., Any],
     f_vjp: Callable[..., Any],
-    args: Sequence[Any],
+    args: Operands,
     atol: Tolerance = None,
     rtol: Tolerance = None,
     eps: float | None = None,
@@ -199,21 +200,21 @@ class _Point:
         every = names or [shown_path("args", path) for path, _ in with_paths]
         self.names = [every[i] for i in self.at]
 
-    def arguments(self, moving: Sequence[Any]) -> Any:
+    def arguments(self, moving: Operands) -> Any:
         """The arguments with other values of the leaves that move."""
         leaves = list(self.leaves)
         for i, leaf in zip(self.at, moving, strict=True):
             leaves[i] = leaf
         return self.structure.unflatten(leaves)
 
-    def tangents(self, moving: Sequence[Any]) -> Any:
+    def tangents(self, moving: Operands) -> Any:
         """Tangents for all arguments, of which those of the leaves that move are given."""
         found = [np.zeros(np.shape(leaf), dtypes.float0) for leaf in self.leaves]
         for i, tangent in zip(self.at, moving, strict=True):
             found[i] = tangent
         return self.structure.unflatten(found)
 
-    def value(self, moving: Sequence[Any]) -> list[Any]:
+    def value(self, moving: Operands) -> list[Any]:
         """The floating and complex results."""
         return [x for x in tree_flatten(self.f(*self.arguments(moving)))[0] if _moves(x)]
 
@@ -226,7 +227,7 @@ class _Point:
         """A random direction."""
         return _random_like(self.moving, seed)
 
-    def differences(self, direction: Sequence[Any], eps: float | None) -> list[np.ndarray]:
+    def differences(self, direction: Operands, eps: float | None) -> list[np.ndarray]:
         """How the results change along `direction`, by central differences."""
         step = eps or min((_best_step(x) for x in self.moving), default=1.0)
         ahead, behind = (
@@ -242,7 +243,7 @@ class _Point:
             ]
 
 
-def _flat_jvp(point: _Point, f_jvp: Any, moving: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def _flat_jvp(point: _Point, f_jvp: Any, moving: Operands, tangents: Operands) -> Any:
     """Floating results of `f_jvp`, and their tangents."""
     results, out = f_jvp(point.arguments(moving), point.tangents(tangents))
     pairs = zip(tree_flatten(results)[0], tree_flatten(out)[0], strict=True)
@@ -255,7 +256,7 @@ def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any) -> Any:
     results, pull = f_vjp(*point.arguments(moving))
     leaves, structure = tree_flatten(results)
 
-    def flat_pull(cotangents: Sequence[Any]) -> list[Any]:
+    def flat_pull(cotangents: Operands) -> list[Any]:
         given = iter(cotangents)
         every = [next(given) if _moves(x) else np.zeros(np.shape(x), dtypes.float0) for x in leaves]
         found = tree_flatten(tuple(pull(structure.unflatten(every))))[0]
@@ -265,7 +266,7 @@ def _flat_vjp(point: _Point, f_vjp: Any, *moving: Any) -> Any:
 
 
 def _compare_jvp(point: _Point, forward: Any, settings: _Settings, what: str) -> None:
-    def disagreements(direction: Sequence[Any]) -> list[str]:
+    def disagreements(direction: Operands) -> list[str]:
         _, tangents = forward(point.moving, direction)
         expected = point.differences(direction, settings.eps)
         pairs = zip(tangents, expected, strict=True)
@@ -293,7 +294,7 @@ def _compare_vjp(point: _Point, backward: Any, settings: _Settings, what: str) -
     cotangents = _random_like(values, 1)
     found = pull(cotangents)
 
-    def disagreements(direction: Sequence[Any]) -> list[str]:
+    def disagreements(direction: Operands) -> list[str]:
         expected = _product(point.differences(direction, settings.eps), cotangents)
         text = _disagreement(
             _product(found, direction), expected, settings, _narrowest(point.moving)
@@ -303,7 +304,7 @@ def _compare_vjp(point: _Point, backward: Any, settings: _Settings, what: str) -
     _blame(point, point.direction(0), disagreements, what)
 
 
-def _blame(point: _Point, direction: Sequence[Any], disagreements: Any, what: str) -> None:
+def _blame(point: _Point, direction: Operands, disagreements: Any, what: str) -> None:
     """Raise DerivativeMismatchError if something disagrees along `direction`, by argument where one alone does too."""
     together = disagreements(direction)
     if not together:
@@ -321,7 +322,7 @@ def _blame(point: _Point, direction: Sequence[Any], disagreements: Any, what: st
     )
 
 
-def _check_values(point: _Point, values: Sequence[Any], settings: _Settings, what: str) -> None:
+def _check_values(point: _Point, values: Operands, settings: _Settings, what: str) -> None:
     for i, (value, expected) in enumerate(zip(values, point.value(point.moving), strict=True)):
         text = _disagreement(
             value, _wide(expected), settings, words=("its value is", "the function's own")
@@ -378,7 +379,7 @@ def _moved(step: float, x: Any, direction: Any) -> Any:
     return _like(x, np.asarray(_wide(x) + step * _wide(direction)))
 
 
-def _random_like(leaves: Sequence[Any], seed: int) -> list[Any]:
+def _random_like(leaves: Operands, seed: int) -> list[Any]:
     rng = np.random.default_rng(seed)
 
     def draw(x: Any) -> Any:
@@ -390,12 +391,12 @@ def _random_like(leaves: Sequence[Any], seed: int) -> list[Any]:
     return [draw(x) for x in leaves]
 
 
-def _product(xs: Sequence[Any], ys: Sequence[Any]) -> np.ndarray:
+def _product(xs: Sequence[Any], ys: Operands) -> np.ndarray:
     """The real part of the sum of products, which transposition keeps."""
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in zip(xs, ys, strict=True)))
 
 
-def _narrowest(leaves: Sequence[Any]) -> Any:
+def _narrowest(leaves: Operands) -> Any:
     return max(
         (type_of(x).dtype for x in leaves), key=lambda d: dtypes.finfo(d).eps, default=np.float64
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Lineage
 from pellucid.ir.rewriting import constants_as_inputs
+from pellucid.ir.rules import Avals
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.tracer import Tracer
@@ -44,7 +45,7 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
 
 
 def stage_open(
-    function: Callable[..., Sequence[Any]], avals: Sequence[Any], debug: DebugInfo | None
+    function: Callable[..., Sequence[Any]], avals: Avals, debug: DebugInfo | None
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """The program of `function` with its constants as first inputs, and their values."""
     if debug is not None:

@@ -18,7 +18,7 @@ from pellucid.base.tree import (
     tree_flatten,
 )
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Operands, Zero
 from pellucid.tracing.context import plumbing
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import stage
@@ -59,7 +59,7 @@ def canonical_argnums(argnums: Any) -> int | tuple[int, ...]:
 
 
 def chosen_arguments(
-    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Sequence[Any]
+    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Operands
 ) -> Any:
     """The arguments at `argnums` (one, or a tuple); raises ArgumentTypeError where there is none."""
     wanted = (argnums,) if type(argnums) is int else argnums
@@ -73,7 +73,7 @@ def chosen_arguments(
     return args[argnums] if type(argnums) is int else tuple([args[n] for n in argnums])  # type: ignore[union-attr]
 
 
-def with_arguments(args: Sequence[Any], argnums: int | tuple[int, ...], chosen: Any) -> list[Any]:
+def with_arguments(args: Operands, argnums: int | tuple[int, ...], chosen: Any) -> list[Any]:
     """`args` with those at `argnums` replaced by `chosen`."""
     replaced = list(args)
     if type(argnums) is int:
@@ -85,7 +85,7 @@ def with_arguments(args: Sequence[Any], argnums: int | tuple[int, ...], chosen: 
 
 
 def path_of_leaf(
-    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Sequence[Any], index: int
+    function: Callable[..., Any], argnums: int | tuple[int, ...], args: Operands, index: int
 ) -> str:
     """What the leaf number `index` of the chosen arguments is called."""
     numbered = list(range(len(args)))
@@ -400,9 +400,7 @@ def vjp(
     return (result, backward, trees[0].unflatten(aux)) if has_aux else (result, backward)
 
 
-def checked_cotangents(
-    cotangent: Any, out_tree: Any, out_avals: Sequence[Any], name: str
-) -> list[Any]:
+def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: str) -> list[Any]:
     """Leaves of a cotangent of a result; raises where structure, shapes or dtypes are not the result's."""
     leaves, tree = tree_flatten(cotangent, lambda x: type(x) is Zero)
     if tree != out_tree:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
-from pellucid.ir.rules import BatchAxis, LinearOperand
+from pellucid.ir.rules import Avals, BatchAxis, LinearOperand, Operands
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.concatenation import split
 from pellucid.primitives.conversion import convert_element_type
@@ -204,7 +204,7 @@ class _FlatCall:
         caller: str,
         argnums: Any,
         has_aux: bool,
-        args: Sequence[Any],
+        args: Operands,
         kwargs: dict[str, Any],
         tree: Any,
     ) -> None:
@@ -242,7 +242,7 @@ def _check_forward_input(aval: Any, path: Callable[[], str], holomorphic: bool) 
         )  # fmt: skip
 
 
-def standard_basis(avals: Sequence[Any]) -> list[Any]:
+def standard_basis(avals: Avals) -> list[Any]:
     """For values of the types `avals`, all unit vectors of them together, along a new first axis."""
     total = sum(a.size for a in avals)
     ones = eq(*(broadcasted_iota(np.int32, (total, total), i) for i in (0, 1)))

@@ -13,7 +13,7 @@ from typing import Any
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.ir.primitive import Primitive, called
-from pellucid.ir.rules import Zero
+from pellucid.ir.rules import Operands, Zero
 from pellucid.primitives.arithmetic import (
     add,
     div,
@@ -60,7 +60,7 @@ Coefficients = list[Any]
 
 def jet(
     fun: Callable[..., Any],
-    primals: Sequence[Any],
+    primals: Operands,
     series: Sequence[Sequence[Any]],
     factorial_scaled: bool = True,
 ) -> tuple[Any, Any]:
@@ -165,7 +165,7 @@ class JetTrace(Trace):
             return x.coefficients
         return [x, *[None] * self.order]
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive, operands, params):
         curves = [self.coefficients(x) for x in operands]
         if all(c is None for curve in curves for c in curve[1:]):
             with use_trace(self.parent):
@@ -188,13 +188,13 @@ class JetTrace(Trace):
                 )
         return [JetTracer(self, curve) for curve in results]
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call, operands):
         curves = [self.coefficients(x) for x in operands]
         with use_trace(self.parent):
             results = _nested(lambda *xs: context.trace.custom_jvp_call(call, xs), curves)
         return [JetTracer(self, curve) for curve in results]
 
-    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_vjp_call(self, call, operands):
         # The user's rule only knows reverse mode, so the function itself is differentiated.
         return call.function(*operands)
 

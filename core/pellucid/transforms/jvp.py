@@ -9,7 +9,7 @@ from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.base.tree import structure_differences
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive, is_always_transformed
-from pellucid.ir.rules import Zero
+from pellucid.ir.rules import Operands, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
@@ -29,7 +29,7 @@ from pellucid.xla.pytree import flatten
 
 
 def jvp_flat(
-    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+    function: Callable[..., Any], primals: Operands, tangents: Operands
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Results of a function of flat values, their tangents, auxiliary values; a tangent may be `Zero`.
 
@@ -50,7 +50,7 @@ def jvp_flat(
 
 
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    fun: Callable[..., Any], primals: Operands, tangents: Operands, has_aux: bool = False
 ) -> Any:
     """`(fun(*primals), tangent)`: the value of `fun` and its derivative in the direction `tangents`.
 
@@ -150,14 +150,14 @@ class JvpTrace(Trace):
         """The value without its tangent, whatever it is."""
         return x.primal if type(x) is JvpTracer and x._trace is self else x
 
-    def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def joined(self, primals: Operands, tangents: Operands) -> list[Any]:
         """Tracers of values with their tangents; plain values where the tangent is zero."""
         return [
             p if type(t) is Zero else JvpTracer(self, p, t)
             for p, t in zip(primals, tangents, strict=True)
         ]
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive, operands, params):
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         if all(type(t) is Zero for t in tangents) and not is_always_transformed(primitive):
             with use_trace(self.parent):
@@ -166,10 +166,10 @@ class JvpTrace(Trace):
             results, out_tangents = primitive.jvp(primals, tangents, params)
         return self.joined(results, out_tangents)
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_jvp_call)
 
-    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_vjp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
     def _custom_call(

@@ -16,7 +16,7 @@ from pellucid.ir.facets import Linearized
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive, called, is_always_transformed
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
-from pellucid.ir.rules import Zero
+from pellucid.ir.rules import Operands, Results, Zero
 from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of
@@ -65,7 +65,7 @@ class LinearProgram(NamedTuple):
 
 
 def linearize_flat(
-    function: Callable[..., Any], primals: Sequence[Any], nonzero: Sequence[bool]
+    function: Callable[..., Any], primals: Operands, nonzero: Sequence[bool]
 ) -> tuple[list[Any], LinearProgram, list[Any]]:
     """Results of a function of flat values, the linear program of their tangents, auxiliary values.
 
@@ -174,7 +174,7 @@ class LinearTrace(StagingTrace):
 
     __slots__ = ()
 
-    def is_literal(self, x: Any) -> bool:
+    def is_literal(self, x):
         return type(x) is not ArrayImpl and super().is_literal(x)
 
 
@@ -230,7 +230,7 @@ class LinearizeTrace(Trace):
         """The value without its tangent, whatever it is."""
         return x.primal if type(x) is LinearizeTracer and x._trace is self else x
 
-    def joined(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def joined(self, primals: Operands, tangents: Operands) -> list[Any]:
         """Tracers of values with their tangents; plain values where the tangent is zero.
 
         A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.
@@ -250,7 +250,7 @@ class LinearizeTrace(Trace):
         var = self.linear.atom(t)
         return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive, operands, params):
         primals = []
         tangents = []
         any_nonzero = False
@@ -280,10 +280,10 @@ class LinearizeTrace(Trace):
                 results, out_tangents = primitive.jvp(tuple(primals), tuple(tangents), params)
         return self.joined(results, out_tangents)
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_jvp_call)
 
-    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_vjp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
     def _custom_call(
@@ -310,7 +310,7 @@ class RuleTrace(Trace):
         self.linear = owner.linear
         self.primal_results: Any = None
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive, operands, params):
         if self.touches_linear(operands):
             if isinstance(primitive, Linearized) and primitive.is_linearized:
                 return self.linear_part(primitive, operands, params)
@@ -347,13 +347,13 @@ class RuleTrace(Trace):
             )
         return [p if type(t) is Zero else t for p, t in zip(results, out_tangents, strict=True)]
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call, operands):
         if self.touches_linear(operands):
             return call.function(*operands)
         with use_trace(self.parent):
             return self.parent.custom_jvp_call(call, operands)
 
-    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_vjp_call(self, call, operands):
         if self.touches_linear(operands):
             return call.function(*operands)
         with use_trace(self.parent):
@@ -363,7 +363,7 @@ class RuleTrace(Trace):
         """Whether `x` is a value of the linear program."""
         return type(x) is StagingTracer and x._trace is self.linear
 
-    def touches_linear(self, operands: Sequence[Any]) -> bool:
+    def touches_linear(self, operands: Operands) -> bool:
         """Whether some operand is a value of the linear program.
 
         Raises UnexpectedTracerError for values that are being differentiated: a rule gets values and tangents
@@ -406,7 +406,7 @@ class LinearizedJaxpr(NamedTuple):
     constants: list[Any]
     forwarded: tuple[int | None, ...]
 
-    def residuals(self, primals: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    def residuals(self, primals: Operands, results: Results) -> list[Any]:
         """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
         found = {"input": primals, "result": results, "constant": self.constants}
         return [found[source.kind][source.index] for source in self.sources]
@@ -473,7 +473,7 @@ def _linearize_jaxpr(
 
 
 def _with_fewer_residuals(
-    program: LinearProgram, trace: StagingTrace, results: Sequence[Any], worth: Worth
+    program: LinearProgram, trace: StagingTrace, results: Results, worth: Worth
 ) -> LinearProgram:
     """`program` without the residuals that are cheap to compute again of others of `trace`."""
     constants = [

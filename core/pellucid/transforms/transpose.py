@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
-from pellucid.ir.rules import LinearOperand, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Operands, Zero
 from pellucid.tracing.context import context
 from pellucid.tracing.discharge import without_references
 from pellucid.tracing.replay import joined_scope
@@ -15,7 +15,7 @@ from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
 
 def backward_pass(
-    jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]
+    jaxpr: Jaxpr, consts: Operands, operands: Operands, cotangents: Operands
 ) -> list[Any]:
     """Cotangents of the inputs given as `LinearOperand` (others get None), under the current trace.
 
@@ -88,9 +88,9 @@ def backward_pass(
 def transpose_jaxpr(
     jaxpr: Jaxpr,
     linear: Sequence[bool],
-    cotangent_avals: Sequence[Any],
+    cotangent_avals: Avals,
     instantiate_results: bool | Sequence[bool],
-    in_avals: Sequence[Any] | None = None,
+    in_avals: Avals | None = None,
 ) -> Derived:
     """The transposed program of `jaxpr`, which has no constants, for cotangents of some types, None for zeros.
 
@@ -107,8 +107,8 @@ def transpose_jaxpr(
 
 
 def _transpose_jaxpr(
-    jaxpr: Jaxpr, linear: Sequence[bool], cotangent_avals: Sequence[Any], want: Sequence[bool],
-    in_avals: Sequence[Any],
+    jaxpr: Jaxpr, linear: Sequence[bool], cotangent_avals: Avals, want: Sequence[bool],
+    in_avals: Avals,
 ) -> Derived:  # fmt: skip
     mask: list[bool] = []
 

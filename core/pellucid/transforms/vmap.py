@@ -18,7 +18,7 @@ from pellucid.ir.avals import ShapedArray
 from pellucid.ir.axis_names import axis_names
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive, is_always_transformed
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
 from pellucid.tracing.function import name_of
@@ -41,8 +41,8 @@ from pellucid.xla.pytree import flatten, flatten_with_path
 def batch_flat(
     function: Callable[..., Sequence[Any]],
     axis: BatchAxis,
-    operands: Sequence[Any],
-    dims: Sequence[BatchDim],
+    operands: Operands,
+    dims: Dims,
     tag: object = None,
     users: Callable[..., Any] | None = None,
 ) -> tuple[list[Any], list[BatchDim]]:
@@ -300,13 +300,13 @@ class BatchTrace(Trace):
             return x.value, x.dim
         return x, None
 
-    def joined(self, values: Sequence[Any], dims: Sequence[BatchDim]) -> list[Any]:
+    def joined(self, values: Operands, dims: Dims) -> list[Any]:
         """Tracers of values with a batch axis; plain values where there is none."""
         return [
             v if d is None else BatchTracer(self, v, d) for v, d in zip(values, dims, strict=True)
         ]
 
-    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
+    def interpret(self, primitive, operands, params):
         values, dims = zip(*map(self.split, operands), strict=True) if operands else ((), ())
         with use_trace(self.parent):
             is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
@@ -315,10 +315,10 @@ class BatchTrace(Trace):
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)
 
-    def custom_jvp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_jvp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_jvp_call)
 
-    def custom_vjp_call(self, call: Any, operands: tuple[Any, ...]) -> Any:
+    def custom_vjp_call(self, call, operands):
         return self._custom_call(call, operands, self.parent.custom_vjp_call)
 
     def _custom_call(
@@ -339,7 +339,7 @@ def uses_axis(primitive: Primitive[Any], params: Any, axis: BatchAxis) -> bool:
 def batch_jaxpr(
     jaxpr: Jaxpr,
     axis: BatchAxis,
-    dims: Sequence[BatchDim],
+    dims: Dims,
     batched_results: bool | Sequence[bool] = False,
 ) -> Derived:
     """The program of `jaxpr`, which has no constants, on batches.
@@ -352,9 +352,7 @@ def batch_jaxpr(
     return remembered(jaxpr, key, lambda: _batch_jaxpr(jaxpr, axis, dims, want))
 
 
-def _batch_jaxpr(
-    jaxpr: Jaxpr, axis: BatchAxis, dims: Sequence[BatchDim], want: Sequence[bool]
-) -> Derived:
+def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Sequence[bool]) -> Derived:
     out_dims: list[BatchDim] = []
 
     def run(*operands: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid.ir.primitive import registry
-from pellucid.ir.rules import Zero
+from pellucid.ir.rules import Avals, Operands, Zero
 from pellucid.primitives.addends import recast
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import instantiate, ones, zeros
@@ -16,7 +16,7 @@ from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.trace import bind1
 
 
-def spread(tangents: Sequence[Any], nonzero: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
+def spread(tangents: Operands, nonzero: Sequence[bool], avals: Avals) -> list[Any]:
     """A tangent for each result of the types `avals`: those that are given, and zeros where none is."""
     found = iter(tangents)
     return [

@@ -53,7 +53,7 @@ class RepeatUntilParams(NamedTuple):
         return JitParams("repeat_until", program)
 
 
-class RepeatUntil(Defined):
+class RepeatUntil(Defined[RepeatUntilParams]):
     """`repeat: carry = body(carry) until predicate(carry)`."""
 
     name = "repeat_until"
