@@ -50,6 +50,7 @@ lint: environment ## format and lint
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python tools/check_sizes.py
+	$(BIN)/python tools/check_prose.py
 
 format: environment ## rewrite sources as `make lint` wants them
 	$(BIN)/ruff format
