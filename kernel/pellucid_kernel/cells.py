@@ -19,8 +19,8 @@ class RunCell(NamedTuple):
 class Cells:
     """The cells of one shell, by the file name that their code is compiled with.
 
-    The name depends on the text alone where a debugger has to find it (ipykernel), so of two cells with the same
-    text the one that ran last is meant.
+    The name depends on the text alone where a debugger has to find it (ipykernel), so two cells with the same
+    text resolve to the one that ran last.
     """
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -37,8 +37,8 @@ class Cells:
     def of(self, file: str) -> RunCell | None:
         """The cell that `file` stands for; None for a file."""
         # IPython knows the number that its prompt shows; while `note` runs it may not have counted yet.
-        named = self._shell.compile.format_code_name(file)
-        count = None if named is None else re.fullmatch(r"In\s*\[(\d+)\]", named[1])
+        code_name = self._shell.compile.format_code_name(file)
+        count = None if code_name is None else re.fullmatch(r"In\s*\[(\d+)\]", code_name[1])
         if count is None:
             return None
         return RunCell(f"In[{count[1]}]", self._ids.get(file), int(count[1]))

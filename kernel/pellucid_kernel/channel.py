@@ -43,7 +43,7 @@ class Channel:
         manager.register_target(TARGET, self._opened)
 
     def announce(self) -> None:
-        """Tell front ends that panels may ask; those that know no panels ignore it."""
+        """Announces to front ends that panels may send requests; those without panels ignore it."""
         if self._manager is not None:
             # Looked up late: ipykernel puts its own in its place.
             comms.create_comm(target_name=LOADED_TARGET).close()

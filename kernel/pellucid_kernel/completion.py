@@ -39,7 +39,7 @@ class Hints:
             yield completion
 
     def describe(self, name: str) -> str | None:
-        """What the variable `name` holds; None if that is no array."""
+        """The array that the variable `name` holds; None for other values."""
         root, *attributes = name.split(".")
         value = self._shell.user_ns.get(root)
         for attribute in attributes:  # of plain objects only: a property may compute or fetch
@@ -48,7 +48,7 @@ class Hints:
         return text if text is None or len(text) <= _MOST_CHARACTERS else f"{text[:59]}…"
 
     def info(self, obj: Any, oname: str = "", info: Any = None, detail_level: int = 0) -> Any:
-        """What a tooltip says of a value; IPython's own would print an array, and so fetch it."""
+        """Text of a tooltip for a value; IPython's own prints an array, which fetches it."""
         text = introspect.short_text(obj)
         if text is None or not hasattr(obj, "sharding"):
             result = self._info(obj, oname=oname, info=info, detail_level=detail_level)

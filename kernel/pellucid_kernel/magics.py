@@ -72,12 +72,12 @@ class PellucidMagics(Magics):
         if not words:
             return self._running
         processes = importlib.import_module("pellucid_kernel.processes")
-        wanted = None if words == ("stop",) else processes.counts(words)
+        counts = None if words == ("stop",) else processes.counts(words)
         if self._running is not None:
             self._running.stop()
             self._running = None
-        if wanted is not None:
-            self._running = processes.Processes(*wanted)
+        if counts is not None:
+            self._running = processes.Processes(*counts)
         return self._running
 
     def _traceback(self, *_: str) -> None:

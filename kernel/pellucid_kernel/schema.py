@@ -53,12 +53,12 @@ class LetGoRequest(Record):
 
 
 Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest
-"""What a panel sends."""
+"""Messages from a panel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramsState(Record):
-    """What the panel "Programs" shows."""
+    """State of the panel "Programs"."""
 
     functions: FunctionsRecord
     panel: Literal["programs"] = "programs"
@@ -67,7 +67,7 @@ class ProgramsState(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesState(Record):
-    """What the panel "Devices and mesh" shows."""
+    """State of the panel "Devices and mesh"."""
 
     memory: MemoryRecord
     """Without the smallest arrays where there are very many."""
@@ -81,11 +81,11 @@ class DevicesState(Record):
 
 
 State = ProgramsState | DevicesState
-"""What a panel shows: sent when it comes into sight and after each cell."""
+"""State of a panel: sent when it comes into sight and after each cell."""
 
 
 Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord
-"""What a request can ask to see."""
+"""Views that a request can ask for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +94,15 @@ class AnswerRecord(Record):
 
     request: int
     shown: Shown | None
-    """What was asked for; None where something was to be done."""
+    """The requested value; None for a command."""
     error: str | None
-    """What went wrong; None if nothing did."""
+    """Message of the error; None if there was none."""
     kind: Literal["answer"] = "answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilationRecord(Record):
-    """What XLA compiles now: sent when a session begins, and when a compilation begins and ends."""
+    """Compilations in progress: sent when a session begins, and when a compilation begins and ends."""
 
     function: str | None
     """None for nothing."""
@@ -110,4 +110,4 @@ class CompilationRecord(Record):
 
 
 Message = State | AnswerRecord | CompilationRecord
-"""What a kernel sends."""
+"""Messages from a kernel."""

@@ -55,7 +55,7 @@ class Session:
         self._failures.show_whole_traceback()
 
     def cell_ended(self) -> None:
-        """Tell all panels what there is now."""
+        """Sends the current state to all panels."""
         self._compilations.stop()
         self.publish_states()
 
@@ -87,7 +87,7 @@ class Session:
 
 
 class CompilationObserver(events.Observer):
-    """Tells panels what XLA compiles, while it does."""
+    """Reports compilations in progress to panels."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""What pellucid changes in an IPython shell.
+"""Changes that pellucid makes to an IPython shell.
 
 A kernel starts without the core of pellucid, which takes as long to load as the rest of the kernel. It is
 loaded by the first cell that names pellucid or jax, just before that cell runs.
@@ -50,7 +50,7 @@ class ShellExtension:
             self._failed = False
 
     def after_cell(self, result: ExecutionResult) -> None:
-        """Tell the panels what is there now."""
+        """Sends the current state to the panels."""
         if (
             self.session is None and "pellucid.wiring" in sys.modules
         ):  # a module of the user imported it

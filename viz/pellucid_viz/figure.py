@@ -28,7 +28,7 @@ def is_alone() -> bool:
 
 
 class Figure:
-    """What a notebook shows of a record: the interactive view, static HTML without it, text in a terminal.
+    """Display of a record in a notebook: the interactive view, static HTML without it, text in a terminal.
 
     `record` is the data itself, for programs. The text and the HTML are made when somebody asks. Where no extension
     can draw the record, the HTML holds the interactive view itself; `Figure.has_scripts` says otherwise if it is set.

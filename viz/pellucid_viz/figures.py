@@ -120,7 +120,7 @@ def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
 
 
 def memory(function: Any = None) -> Any:
-    """What lives on the devices, and who holds it; of a function, what one run needs.
+    """Live arrays on the devices and their owners; of a function, the memory of one run.
 
     `memory()` shows live arrays now. `memory(f)(*args)` compiles `f` and shows the memory of its executable, before
     anything runs.

@@ -1,4 +1,4 @@
-"""What is estimated of programs, or read from their compiled form, as records: costs, exchanges, memory, layouts."""
+"""Estimates of programs and readings of their compiled form, as records: costs, exchanges, memory, layouts."""
 
 from pellucid.analysis.comparisons import diff, ladder, lens
 from pellucid.analysis.compiled import compiled

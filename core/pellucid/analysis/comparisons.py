@@ -85,21 +85,21 @@ def ladder(
     base = frozenset(equations_by_id(jaxpr))
     programs, links = [first], []
     for transformation in transformations:
-        made = jaxpr_program(
+        rung = jaxpr_program(
             transformed(jaxpr, transformation, batch_size), name=name, key=f"{name}:{transformation}",
-            made=Made(transformation, base),
+            origin=Made(transformation, base),
         )  # fmt: skip
-        links.append(link(first, made, transformation))
+        links.append(link(first, rung, transformation))
         if len(programs) > 1:
-            links.append(link_siblings(programs[-1], made, transformation))
-        programs.append(made)
+            links.append(link_siblings(programs[-1], rung, transformation))
+        programs.append(rung)
     return LadderRecord(
         name=name, transformations=["", *transformations], programs=programs, links=links
     )
 
 
 def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:
-    """What one of `TRANSFORMATIONS` makes of a program without constants."""
+    """Applies one of `TRANSFORMATIONS` to a program without constants."""
     if transformation == "vmap":
         dims = [0 if hasattr(aval, "shape") else None for aval in jaxpr.in_avals]
         return batch_jaxpr(jaxpr, BatchAxis(batch_size), dims, True).program.jaxpr
@@ -133,5 +133,5 @@ def _side(x: Any, key: str, args: tuple[Any, ...]) -> ProgramRecord:
 def _matches(first: ProgramRecord, second: ProgramRecord) -> LinkRecord | None:
     if first.dialect != "jaxpr" or second.dialect != "jaxpr":
         return None
-    found = link(first, second, "same")
-    return found if found.source_ids else None
+    pairs = link(first, second, "same")
+    return pairs if pairs.source_ids else None

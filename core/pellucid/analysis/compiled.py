@@ -153,7 +153,7 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
 
 
 def category_of(instruction: Instruction) -> Category:
-    """What kind of kernel an instruction becomes."""
+    """The kind of kernel that an instruction becomes."""
     opcode = opcode_of(instruction.opcode)
     if opcode == "fusion":
         return "fusion"
@@ -170,5 +170,8 @@ def category_of(instruction: Instruction) -> Category:
 def _equations(instruction: Instruction, called: list[Computation]) -> list[int]:
     """The user's equations that an instruction computes, by itself or inside."""
     inner = called if instruction.opcode == "fusion" else []
-    found = [instruction, *(each for computation in inner for each in computation.instructions)]
-    return list(dict.fromkeys(each.equation_ids[-1] for each in found if each.equation_ids))
+    instructions = [
+        instruction,
+        *(each for computation in inner for each in computation.instructions),
+    ]
+    return list(dict.fromkeys(each.equation_ids[-1] for each in instructions if each.equation_ids))

@@ -1,4 +1,4 @@
-"""What programs cost, estimated from types and traits: operations, transcendentals, bytes.
+"""Costs of programs, estimated from types and traits: operations, transcendentals, bytes.
 
 Counted as XLA counts: one operation for each element of a result, two for each product that is summed, and
 functions such as `exp` apart, as transcendentals. Bytes are those of operands and results, each read or written
@@ -77,9 +77,9 @@ class Costs:
         self._own: list[tuple[Cost, RunBodies | None]] = []
         self._bodies: dict[int, Cost] = {}
 
-    def add(self, own: Cost, runs: RunBodies | None = None) -> None:
-        """The next equation costs `own` without its bodies, which it runs as `runs` says."""
-        self._own.append((own, runs))
+    def add(self, cost: Cost, runs: RunBodies | None = None) -> None:
+        """The next equation costs `cost` without its bodies, which it runs as `runs` says."""
+        self._own.append((cost, runs))
 
     def columns(self) -> list[schema.CostColumn]:
         """The costs as columns, once the whole program is written."""
@@ -102,14 +102,14 @@ class Costs:
         ]
 
     def _row(self, row: int) -> Cost:
-        own, runs = self._own[row]
+        cost, runs = self._own[row]
         uses = self._uses[row]
         if runs is None or not uses:
-            return own
+            return cost
         if runs == "combined":
-            if own.flops is None:
-                return own
-            return self._body(uses[0][0]).times(own.flops)._replace(bytes=own.bytes)
+            if cost.flops is None:
+                return cost
+            return self._body(uses[0][0]).times(cost.flops)._replace(bytes=cost.bytes)
         total = FREE
         for body, trips in uses:
             if runs == "one":
@@ -117,17 +117,17 @@ class Costs:
             else:
                 unknown = trips is None and runs == "all"
                 total = total.plus(UNKNOWN if unknown else self._body(body).times(trips or 1))
-        return total._replace(bytes=own.bytes) if runs == "fused" else total
+        return total._replace(bytes=cost.bytes) if runs == "fused" else total
 
     def _body(self, index: int) -> Cost:
-        found = self._bodies.get(index)
-        if found is None:
+        cost = self._bodies.get(index)
+        if cost is None:
             body = self._program.bodies[index]
-            found = FREE
+            cost = FREE
             for row in range(body.first_equation, body.first_equation + body.equation_count):
-                found = found.plus(self._row(row))
-            self._bodies[index] = found
-        return found
+                cost = cost.plus(self._row(row))
+            self._bodies[index] = cost
+        return cost
 
 
 def _number(value: float | None) -> float | None:

@@ -113,10 +113,10 @@ def _part_along(axis: str, along: np.ndarray, size: int) -> str:
 
 def axes_of_pairs(pairs: Sequence[Sequence[int]], mesh: DeclaredMesh) -> tuple[str, ...]:
     """The axes along which some device sends to another."""
-    found = {
+    crossed = {
         whole_axis(axis, mesh.sizes) for pair in pairs for axis in axes_along(np.array(pair), mesh)
     }
-    return tuple(axis for axis in mesh.sizes if axis in found)
+    return tuple(axis for axis in mesh.sizes if axis in crossed)
 
 
 def lacking(
@@ -133,9 +133,9 @@ def lacking(
     (starts, stops), (wanted_starts, wanted_stops) = (
         _held(each, shape, meshes, count) for each in (source, target)
     )
-    wanted = np.prod(wanted_stops - wanted_starts, axis=0)
+    target_elements = np.prod(wanted_stops - wanted_starts, axis=0)
     common = np.minimum(stops, wanted_stops) - np.maximum(starts, wanted_starts)
-    return int((wanted - np.prod(np.maximum(common, 0), axis=0)).max())
+    return int((target_elements - np.prod(np.maximum(common, 0), axis=0)).max())
 
 
 def _held(

@@ -59,7 +59,7 @@ class Exchange(NamedTuple):
     calls: tuple[int, ...] = ()
     """Ids of the equations on the way to the site where it happens, as far as they are known."""
     mesh: str = ""
-    """What the module calls the mesh of the axes."""
+    """Name of the axes' mesh in the module."""
     moved: int | None = None
     """Id of the equation whose result is moved, where another one causes it."""
     reason: Reason = "unknown"
@@ -92,7 +92,7 @@ _PLANNED = {
     "sdy.reduce_scatter": "reduce-scatter",
 }
 _MOVES = frozenset({*_PLANNED, "sdy.all_slice"})
-"""What Shardy inserts; to take a slice, nothing is sent."""
+"""Exchanges that Shardy inserts, by operation; taking a slice sends nothing."""
 _AXES_OF = {
     "sdy.all_gather": "gathering_axes",
     "sdy.all_reduce": "reduction_axes",
@@ -171,9 +171,11 @@ class _Plan:
             axes = axes_along(group[group >= 0], declared)
         sent = sent_bytes(operation, sum(map(_bytes, op.operands)), group_size)
         calls = self.calls_to(op.results[0]) or ()
-        own = equation_of(op)
+        equation = equation_of(op)
         self.add(
-            Exchange(operation, axes, group_size, sent, runs, own, calls, mesh, reason="written")
+            Exchange(
+                operation, axes, group_size, sent, runs, equation, calls, mesh, reason="written"
+            )
         )
 
     def inserted(self, op: Any, runs: int | None) -> None:
@@ -202,22 +204,27 @@ class _Plan:
         meshes = self.propagation.meshes
         if source.mesh == target.mesh or dims is None or bits is None:
             return
-        named = target if target.mesh else source
+        layout = target if target.mesh else source
         sent = lacking(source, target, dims, meshes) * bits / 8
         if sent:
-            size = meshes[named.mesh].size
-            each = Exchange("reshard", named.axes, size, sent, runs, None, (), named.mesh)
+            size = meshes[layout.mesh].size
+            each = Exchange("reshard", layout.axes, size, sent, runs, None, (), layout.mesh)
             self.add(self.caused(each, op, source, target))
 
     def caused(self, each: Exchange, op: Any, source: Layout, target: Layout) -> Exchange:
         """`each` with the equation that it is for, and why."""
-        made = _before(op.operands[0])
-        equation, reason, note = self.cause(op, made, each.operation, source, target)
-        moved = None if made is None else equation_of(made.owner)
+        moved_value = _before(op.operands[0])
+        equation, reason, note = self.cause(op, moved_value, each.operation, source, target)
+        moved = None if moved_value is None else equation_of(moved_value.owner)
         user, _ = _after(op)
-        near = [*(() if user is None else user.results), *(() if made is None else (made,))]
+        near = [
+            *(() if user is None else user.results),
+            *(() if moved_value is None else (moved_value,)),
+        ]
         near = reversed(near) if equation == moved else near
-        calls = next((found for found in map(self.calls_to, near) if found is not None), ())
+        calls = next(
+            (call_ids for call_ids in map(self.calls_to, near) if call_ids is not None), ()
+        )
         return each._replace(equation=equation, reason=reason, note=note, moved=moved, calls=calls)
 
     def calls_to(self, result: Any) -> tuple[int, ...] | None:
@@ -226,33 +233,41 @@ class _Plan:
         return None if number is None else calls_to(self.propagation.sites, number)
 
     def cause(
-        self, op: Any, made: Any, operation: str, source: Layout, target: Layout
+        self, op: Any, moved_value: Any, operation: str, source: Layout, target: Layout
     ) -> tuple[int | None, Reason, str]:
-        """Which equation an exchange is for that moves `made`, and why."""
-        own = equation_of(op)
-        made_by = None if made is None else equation_of(made.owner)
+        """Which equation an exchange is for that moves `moved_value`, and why."""
+        equation = equation_of(op)
+        made_by = None if moved_value is None else equation_of(moved_value.owner)
         if operation in ("all-reduce", "reduce-scatter"):
-            return own, "contraction", "" if made is None else self.combined(op, made.owner)
-        was, wanted = self.texts(source, target)
-        if own != made_by and self.primitive(own) in _ASKING:
-            return own, "written", f"{self.primitive(own)} asks for {wanted}, which was {was}"
-        asked = None if made is None else self.asked(made, target)
-        if asked is not None:
-            return asked
+            return (
+                equation,
+                "contraction",
+                "" if moved_value is None else self.combined(op, moved_value.owner),
+            )
+        was, target_text = self.texts(source, target)
+        if equation != made_by and self.primitive(equation) in _ASKING:
+            return (
+                equation,
+                "written",
+                f"{self.primitive(equation)} asks for {target_text}, which was {was}",
+            )
+        request = None if moved_value is None else self.asked(moved_value, target)
+        if request is not None:
+            return request
         user, position = _after(op)
-        change = f"from {was} to {wanted}"
+        change = f"from {was} to {target_text}"
         if user is None:
-            return own, "reshard", change
+            return equation, "reshard", change
         if user.name == "func.return":
             if position < len(self.stated_results) and self.stated_results[position]:
-                return made_by, "written", f"out_shardings ask for {wanted}, which was {was}"
+                return made_by, "written", f"out_shardings ask for {target_text}, which was {was}"
             return made_by, "reshard", f"{change}, to give result {position}"
         cause = equation_of(user)
         if cause is None:  # the end of a region
             cause = equation_of(user.parent)
         name = self.primitive(cause)
         if name in _ASKING:
-            return cause, "written", f"{name} asks for {wanted}, which was {was}"
+            return cause, "written", f"{name} asks for {target_text}, which was {was}"
         if not target.axes:
             return cause, "full_replication", f"{change}: {name} takes it whole on every device"
         return cause, "reshard", f"{change}, as {name} takes it"
@@ -271,31 +286,31 @@ class _Plan:
                 return f"operand {place} of {name} is divided along {' and '.join(divided)}"
         return ""
 
-    def asked(self, made: Any, target: Layout) -> tuple[int | None, Reason, str] | None:
-        """Why the result `made` of an operation, computed otherwise, is moved to `target`; None if it isn't wanted so."""
-        numbers = self.propagation.numbers_of(made)
+    def asked(self, result: Any, target: Layout) -> tuple[int | None, Reason, str] | None:
+        """Why the result `result` of an operation, computed otherwise, is moved to `target`; None if nobody asks for that."""
+        numbers = self.propagation.numbers_of(result)
         for value in itertools.chain(*(self.propagation.values[number] for number in numbers)):
             if value.layout == target and target.axes:
                 arrival = min(value.arrivals.values(), key=lambda each: each.step, default=None)
                 asking = None if arrival is None else arrival.equation
-                name, own = self.primitive(asking), equation_of(made.owner)
+                name, producer = self.primitive(asking), equation_of(result.owner)
                 if name in _ASKING:
                     return asking, "written", f"{name} asks for {target.text}"
-                computed = f"{self.primitive(own)} computes {_layout_of(made).text}"
-                return own, "reshard", f"{computed}, its result is wanted as {target.text}"
+                computed = f"{self.primitive(producer)} computes {_layout_of(result).text}"
+                return producer, "reshard", f"{computed}, its result is wanted as {target.text}"
         return None
 
     def primitive(self, equation: int | None) -> str:
-        found = self.equations.get(-1 if equation is None else equation)
-        return "the program" if found is None else found.primitive.name
+        equation_of_id = self.equations.get(-1 if equation is None else equation)
+        return "the program" if equation_of_id is None else equation_of_id.primitive.name
 
     def texts(self, *layouts: Layout) -> list[str]:
         """Layouts as the user would write them, with their meshes where these differ."""
         if len({each.mesh for each in layouts if each.mesh}) < 2:
             return [each.text for each in layouts]
         sizes = (self.propagation.meshes[each.mesh].sizes.items() for each in layouts)
-        named = (", ".join(f"{name}={size}" for name, size in each) for each in sizes)
-        return [f"{each.text} over {mesh}" for each, mesh in zip(layouts, named, strict=True)]
+        mesh_texts = (", ".join(f"{name}={size}" for name, size in each) for each in sizes)
+        return [f"{each.text} over {mesh}" for each, mesh in zip(layouts, mesh_texts, strict=True)]
 
     def add(self, each: Exchange) -> None:
         if each.group_size > 1:
@@ -315,9 +330,9 @@ def _manual_mesh(op: Any) -> str:
 
 def _axes_moved(op: Any, source: Layout, target: Layout, sizes: Sizes) -> tuple[str, ...]:
     """The axes along which an exchange moves data."""
-    named = _AXES_OF.get(op.name)
-    if named is not None:
-        return tuple(axes_in(str(op.attributes[named])))
+    attribute = _AXES_OF.get(op.name)
+    if attribute is not None:
+        return tuple(axes_in(str(op.attributes[attribute])))
     before, after = ({(i, axes) for i, axes in enumerate(x.dims)} for x in (source, target))
     moved = {whole_axis(axis, sizes) for _, axes in before ^ after for axis in axes}
     return tuple(axis for axis in sizes if axis in moved)
@@ -346,8 +361,12 @@ def _layout_of_argument(argument: Any) -> Layout | None:
     owner, position = argument.owner.owner.operation, argument.arg_number
     attributes = owner.attributes
     if owner.name == "func.func" and "arg_attrs" in attributes:
-        told = attributes["arg_attrs"][position]
-        return layout_of(told["sdy.sharding"]) if "sdy.sharding" in told else None
+        argument_attributes = attributes["arg_attrs"][position]
+        return (
+            layout_of(argument_attributes["sdy.sharding"])
+            if "sdy.sharding" in argument_attributes
+            else None
+        )
     if owner.name == "stablehlo.while" and "sdy.sharding" in attributes:
         return layout_of(per_value(attributes["sdy.sharding"])[position])
     if owner.name == "sdy.manual_computation":
@@ -392,40 +411,40 @@ def running(
     Axes are those of the mesh, the program's own first among `meshes`, over which `plan` has an exchange of the same
     equation. `id_here` gives the id that an equation has in this process.
     """
-    own = next(iter(meshes))
+    main_mesh = next(iter(meshes))
     planned_over = {each.equation: each.mesh for each in reversed(plan)}
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     for computation, runs, around in module.runs():
-        known = {each.name: each for each in computation.instructions}
+        instructions = {each.name: each for each in computation.instructions}
         for instruction in computation.instructions:
             operation = opcode_of(instruction.opcode)
             if not is_exchange(instruction.opcode):
                 continue
-            cause, operand_bytes, note = _moved_by(instruction, operation, known)
-            ids = _ids_of(cause, known) or instruction.equation_ids
+            cause, operand_bytes, note = _moved_by(instruction, operation, instructions)
+            ids = _ids_of(cause, instructions) or instruction.equation_ids
             calls = tuple(map(id_here, (*around, *ids[:-1])))
             equation = id_here(ids[-1]) if ids else None
-            mesh = planned_over.get(equation, own)
+            mesh = planned_over.get(equation, main_mesh)
             axes, size = _group_of(instruction, operation, meshes[mesh])
             sent = sent_bytes(operation, operand_bytes, size)
             if size > 1:
-                found.append(
+                exchanges.append(
                     Exchange(
                         operation, axes, size, sent, runs, equation, calls, mesh,
                         note=note,
                     )
                 )  # fmt: skip
-    return found
+    return exchanges
 
 
 def _moved_by(
-    instruction: Instruction, operation: str, known: Mapping[str, Instruction]
+    instruction: Instruction, operation: str, instructions: Mapping[str, Instruction]
 ) -> tuple[Instruction, float, str]:
-    """The instruction that an exchange is for, the bytes of its operands, and what else is to say of it.
+    """The instruction whose operand an exchange moves, the bytes of its operands, and a note on it.
 
-    Of values that XLA exchanges at once, the largest tells what it is for.
+    Of values that XLA exchanges at once, the largest decides which operand that is.
     """
-    operands = [known[name] for name in instruction.operands]
+    operands = [instructions[name] for name in instruction.operands]
     sizes = [sum(shape.bytes for shape in each.shapes) for each in operands]
     if len(operands) == 1 or operation not in _COMBINED:
         return instruction, sum(sizes), ""
@@ -434,11 +453,11 @@ def _moved_by(
     return operands[sizes.index(max(sizes))], sum(sizes), note
 
 
-def _ids_of(instruction: Instruction, known: Mapping[str, Instruction]) -> list[int]:
+def _ids_of(instruction: Instruction, instructions: Mapping[str, Instruction]) -> list[int]:
     """The equations that an instruction is of; of one that the partitioner made, those of what it moves."""
     ids = instruction.equation_ids
     while not ids and instruction.operands:
-        instruction = known[instruction.operands[0]]
+        instruction = instructions[instruction.operands[0]]
         ids = instruction.equation_ids
     return ids
 
@@ -471,7 +490,7 @@ def explained(
             by_kinship.setdefault((getattr(each, owner), each.operation), []).append(each)
     for each in plan:
         by_kinship.setdefault((each.operation, each.axes, each.mesh), []).append(each)
-    found = []
+    exchanges = []
     for each in running:
         equation = each.equation if each.equation in equations else None
         alike = _ALIKE.get(each.operation, each.operation)
@@ -480,24 +499,24 @@ def explained(
             *(kinships if equation is not None else ()),
             (each.operation, each.axes, each.mesh),
         )
-        known = next((by_kinship[key] for key in kinships if key in by_kinship), None)
-        if known is None:
+        candidates = next((by_kinship[key] for key in kinships if key in by_kinship), None)
+        if candidates is None:
             note = "the partitioner's own: Shardy's plan has no such exchange"
             reason = _likely_reason(each, device_count)
-            found.append(
+            exchanges.append(
                 each._replace(equation=equation, reason=reason, note=_joined(note, each.note))
             )
             continue
-        nearest = max(known, key=lambda planned: len({*each.calls} & {*planned.calls}))
+        nearest = max(candidates, key=lambda planned: len({*each.calls} & {*planned.calls}))
         if equation is None:
             each = each._replace(equation=nearest.equation, calls=nearest.calls)
         note = _joined(nearest.note, each.note)
-        found.append(each._replace(reason=nearest.reason, note=note))
-    return found
+        exchanges.append(each._replace(reason=nearest.reason, note=note))
+    return exchanges
 
 
 _ALIKE = {"all-reduce": "reduce-scatter", "reduce-scatter": "all-reduce"}
-"""What the partitioner may choose in place of what is planned."""
+"""Operations that the partitioner may choose in place of a planned one."""
 
 
 def _joined(*notes: str) -> str:
@@ -505,7 +524,7 @@ def _joined(*notes: str) -> str:
 
 
 def _likely_reason(each: Exchange, device_count: int) -> Reason:
-    """What an exchange is for that nobody planned."""
+    """The presumable reason of an exchange that was not planned."""
     if each.operation in ("all-reduce", "reduce-scatter"):
         return "contraction"
     gathers_all = each.operation == "all-gather" and each.group_size == device_count
@@ -517,10 +536,12 @@ def differences(plan: Sequence[Exchange], running: Sequence[Exchange]) -> list[s
     counts = [
         Counter((each.operation, each.axes) for each in exchanges) for exchanges in (plan, running)
     ]
-    found = []
+    sentences = []
     for operation, axes in counts[0] | counts[1]:
         before, after = (count[operation, axes] for count in counts)
         if before != after:
             along = f" over {', '.join(axes)}" if axes else ""
-            found.append(f"{operation}{along}: {before} planned, {after} in the optimized program")
-    return found
+            sentences.append(
+                f"{operation}{along}: {before} planned, {after} in the optimized program"
+            )
+    return sentences

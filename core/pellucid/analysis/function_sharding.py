@@ -79,7 +79,7 @@ def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
 
 
 class _Executable(NamedTuple):
-    """What the compiler made of a program."""
+    """A compiled program, and ids by which its operations are joined to equations."""
 
     loaded: Any
     equation_ids: dict[int, int]
@@ -114,7 +114,7 @@ def _mesh_of(declared: DeclaredMesh, devices: np.ndarray) -> Mesh:
 
 
 def _name_in(meshes: Mapping[str, DeclaredMesh], mesh: DeclaredMesh) -> str:
-    """What a module calls a mesh; empty where it doesn't speak of it."""
+    """Name of a mesh in a module; empty where the module doesn't declare it."""
     return next((name for name, each in meshes.items() if each.is_same(mesh)), "")
 
 
@@ -141,15 +141,15 @@ class _Writer:
 
     def record(self, compiled: _Executable | None, why_not: str) -> schema.FunctionShardingRecord:
         """The record; `compiled` is None where the program can't be compiled, for the reason `why_not`."""
-        found = self.propagation.values
-        layouts = [values[0].layout if values else None for values in found]
-        device_bytes = list(map(self.device_bytes, range(len(found)), layouts))
+        values_by_number = self.propagation.values
+        layouts = [values[0].layout if values else None for values in values_by_number]
+        device_bytes = list(map(self.device_bytes, range(len(values_by_number)), layouts))
         specs = {layout: i for i, layout in enumerate(dict.fromkeys(filter(None, layouts)))}
         ways = self.ways()
         why = [
             [ways.hop(values[0], axis, numbers) for axis in values[0].layout.axes] if values else []
             for numbers in map(self.values.numbers, self.sites)
-            for values in (found[number] for number in numbers)
+            for values in (values_by_number[number] for number in numbers)
         ]
         plan = self.planned()
         runs = plan if compiled is None else self.running(compiled, plan)
@@ -162,7 +162,7 @@ class _Writer:
             layouts=schema.LayoutColumns(
                 sharding=[-1 if each is None else specs[each] for each in layouts],
                 device_bytes=list(map(math.ceil, device_bytes)),
-                count=[len({each.layout for each in values}) for values in found],
+                count=[len({each.layout for each in values}) for values in values_by_number],
             ),
             axes=list(ways.axes),
             why=why_columns(why),
@@ -177,14 +177,14 @@ class _Writer:
         )
 
     def ways(self) -> Ways:
-        """What tells how axes came to values."""
-        kept = [place for place, is_kept in enumerate(self.lowered.kept) if is_kept]
+        """Reader of how axes came to values."""
+        kept_arguments = [place for place, is_kept in enumerate(self.lowered.kept) if is_kept]
         program = self.traced._program
-        asked = program.values.of_inputs(program.in_shardings)
+        in_shardings = program.values.of_inputs(program.in_shardings)
         n_consts = len(self.lowered.consts)
         askers = ["the constant"] * n_consts + [
-            "in_shardings of" if asked and asked[place] is not None else "argument"
-            for place in kept
+            "in_shardings of" if in_shardings and in_shardings[place] is not None else "argument"
+            for place in kept_arguments
         ]
         placed = [each is not None for each in self.lowered.options.argument_shardings]
         inputs = Inputs(askers, placed or [False] * len(askers), self.token_count)
@@ -194,14 +194,14 @@ class _Writer:
 
     def named_meshes(self) -> dict[str, DeclaredMesh]:
         """The meshes of the module by name, the program's own first."""
-        known = self.propagation.meshes
+        meshes = self.propagation.meshes
         declared = self.declared(self.mesh)
-        return {_name_in(known, declared): declared} | known
+        return {_name_in(meshes, declared): declared} | meshes
 
     def declared(self, mesh: Mesh | AbstractMesh) -> DeclaredMesh:
         """A mesh as the module declares it."""
-        said = describe_mesh(mesh, self.lowered.request.placement.device_list)
-        return DeclaredMesh(dict(said.axes), said.device_ids or ())
+        description = describe_mesh(mesh, self.lowered.request.placement.device_list)
+        return DeclaredMesh(dict(description.axes), description.device_ids or ())
 
     def mesh_row(self, name: str) -> int:
         """The index of a mesh of the module; a value that is whole everywhere counts to the program's own."""
@@ -271,8 +271,8 @@ class _Writer:
 
     def running(self, compiled: _Executable, plan: list[Exchange]) -> list[Exchange]:
         ids, (module, _) = compiled.equation_ids, module_of(compiled.loaded)
-        found = running(module, self.meshes, plan, lambda id: ids.get(id, id))
-        return explained(found, plan, self.equations, self.mesh.size)
+        exchanges = running(module, self.meshes, plan, lambda id: ids.get(id, id))
+        return explained(exchanges, plan, self.equations, self.mesh.size)
 
     def collective(self, each: Exchange) -> schema.CollectiveRecord:
         equation = self.values.row(each.equation)
@@ -296,9 +296,9 @@ def _named(lowered: Any) -> Jaxpr:
     jaxpr = lowered.jaxpr
     if jaxpr.debug is None:
         return jaxpr
-    kept = [
+    argument_names = [
         name
         for name, is_kept in zip(jaxpr.debug.argument_names, lowered.kept, strict=False)
         if is_kept
     ]
-    return jaxpr.replace(debug=DebugInfo(jaxpr.debug.name, kept))
+    return jaxpr.replace(debug=DebugInfo(jaxpr.debug.name, argument_names))

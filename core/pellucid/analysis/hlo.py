@@ -25,7 +25,7 @@ class Instruction(NamedTuple):
     operands: list[str]
     """Names of instructions."""
     payload: str
-    """What stands in the parentheses of a parameter or a constant."""
+    """The text in the parentheses of a parameter or a constant."""
     attributes: dict[str, str]
     """All but the called computations and the metadata."""
     called: list[tuple[str, str]]
@@ -124,22 +124,22 @@ _CLOSING = {"(": ")", "{": "}", "[": "]"}
 
 def parse(text: str) -> list[Computation]:
     """The computations of a module, the entry first, callees after their callers where the text allows."""
-    found: list[Computation] = []
+    computations: list[Computation] = []
     current: Computation | None = None
     for line in text.split("\n"):
         header = _HEADER.match(line)
         if header:
             current = Computation(header.group(2), bool(header.group(1)), [])
-            found.append(current)
+            computations.append(current)
         elif line.startswith("}"):
             current = None
         elif current is not None:
             instruction = parse_instruction(line)
             if instruction is not None:
                 current.instructions.append(instruction)
-    found.reverse()
-    found.sort(key=lambda computation: not computation.is_entry)
-    return found
+    computations.reverse()
+    computations.sort(key=lambda computation: not computation.is_entry)
+    return computations
 
 
 def parse_instruction(line: str) -> Instruction | None:

@@ -133,22 +133,22 @@ class _HloWriter:
         )
         operands = [shape for name in instruction.operands for shape in shapes[name]]
         details = _details(instruction, operands)
-        own = operation_cost(row, operands, shapes[instruction.name], details)
-        self.costs.add(own, row.bodies)
+        cost = operation_cost(row, operands, shapes[instruction.name], details)
+        self.costs.add(cost, row.bodies)
 
     def type(self, text: str) -> int:
-        found = self.types.get(text)
-        if found is None:
+        index = self.types.get(text)
+        if index is None:
             array = _ARRAY.match(text)
             if array is None:
-                found = self.columns.array_type(text, "", None, None)
+                index = self.columns.array_type(text, "", None, None)
             else:
                 [shape] = hlo_shapes(text)
-                found = self.columns.array_type(
+                index = self.columns.array_type(
                     text, array.group(1), shape.dims, bits_of(array.group(1))
                 )
-            self.types[text] = found
-        return found
+            self.types[text] = index
+        return index
 
     def listing(self, text: str) -> schema.ListingRecord:
         lines = []

@@ -44,7 +44,7 @@ class Layout(NamedTuple):
     dims: tuple[tuple[str, ...], ...]
     unreduced: tuple[str, ...] = ()
     mesh: str = ""
-    """What the module calls the mesh; empty for a value that every device holds whole, over whatever mesh."""
+    """Name of the mesh in the module; empty for a value that every device holds whole, over whatever mesh."""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -118,14 +118,14 @@ def unquoted(axis: str) -> str:
 
 def meshes_in(module: Any) -> dict[str, DeclaredMesh]:
     """The meshes that a module declares, by name."""
-    found = {}
+    meshes = {}
     for op in module.body.operations:
         if op.operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(op.operation.attributes["mesh"])
             sizes = {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, mesh.axes)}
             name = op.operation.attributes["sym_name"].value
-            found[name] = DeclaredMesh(sizes, tuple(mesh.device_ids))
-    return found
+            meshes[name] = DeclaredMesh(sizes, tuple(mesh.device_ids))
+    return meshes
 
 
 def layout_of(attribute: Any) -> Layout:

@@ -42,13 +42,13 @@ def record_of(
 
 
 def _made_from(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
-    own = set(source.equations.id)
+    source_ids = set(source.equations.id)
     for row, origins in _origins(target):
         own_id = target.equations.id[row]
-        if target.dialect == "jaxpr" and own_id in own:
+        if target.dialect == "jaxpr" and own_id in source_ids:
             yield own_id, own_id
         for origin in origins:
-            if origin in own:
+            if origin in source_ids:
                 yield origin, own_id
 
 
@@ -66,12 +66,12 @@ def _made_together(source: ProgramRecord, target: ProgramRecord) -> Iterator[tup
 
 def _by_origin(program: ProgramRecord) -> dict[int, dict[str, list[int]]]:
     """For each origin the ids of what was made from it, by operation."""
-    found: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    ids_by_origin: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row, origins in _origins(program):
         operation = opcode_of(program.strings[program.equations.primitive[row]])
         for origin in origins:
-            found[origin][operation].append(program.equations.id[row])
-    return found
+            ids_by_origin[origin][operation].append(program.equations.id[row])
+    return ids_by_origin
 
 
 def _origins(program: ProgramRecord) -> Iterator[tuple[int, list[int]]]:

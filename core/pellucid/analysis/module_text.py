@@ -17,7 +17,7 @@ _NO_OPERATION = ("}", "cond {", "module", "//")
 
 
 class Printed(NamedTuple):
-    """What the text of a module says."""
+    """Contents of a module's text."""
 
     names: dict[Any, str]
     """For each value its name."""

@@ -11,7 +11,7 @@ from pellucid.analysis.shapes import Shape
 
 
 class Details(NamedTuple):
-    """What the operands' shapes don't tell about an operation."""
+    """Facts of an operation that don't follow from its operands' shapes."""
 
     summed: float = 1.0
     """Products that a `dot` or a `convolution` adds for one element of its result."""
@@ -36,7 +36,7 @@ class Operation(NamedTuple):
     touches: Literal["all", "part", "in place", "nothing"] = "all"
     """Memory traffic, as `Traits.touches`; an operation that only names values touches nothing."""
     bodies: RunBodies | None = None
-    """How it runs the programs inside of it; None where these don't count."""
+    """Which programs inside it run how often; None where these don't count."""
 
 
 def _size(shapes: Shapes) -> float:
@@ -123,11 +123,9 @@ def opcode_of(operation: str) -> str:
 
 def operation_of(name: str) -> Operation:
     """The row of an operation of HLO, StableHLO or CHLO."""
-    found = OPERATIONS.get(opcode_of(name), _UNKNOWN)
+    row = OPERATIONS.get(opcode_of(name), _UNKNOWN)
     return (
-        found._replace(flops=0.0, touches="nothing", bodies=None)
-        if name.endswith("-done")
-        else found
+        row._replace(flops=0.0, touches="nothing", bodies=None) if name.endswith("-done") else row
     )
 
 
@@ -143,7 +141,7 @@ def is_exchange(name: str) -> bool:
 
 
 def operation_cost(row: Operation, operands: Shapes, results: Shapes, details: Details) -> Cost:
-    """What one run of an operation costs, without the programs inside of it."""
+    """Cost of one run of an operation, without the programs inside it."""
     if row.touches == "nothing":
         return Cost(0, 0, 0)
     n_bytes = moved_bytes(row.touches, [s.bytes for s in operands], [s.bytes for s in results])

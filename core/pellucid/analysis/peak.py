@@ -33,8 +33,8 @@ def estimated_peak_bytes(
         """The most bytes of values that are computed at a site; what it is given lives in its caller."""
         site = sites[place]
         jaxpr = programs[site.body]
-        given = [*jaxpr.constvars, *jaxpr.invars]
-        number = site.first + len(given)
+        inputs = [*jaxpr.constvars, *jaxpr.invars]
+        number = site.first + len(inputs)
         last_use = {
             atom: row
             for row, equation in enumerate(jaxpr.equations)
@@ -42,13 +42,13 @@ def estimated_peak_bytes(
             if type(atom) is not Literal
         }
         last_use |= {a: len(jaxpr.equations) for a in jaxpr.outvars if type(a) is not Literal}
-        bytes_of = dict.fromkeys(given, 0.0)
+        bytes_of = dict.fromkeys(inputs, 0.0)
         alive, peak = 0.0, 0.0
         for row, equation in enumerate(jaxpr.equations):
-            made = device_bytes[number : number + len(equation.results)]
-            number += len(made)
-            bytes_of.update(zip(equation.results, made, strict=True))
-            results, inner = sum(made), inside(equation, place)
+            result_bytes = device_bytes[number : number + len(equation.results)]
+            number += len(result_bytes)
+            bytes_of.update(zip(equation.results, result_bytes, strict=True))
+            results, inner = sum(result_bytes), inside(equation, place)
             # What a body gives that runs once is what its equation gives; a loop has results of its own besides.
             is_once = all(body.trips == 1 for body in bodies_of(equation))
             peak = max(peak, alive + (max(results, inner) if is_once else results + inner))

@@ -1,4 +1,4 @@
-"""What Shardy infers of a program when it runs by itself: the layout of each value, and how it came about.
+"""Shardy's propagation, run by itself: the layout of each value, and how it came about.
 
 A module is lowered with a mark on each operation that gives a variable of the program its value at one of the sites
 where the program runs. Shardy then propagates shardings and notes from which operand or result each mesh axis came to a value, and where it began. What is
@@ -55,7 +55,7 @@ class Value:
 
     def __init__(self, rank: int = 0) -> None:
         self.numbers: list[int] = []
-        """Those that it has at sites, where it is a variable's; the site that computes it comes first."""
+        """Its numbers at sites, if it is a variable's; the site that computes it comes first."""
         self.layout = Layout(((),) * rank)
         self.origins: dict[str, str] = {}
         """For each axis what Shardy calls its origin; `self` where the user put it."""
@@ -63,25 +63,25 @@ class Value:
         """For each axis the first time that it came."""
 
     def arrive(self, axis: str, arrival: Arrival) -> None:
-        known = self.arrivals.get(axis)
-        if known is None or arrival.step < known.step:
+        earliest = self.arrivals.get(axis)
+        if earliest is None or arrival.step < earliest.step:
             self.arrivals[axis] = arrival
 
 
 class Propagation(NamedTuple):
-    """What Shardy inferred of one program."""
+    """Shardy's result for one program."""
 
     sites: list[Site]
     values: list[list[Value]]
     """By number; several for a constant that is made anew where it is used."""
-    named: dict[str, int | None]
+    equations: dict[str, int | None]
     """Constraints and manual regions by Shardy's name for them: the id of the equation."""
     meshes: dict[str, DeclaredMesh]
     """By name; one program may speak of several."""
     module: Any
     """The module with the exchanges that Shardy would insert."""
     context: Any
-    """What must live as long as the module."""
+    """Context that must live as long as the module."""
 
     def numbers_of(self, result: Any) -> Iterator[int]:
         """The numbers of the value that a result of an operation of the module is."""
@@ -93,23 +93,23 @@ class Propagation(NamedTuple):
 
 
 def propagate(lowered: Any, shardings: Any, bodies: Mapping[Jaxpr, int]) -> Propagation:
-    """What Shardy infers of a `LoweredProgram`.
+    """Runs Shardy's propagation on a `LoweredProgram`.
 
-    `shardings` writes Shardy attributes, as for `lower_module`; `bodies` are the programs to tell of, with their numbers.
+    `shardings` writes Shardy attributes, as for `lower_module`; `bodies` are the programs whose values are reported, by number.
     """
     sites = Sites(bodies)
-    made = run_pass(
+    parsed = run_pass(
         "lower for Shardy", lower_module, lowered.jaxpr, lowered.options, shardings, sites
     )
-    with made.context:
+    with parsed.context:
         _mark(sites.noted)
-        run_pass("propagate shardings", run_passes, made.module, _PROPAGATE)
+        run_pass("propagate shardings", run_passes, parsed.module, _PROPAGATE)
         reader = _Reader(sites.value_count)
-        reader.read(made.module)
-        run_pass("insert exchanges", run_passes, made.module, _EXCHANGES)
-        meshes = meshes_in(made.module)
+        reader.read(parsed.module)
+        run_pass("insert exchanges", run_passes, parsed.module, _EXCHANGES)
+        meshes = meshes_in(parsed.module)
     return Propagation(
-        sites.found, reader.of_numbers, reader.named, meshes, made.module, made.context
+        sites.found, reader.of_numbers, reader.equations, meshes, parsed.module, parsed.context
     )
 
 
@@ -147,7 +147,7 @@ class _Reader:
     def __init__(self, value_count: int) -> None:
         self.values: dict[Any, Value] = {}
         self.of_numbers: list[list[Value]] = [[] for _ in range(value_count)]
-        self.named: dict[str, int | None] = {}
+        self.equations: dict[str, int | None] = {}
         self.layouts: dict[Any, Layout] = {}
         self.edges: dict[Any, list[tuple[int, str, str, list[str]]]] = {}
 
@@ -157,10 +157,10 @@ class _Reader:
                 self.function(op.operation)
 
     def value(self, value: Any) -> Value:
-        found = self.values.get(value)
-        if found is None:
-            found = self.values[value] = Value(getattr(value.type, "rank", 0))
-        return found
+        entry = self.values.get(value)
+        if entry is None:
+            entry = self.values[value] = Value(getattr(value.type, "rank", 0))
+        return entry
 
     def function(self, op: Any) -> None:
         block = op.regions[0].blocks[0]
@@ -179,17 +179,17 @@ class _Reader:
                 self.arrive(attributes, ends, None)
 
     def describe(self, value: Value, attributes: Any) -> None:
-        """Note the layout and the origins that the attributes of an argument or a result tell."""
+        """Records the layout and the origins in the attributes of an argument or a result."""
         if "sdy.sharding" in attributes:
             value.layout = self.layout(attributes["sdy.sharding"])
         if "sdy.sharding_origins" in attributes:
             value.origins = _origins(attributes["sdy.sharding_origins"])
 
     def layout(self, attribute: Any) -> Layout:
-        found = self.layouts.get(attribute)
-        if found is None:
-            found = self.layouts[attribute] = layout_of(attribute)
-        return found
+        parsed = self.layouts.get(attribute)
+        if parsed is None:
+            parsed = self.layouts[attribute] = layout_of(attribute)
+        return parsed
 
     def block(self, block: Any) -> Any:
         """Read the operations of a block; the last of them."""
@@ -206,7 +206,7 @@ class _Reader:
             return
         results = [self.value(result) for result in op.results]
         if "sdy.sharding_origin_name" in attributes:
-            self.named[attributes["sdy.sharding_origin_name"].value] = equation_of(op)
+            self.equations[attributes["sdy.sharding_origin_name"].value] = equation_of(op)
         if name in ("sdy.sharding_constraint", "sdy.reshard"):
             self.describe_stated(results, [attributes["sharding"]])
         elif name == "sdy.manual_computation":
@@ -254,10 +254,10 @@ class _Reader:
         if "sdy.propagation_edges" not in attributes:
             return
         attribute = attributes["sdy.propagation_edges"]
-        found = self.edges.get(attribute)
-        if found is None:
-            found = self.edges[attribute] = list(_edges(str(attribute)))
-        for step, axis, source, targets in found:
+        edges = self.edges.get(attribute)
+        if edges is None:
+            edges = self.edges[attribute] = list(_edges(str(attribute)))
+        for step, axis, source, targets in edges:
             came_from = _end(ends, source)
             for target in targets:
                 value = _end(ends, target)
@@ -326,8 +326,8 @@ def _flowing_into(value: Any) -> list[Any]:
 
 def _origins(attributes: Any) -> dict[str, str]:
     return {
-        named.name: ir.StringAttr(named.attr).value
-        for named in (attributes[i] for i in range(len(attributes)))
+        attribute.name: ir.StringAttr(attribute.attr).value
+        for attribute in (attributes[i] for i in range(len(attributes)))
     }
 
 

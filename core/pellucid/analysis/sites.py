@@ -32,7 +32,7 @@ class Site:
 
 
 class Sites:
-    """Hears a lowering, and numbers the values of programs anew at each site.
+    """Observer of a lowering that numbers the values of programs anew at each site.
 
     `bodies` has the number of each program. Programs that lowering rules make are part of the equation that is lowered.
     """
@@ -103,8 +103,8 @@ def place_of(sites: Sequence[Site], number: int) -> int:
 
 def calls_to(sites: Sequence[Site], number: int) -> tuple[int, ...]:
     """Ids of the equations that lead to the site of a value."""
-    found = around(sites, place_of(sites, number))
-    return tuple(site.equation for site in found if site.equation is not None)
+    enclosing = around(sites, place_of(sites, number))
+    return tuple(site.equation for site in enclosing if site.equation is not None)
 
 
 class SiteValues:
@@ -142,7 +142,7 @@ class SiteValues:
         return self._ranges[site.body][number - site.first]
 
     def name(self, number: int) -> str:
-        """What the user calls it, or else the program."""
+        """The user's name for it, or else the program's."""
         values, strings, value = self._record.values, self._record.strings, self.value(number)
         return strings[values.user_name[value]] or strings[values.name[value]]
 
@@ -159,9 +159,9 @@ class SiteValues:
         """The site of an equation of the record that is reached by most of `calls`; -1 where it is at none."""
         if row < 0:
             return -1
-        wanted = set(calls)
+        call_ids = set(calls)
 
         def common(place: int) -> int:
-            return sum(site.equation in wanted for site in around(self.sites, place))
+            return sum(site.equation in call_ids for site in around(self.sites, place))
 
         return max(self._sites_of.get(self._body_of[row], ()), key=common, default=-1)

@@ -108,13 +108,13 @@ class _ModuleWriter:
         return self.shapes[operand] if operand >= 0 else Shape((), 0)
 
     def type(self, mlir_type: Any) -> tuple[int, Shape]:
-        found = self.types.get(mlir_type)
-        if found is None:
+        entry = self.types.get(mlir_type)
+        if entry is None:
             text = str(mlir_type)
             dims, dtype, bits = tensor_type(text)
             index = self.columns.array_type(text, dtype, dims, bits)
-            found = self.types[mlir_type] = index, Shape(tuple(dims or ()), bits or 0)
-        return found
+            entry = self.types[mlir_type] = index, Shape(tuple(dims or ()), bits or 0)
+        return entry
 
     def constant(self, operation: Any) -> None:
         [result] = operation.results
@@ -165,8 +165,8 @@ class _ModuleWriter:
         )
         shapes = [self.shape(o) for o in operands]
         details = _details(name, operation, shapes)
-        own = operation_cost(row, shapes, [self.shape(r) for r in results], details)
-        self.costs.add(own, row.bodies)
+        cost = operation_cost(row, shapes, [self.shape(r) for r in results], details)
+        self.costs.add(cost, row.bodies)
 
     def listing(self, text: str) -> schema.ListingRecord:
         lines = [-1] * (text.count("\n") + 1)

@@ -70,8 +70,8 @@ class Ways:
         if not self._has_axis(source, axis):  # the edge of a manual region
             return Hop(number, equation=row, origin=origin)
         dimension = next((i for i, axes in enumerate(source.layout.dims) if axis in axes), -1)
-        known = next((each for each in source.numbers if each in near), source.numbers[0])
-        return Hop(number, known, dimension, row, origin)
+        source_number = next((each for each in source.numbers if each in near), source.numbers[0])
+        return Hop(number, source_number, dimension, row, origin)
 
     def _has_axis(self, value: Value, axis: str) -> bool:
         """Whether the record has `axis` among those of the value."""
@@ -94,35 +94,35 @@ class Ways:
         statement = _statement(self._equations.get(id))
         return self._add(f"value {number}", statement, number, self._values.row(id))
 
-    def _origin(self, named: str | None) -> int:
+    def _origin(self, key: str | None) -> int:
         """The index of an origin that Shardy names; -1 for none."""
-        if named is None:
+        if key is None:
             return -1
-        kind, _, number = named.partition(": ")
+        kind, _, number = key.partition(": ")
         place = int(number or 0) - self._inputs.token_count
         if kind == "input":
             text = f"{self._inputs.askers[place]} `{self._values.name(place)}`"
-            return self._add(named, text, place)
+            return self._add(key, text, place)
         if kind == "output":
-            return self._add(named, f"out_shardings of result {place}")
+            return self._add(key, f"out_shardings of result {place}")
         region = kind.removesuffix("_input").removesuffix("_output")
-        id = self._propagation.named.get(region)
+        id = self._propagation.equations.get(region)
         row = self._values.row(id)
         if region == kind:
-            return self._add(named, _statement(self._equations.get(id or -1)), -1, row)
+            return self._add(key, _statement(self._equations.get(id or -1)), -1, row)
         specs = "in_specs" if kind.endswith("_input") else "out_specs"
-        return self._add(named, f"{specs} of shard_map", -1, row)
+        return self._add(key, f"{specs} of shard_map", -1, row)
 
     def _add(self, key: str, text: str, value: int = -1, equation: int = -1) -> int:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = len(self.origins)
+        index = self._known.get(key)
+        if index is None:
+            index = self._known[key] = len(self.origins)
             self.origins.append(schema.OriginRecord(text=text, value=value, equation=equation))
-        return found
+        return index
 
 
 def _statement(equation: Equation | None) -> str:
-    """What an equation says of its result's layout, as the user would call it."""
+    """The user's name for the way in which an equation states its result's layout."""
     name = "" if equation is None else equation.primitive.name
     if name == "sharding_constraint":
         return "with_sharding_constraint"

@@ -29,18 +29,18 @@ def bodies_of(equation: Equation) -> list[Body]:
     slots = equation.primitive.slots(params)
     is_branch = slots is not None and bool(slots.choosing)
     trips = None if slots is None or is_branch else slots.runs
-    found = []
+    bodies = []
     for role, value in zip(params._fields, params, strict=True):
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
-            found.append(Body(_open(value), role, trips, is_branch))
+            bodies.append(Body(_open(value), role, trips, is_branch))
         elif isinstance(value, (tuple, list)):
             names = getattr(value, "_fields", None) or range(len(value))
-            found += [
+            bodies += [
                 Body(_open(item), f"{role}[{name}]", trips, is_branch)
                 for name, item in zip(names, value, strict=True)
                 if isinstance(item, (Jaxpr, ClosedJaxpr))
             ]
-    return found
+    return bodies
 
 
 def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
@@ -49,12 +49,12 @@ def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
 
 def programs_within(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     """A program and every program within it, once each, callers first."""
-    found = {jaxpr: None}
+    programs = {jaxpr: None}
     waiting = [jaxpr]
     for program in waiting:  # grows meanwhile
         yield program
         for equation in program.equations:
             for body in bodies_of(equation):
-                if body.jaxpr not in found:
-                    found[body.jaxpr] = None
+                if body.jaxpr not in programs:
+                    programs[body.jaxpr] = None
                     waiting.append(body.jaxpr)

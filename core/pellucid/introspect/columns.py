@@ -51,17 +51,17 @@ class ProgramColumns:
 
     def aval_type(self, aval: AbstractValue) -> int:
         """The index of the type `aval`, which is interned."""
-        found = self._types.get(aval)
-        if found is None:
-            found = self._types[aval] = self._add_type(self._record_of(aval))
-        return found
+        index = self._types.get(aval)
+        if index is None:
+            index = self._types[aval] = self._add_type(self._record_of(aval))
+        return index
 
     def array_type(
         self, text: str, dtype: str, shape: Sequence[int] | None, bits: int | None
     ) -> int:
         """The index of a type that another printer wrote as `text`; `bits` are those of an element."""
-        found = self._types.get(text)
-        if found is None:
+        index = self._types.get(text)
+        if index is None:
             n_bytes = (
                 None if bits is None or shape is None else math.ceil(math.prod(shape) * bits / 8)
             )
@@ -69,8 +69,8 @@ class ProgramColumns:
                 text=text, dtype=dtype, shape=None if shape is None else list(shape), weak_type=False,
                 bytes=n_bytes, sharding=-1, memory_space=None,
             )  # fmt: skip
-            found = self._types[text] = self._add_type(record)
-        return found
+            index = self._types[text] = self._add_type(record)
+        return index
 
     def _add_type(self, record: schema.TypeRecord) -> int:
         self._type_records.append(record)
@@ -108,21 +108,21 @@ class ProgramColumns:
 
     def mesh(self, mesh: Any) -> int:
         """The index of a mesh."""
-        found = self._meshes.get(mesh)
-        if found is None:
-            found = self._meshes[mesh] = len(self._mesh_records)
+        index = self._meshes.get(mesh)
+        if index is None:
+            index = self._meshes[mesh] = len(self._mesh_records)
             self._mesh_records.append(mesh_record(mesh))
-        return found
+        return index
 
     def sharding(self, sharding: Any, ndim: int) -> int:
         """The index of the sharding of values with `ndim` dimensions."""
-        found = self._shardings.get((sharding, ndim))
-        if found is None:
+        index = self._shardings.get((sharding, ndim))
+        if index is None:
             mesh = getattr(sharding, "mesh", None)
             record = spec_record(sharding, ndim, -1 if mesh is None else self.mesh(mesh))
-            found = self._shardings[sharding, ndim] = len(self._sharding_records)
+            index = self._shardings[sharding, ndim] = len(self._sharding_records)
             self._sharding_records.append(record)
-        return found
+        return index
 
     # Parts of equations ---------------------------------------------------------------------------
 
@@ -137,10 +137,10 @@ class ProgramColumns:
         """The index of the scope of a name stack, which the program keeps alive; -1 for None."""
         if stack is None:
             return -1
-        found = self._stacks.get(id(stack))  # stacks are long to hash
-        if found is None:
-            found = self._stacks[id(stack)] = self.scope(stack.path())
-        return found
+        index = self._stacks.get(id(stack))  # stacks are long to hash
+        if index is None:
+            index = self._stacks[id(stack)] = self.scope(stack.path())
+        return index
 
     def value(self, name: str, type_index: int, user_name: str = "") -> int:
         """The index of a new value."""
@@ -151,7 +151,7 @@ class ProgramColumns:
         return len(values.name) - 1
 
     def literal(self, text: str, type_index: int) -> int:
-        """What stands for a literal among operands."""
+        """The negative number that stands for a literal among operands."""
         return -1 - self._literals.setdefault((shortened(text), type_index), len(self._literals))
 
     def equation(

@@ -43,9 +43,9 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
         what=what,
         got=got,
         differences=[
-            schema.DifferenceRecord(**found.groupdict())
-            for found in map(_DIFFERENCE.fullmatch, got)
-            if found is not None
+            schema.DifferenceRecord(**match.groupdict())
+            for match in map(_DIFFERENCE.fullmatch, got)
+            if match is not None
         ],
         where=where,
         do=do,

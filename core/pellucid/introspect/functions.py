@@ -46,7 +46,7 @@ def function_entry(entry_id: int) -> Traced:
 
 
 def _stand_ins(program: Program) -> list[Any]:
-    """What stands for the arguments of a program: their types, placed as at its last compilation."""
+    """Abstract arguments of a program: their types, placed as at its last compilation."""
     avals = program.call.avals
     places = list(program.executables)
     closed_over = len(program.values.closed_over)

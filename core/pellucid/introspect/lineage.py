@@ -11,7 +11,7 @@ from pellucid.ir.jaxpr import Equation, Jaxpr
 _EQUATION_ID = re.compile(r"#e(\d+)")
 
 _COPY = "replay"
-"""What the lineage of an equation says that was made by running a program again."""
+"""Lineage of equations that were made by running a program again."""
 
 
 class Made(NamedTuple):
@@ -41,7 +41,7 @@ def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[E
         return []
     if not base:
         return list(lineage.origins)
-    found: dict[int, Equation] = {}
+    origins: dict[int, Equation] = {}
     seen: set[int] = set()
     waiting = list(lineage.origins)
     for origin in waiting:  # grows meanwhile
@@ -49,10 +49,10 @@ def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[E
             continue
         seen.add(origin.id)
         if origin.id in base:
-            found[origin.id] = origin
+            origins[origin.id] = origin
         elif origin.lineage is not None:
             waiting += origin.lineage.origins
-    return list(found.values())
+    return list(origins.values())
 
 
 def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
@@ -62,4 +62,4 @@ def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
 
 def equation_ids(path: str) -> list[int]:
     """The equations on a path of names, such as `jit(f)/scan#e6/add#e4`, outermost first."""
-    return [int(found) for found in _EQUATION_ID.findall(path)]
+    return [int(digits) for digits in _EQUATION_ID.findall(path)]

@@ -1,4 +1,4 @@
-"""What lives on devices, as records."""
+"""Live arrays and devices, as records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
 
 def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
     """Each piece of memory once, by an array that is `held`: looking at shards makes further arrays of it."""
-    found: dict[Any, LiveArray] = {}
+    by_memory: dict[Any, LiveArray] = {}
     parts = {
         shard.unsafe_buffer_pointer()
         for each in live
@@ -57,9 +57,9 @@ def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
         key = each.array.unsafe_buffer_pointer() if is_whole and each.n_bytes else id(each.array)
         if is_whole and key in parts:
             continue
-        if key not in found or id(each.array) in held:
-            found[key] = each
-    return list(found.values())
+        if key not in by_memory or id(each.array) in held:
+            by_memory[key] = each
+    return list(by_memory.values())
 
 
 def _device_record(memory: DeviceMemory) -> schema.DeviceMemoryRecord:
@@ -99,32 +99,32 @@ def _array_record(
 
 def _owners(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
     """For each array, by identity, the variables that hold it."""
-    found: dict[int, list[str]] = {}
+    owners: dict[int, list[str]] = {}
     for name, value in list(namespace.items()):
         if not name.startswith("_") and name not in ("In", "Out"):
-            _find(name, value, found)
-    return found
+            _find(name, value, owners)
+    return owners
 
 
 def _holders(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
     """For each array what else holds it: outputs of cells, the frames of the last error."""
-    found: dict[int, list[str]] = {}
+    holders: dict[int, list[str]] = {}
     for count, value in dict(namespace.get("Out") or {}).items():
-        _find(f"Out[{count}]", value, found)
+        _find(f"Out[{count}]", value, holders)
     for place, held in _tracebacks():
         while held is not None:
             frame = held.tb_frame
             is_shown = source.is_user_file(frame.f_code.co_filename)
             for name, value in frame.f_locals.items() if is_shown else ():
                 # Frames of cells have the namespace itself as their variables.
-                if namespace.get(name, found) is not value and value is not namespace:
-                    _find(f"{place}: {name} in {frame.f_code.co_name}", value, found)
+                if namespace.get(name, holders) is not value and value is not namespace:
+                    _find(f"{place}: {name} in {frame.f_code.co_name}", value, holders)
             held = held.tb_next
-    return found
+    return holders
 
 
 def _tracebacks() -> Iterator[tuple[str, TracebackType]]:
-    """What the interpreter keeps of the last error that nobody caught, causes included."""
+    """Frames of the last uncaught error and of its causes, which the interpreter keeps."""
     seen: set[int] = set()
     for name in _HOLDERS:
         held = getattr(sys, name, None)
@@ -161,9 +161,9 @@ def delete_array(array_id: int) -> int:
     raise ArgumentValueError("this array is gone already.", do="Look at the live arrays again.")
 
 
-def _find(name: str, value: Any, found: dict[int, list[str]]) -> None:
+def _find(name: str, value: Any, names_by_array: dict[int, list[str]]) -> None:
     if type(value) is ArrayImpl:
-        found.setdefault(id(value), []).append(name)
+        names_by_array.setdefault(id(value), []).append(name)
     elif not isinstance(value, (str, bytes, int, float, type)) and not callable(value):
         try:
             leaves, _ = flatten_with_path(value)
@@ -173,4 +173,4 @@ def _find(name: str, value: Any, found: dict[int, list[str]]) -> None:
             return
         for path, leaf in leaves:
             if type(leaf) is ArrayImpl and path:
-                found.setdefault(id(leaf), []).append(name + keystr(tuple(path)))
+                names_by_array.setdefault(id(leaf), []).append(name + keystr(tuple(path)))

@@ -24,8 +24,8 @@ def misses(n: int | None = None) -> list[schema.MissRecord]:
     >>> [cause.part for cause in misses(1)[0].causes]
     ['first_call']
     """
-    known = list(recent)
-    return [miss_record(miss) for miss in (known if n is None else known[-n:] if n else [])]
+    recorded = list(recent)
+    return [miss_record(miss) for miss in (recorded if n is None else recorded[-n:] if n else [])]
 
 
 def miss_record(miss: Miss) -> schema.MissRecord:

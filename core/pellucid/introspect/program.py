@@ -34,31 +34,31 @@ def read_jaxpr(
     key: str | None = None,
     listing: bool = True,
     source_lines: bool = True,
-    made: Made | None = None,
+    origin: Made | None = None,
 ) -> JaxprReading:
     """The record of a jaxpr, with the place of each program in it.
 
     `key` names the program in links; `listing` and `source_lines` say whether its text and the text of the user's
-    lines come along; `made` says how it was made from another program.
+    lines come along; `origin` says from which program and by which transformation it was made.
     """
     name = name or name_of(jaxpr)
-    writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), made or Made())
+    writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), origin or Made())
     record = writer.write(jaxpr, listing=listing, source_lines=source_lines)
     return JaxprReading(record, writer.bodies)
 
 
 def name_of(jaxpr: Jaxpr) -> str:
-    """What a program is called."""
+    """Name of a program."""
     return jaxpr.debug.name if jaxpr.debug is not None else "program"
 
 
 class _JaxprWriter:
     """Writes one jaxpr with everything inside into columns."""
 
-    def __init__(self, columns: ProgramColumns, made: Made) -> None:
+    def __init__(self, columns: ProgramColumns, origin: Made) -> None:
         self.columns = columns
         self.spans = Spans(columns.string, columns.name)
-        self.made = made
+        self.origin = origin
         self.bodies: dict[Jaxpr, int] = {}
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
@@ -124,8 +124,8 @@ class _JaxprWriter:
             self.columns.scope_of(equation.scope),
             span,
             ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
-            transformation_of(equation) or (self.made.by if equation.lineage is not None else ""),
-            [e.id for e in origins_of(equation, self.made.base)],
+            transformation_of(equation) or (self.origin.by if equation.lineage is not None else ""),
+            [e.id for e in origins_of(equation, self.origin.base)],
         )
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
@@ -136,13 +136,13 @@ class _JaxprWriter:
         transformation made of an equation, only the equation of the same kind keeps the name.
         """
         last: dict[Naming, Equation] = {}
-        named: list[tuple[Equation, Naming]] = []
+        namings: list[tuple[Equation, Naming]] = []
         copied: set[tuple[int, ...]] = set()
         for equation in jaxpr.equations:
             naming = self.spans.naming(self.spans.span(equation.source))
             if naming is None:
                 continue
-            origins = origins_of(equation, self.made.base)
+            origins = origins_of(equation, self.origin.base)
             if origins:
                 if not any(e.primitive is equation.primitive for e in origins):
                     continue
@@ -151,15 +151,15 @@ class _JaxprWriter:
                     continue
                 copied.add(ids)
             last[naming] = equation
-            named.append((equation, naming))
+            namings.append((equation, naming))
         names: dict[Var, str] = {}
-        for equation, naming in named:
+        for equation, naming in namings:
             if equation.source == last[naming].source:
-                wanted = naming.names
-                if len(wanted) == len(equation.results):
-                    names.update(zip(equation.results, wanted, strict=True))
+                variables = naming.names
+                if len(variables) == len(equation.results):
+                    names.update(zip(equation.results, variables, strict=True))
                 elif len(equation.results) == 1:
-                    names[equation.results[0]] = ", ".join(wanted)
+                    names[equation.results[0]] = ", ".join(variables)
         return names
 
     def listing(self, shown: Listing) -> schema.ListingRecord:

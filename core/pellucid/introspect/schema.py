@@ -106,7 +106,7 @@ class SourceRecord(Record):
     """A file or a notebook cell that equations come from."""
 
     name: str
-    """What the user calls it: `In[4]`, or a path as short as it can be."""
+    """Name for the user: `In[4]`, or the shortest path."""
     path: str
     cell_id: str | None
     """Id of the notebook cell, where the front end sent one."""
@@ -280,7 +280,7 @@ class LinkRecord(Record):
     """Key of a program."""
     target: str
     relation: str
-    """What leads from source to target: `lower`, `compile`, `jvp`, `transpose`, `same`, …"""
+    """The step from source to target: `lower`, `compile`, `jvp`, `transpose`, `same`, …"""
     source_ids: list[int]
     target_ids: list[int]
 
@@ -503,7 +503,7 @@ class DifferenceRecord(Record):
 
     path: str
     left_title: str
-    """What the left side is, for example `got`."""
+    """Label of the left side, for example `got`."""
     left: str
     right_title: str
     right: str
@@ -584,7 +584,7 @@ class LiveArrayRecord(Record):
     owners: list[str]
     """Variables that hold it, with their path, for example `params['layer3'].w`."""
     holders: list[str]
-    """What else keeps it alive, for example `sys.last_traceback`."""
+    """Other owners, for example `sys.last_traceback`."""
     source: str | None
     """Cell or file that made it."""
     line: int | None
@@ -670,7 +670,7 @@ class LayoutColumns(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyColumns(Record):
-    """How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin."""
+    """How mesh axes came to values. The chain continues at `value`, with the same axis, and ends at an origin."""
 
     counts: list[int]
     """For each value at a site, by its number, how many of the entries are its: one for each axis."""
@@ -731,15 +731,15 @@ class FunctionShardingRecord(Record):
     why: WhyColumns
     origins: list[OriginRecord]
     planned: list[CollectiveRecord]
-    """What Shardy would insert, which says why."""
+    """Exchanges that Shardy inserts, with their reasons."""
     collectives: list[CollectiveRecord]
-    """What runs: the exchanges of the optimized program; those that are planned where it can't be compiled."""
+    """Exchanges of the optimized program; the planned ones where it can't be compiled."""
     differences: list[str]
     """In which kinds of exchange the two differ."""
     device_peak_bytes: list[int]
     """For each device in mesh order; empty where it is not known."""
     basis: Literal["estimate", "compiler", "measured"]
-    """What `collectives` and `device_peak_bytes` are known from: the compiled program, or an estimate."""
+    """Source of `collectives` and `device_peak_bytes`: the compiled program, or an estimate."""
     not_compiled: str
     """Why there is only an estimate; empty where the program was compiled."""
     schema_version: int = SCHEMA_VERSION

@@ -116,12 +116,12 @@ def _named_tiles(placed: NamedSharding, shape: Sequence[int]) -> Tiles:
 def _mapped_tiles(placed: Any, shape: Sequence[int]) -> Tiles:
     """Parts in the order of the devices that hold them first."""
     starts, stops, device_tiles = [], [], []
-    known: dict[tuple[tuple[int, int], ...], int] = {}
+    tile_numbers: dict[tuple[tuple[int, int], ...], int] = {}
     for index in placed.devices_indices_map(tuple(shape)).values():
         part = tuple(s.indices(size)[:2] for s, size in zip(index, shape, strict=True))
-        if part not in known:
-            known[part] = len(known)
+        if part not in tile_numbers:
+            tile_numbers[part] = len(tile_numbers)
             starts += [start for start, _ in part]
             stops += [stop for _, stop in part]
-        device_tiles.append(known[part])
+        device_tiles.append(tile_numbers[part])
     return starts, stops, device_tiles

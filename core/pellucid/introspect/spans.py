@@ -41,23 +41,23 @@ class Spans:
 
     def span(self, captured: Any) -> int:
         """The span of a captured source; -1 where no frame is the user's."""
-        found = self._by_source.get(captured)
-        if found is None:
-            found = -1
+        index = self._by_source.get(captured)
+        if index is None:
+            index = -1
             for code, offset in reversed(source.user_places(captured)):
-                found = self._at(code, offset, found)
-            self._by_source[captured] = found
-        return found
+                index = self._at(code, offset, index)
+            self._by_source[captured] = index
+        return index
 
     def _at(self, code: CodeType, offset: int, caller: int) -> int:
         key = (code, offset, caller)
-        found = self._by_place.get(key)
-        if found is None:
+        index = self._by_place.get(key)
+        if index is None:
             frame = self._frames.get((code, offset))
             if frame is None:
                 frame = self._frames[code, offset] = source.frame_of(code, offset)
-            found = self._by_place[key] = self._add(frame, caller)
-        return found
+            index = self._by_place[key] = self._add(frame, caller)
+        return index
 
     def _add(self, frame: source.Frame, caller: int) -> int:
         file = self._files.get(frame.file)

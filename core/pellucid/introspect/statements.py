@@ -1,4 +1,4 @@
-"""What a file's statements assign: the user's names for the values of a program."""
+"""Assignments in a file: the user's names for the values of a program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Statements:
 
     def __init__(self, text: str) -> None:
         self.values: dict[Range, Assigned | Returned] = {}
-        """What becomes of the value of an expression, where that is known."""
+        """The variables that an expression's value is assigned to, where that is certain."""
         self._starts: list[tuple[int, int]] = []
         self._ends: list[tuple[int, int]] = []
         self._variables: list[str] = []
@@ -40,8 +40,8 @@ class Statements:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):
             return
-        found = sorted(self._read(tree))
-        for start, end, variable in found:
+        bindings = sorted(self._read(tree))
+        for start, end, variable in bindings:
             self._starts.append(start)
             self._ends.append(end)
             self._variables.append(variable)

@@ -1,4 +1,4 @@
-"""What core does, as it happens: events as a stream of records, for a kernel or a file."""
+"""Core's events as a stream of records, for a kernel or a file."""
 
 from __future__ import annotations
 

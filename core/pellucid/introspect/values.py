@@ -1,4 +1,4 @@
-"""What a value is, in a few words, without looking at its elements."""
+"""Short descriptions of values that don't read their elements."""
 
 from __future__ import annotations
 

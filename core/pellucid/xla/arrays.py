@@ -34,10 +34,12 @@ def put(
     copied here, to memory that it then aliases; the other large ones it copies itself, in threads, and is waited for.
     """
     if len(shards) > 1:
-        own = shards if may_alias else _own_copies(shards)
-        result = _jax.batched_device_put(aval, sharding, own, devices, committed, enable_x64=True)
+        copies = shards if may_alias else _own_copies(shards)
+        result = _jax.batched_device_put(
+            aval, sharding, copies, devices, committed, enable_x64=True
+        )
         if not may_alias and any(
-            isinstance(x, np.ndarray) and x is copy for x, copy in zip(shards, own, strict=True)
+            isinstance(x, np.ndarray) and x is copy for x, copy in zip(shards, copies, strict=True)
         ):
             result.block_until_ready()
         return result

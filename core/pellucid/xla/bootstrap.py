@@ -1,4 +1,4 @@
-"""What must happen before and just after jaxlib is imported.
+"""Set-up before and just after jaxlib is imported.
 
 jaxlib's C++ side is process-global: it looks up modules of `jax` by name, holds one table of array
 operators, and reads its environment when the first client starts. So pellucid and `jax` can't share a

@@ -18,7 +18,7 @@ COPIED_BY_PYTHON = object()
 
 
 class FastPath(NamedTuple):
-    """What C++ needs to run an executable without Python; the names are jaxlib's."""
+    """The record by which C++ runs an executable without Python; the names are jaxlib's."""
 
     xla_executable: Any
     out_pytree_def: Any

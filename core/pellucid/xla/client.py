@@ -23,12 +23,12 @@ JaxRuntimeError = _jax.JaxRuntimeError
 _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
-def cpu_device_count(asked: int) -> int:
+def cpu_device_count(requested: int) -> int:
     """Virtual CPU devices to make: as asked (if positive), else as XLA_FLAGS says, else one."""
-    if asked > 0:
-        return asked
-    found = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
-    return int(found[-1]) if found else 1
+    if requested > 0:
+        return requested
+    counts = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
+    return int(counts[-1]) if counts else 1
 
 
 def make_cpu_client(n_devices: int, **distributed: Any) -> Client:

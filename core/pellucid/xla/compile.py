@@ -76,7 +76,7 @@ _FLAGS_AROUND = 1 << 17
 def flag_names() -> frozenset[str]:
     """Names of XLA's flags, which compiler options are.
 
-    XLA doesn't tell them, so they are read off the description of its options in the library's file (0.2 s).
+    XLA has no list of them, so they are read off the description of its options in the library's file (0.2 s).
     """
     library = pathlib.Path(_jax.__file__).with_name("libjax_common.so")
     try:
@@ -84,15 +84,15 @@ def flag_names() -> frozenset[str]:
             library.open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory,
         ):
-            found: set[bytes] = set()
+            flags: set[bytes] = set()
             at = memory.find(_A_FLAG)
             while at >= 0:
                 around = memory[max(at - _FLAGS_AROUND, 0) : at + _FLAGS_AROUND]
-                found = max(found, set(re.findall(rb"\bxla_[a-z0-9_]{3,70}", around)), key=len)
+                flags = max(flags, set(re.findall(rb"\bxla_[a-z0-9_]{3,70}", around)), key=len)
                 at = memory.find(_A_FLAG, at + _FLAGS_AROUND)
     except OSError:
         return frozenset()
-    return frozenset(name.decode() for name in found)
+    return frozenset(name.decode() for name in flags)
 
 
 def deserialize(

@@ -33,7 +33,7 @@ def make_client(address: str, process_id: int, *, shutdown_timeout: int) -> Runt
 
     The way is past any proxy that the environment names: it is read when the client is made.
     """
-    given = os.environ.get(_NO_PROXY)
+    inherited = os.environ.get(_NO_PROXY)
     os.environ[_NO_PROXY] = address.partition(":")[0]
     try:
         return _jax.get_distributed_runtime_client(
@@ -46,10 +46,10 @@ def make_client(address: str, process_id: int, *, shutdown_timeout: int) -> Runt
             use_compression=True,
         )
     finally:
-        if given is None:
+        if inherited is None:
             del os.environ[_NO_PROXY]
         else:
-            os.environ[_NO_PROXY] = given
+            os.environ[_NO_PROXY] = inherited
 
 
 def make_gloo_collectives(client: RuntimeClient, hostname: str) -> Any:
@@ -65,7 +65,7 @@ def make_mpi_collectives() -> tuple[Any, Callable[[], None]]:
 
 
 def start_preemption_watch(client: RuntimeClient) -> Any:
-    """What tells at which step all processes stop after one of them got SIGTERM."""
+    """Manager that agrees on the step at which all processes stop after one of them got SIGTERM."""
     manager = _jax.create_preemption_sync_manager()
     manager.initialize(client)
     return manager
@@ -76,5 +76,5 @@ def keep_for_ever(*objects: Any) -> None:
 
     A client whose service goes away ends the process, and so does one that is destroyed while others are not.
     """
-    for kept in objects:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    for owned in objects:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owned))

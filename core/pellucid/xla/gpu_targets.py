@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class GpuTarget(NamedTuple):
-    """What tells kinds of GPUs apart, for the compiler."""
+    """Properties by which the compiler distinguishes kinds of GPUs."""
 
     description: str
     compute_capability: int

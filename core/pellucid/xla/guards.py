@@ -1,6 +1,6 @@
 """Guards: flags that the C++ side respects.
 
-Of transfers it knows more levels than it is told of here: any level but "allow" sends transfers to Python, which
+It knows more levels of transfers than are passed here: any level but "allow" sends transfers to Python, which
 decides, logs and raises in one place (`runtime.guards`).
 """
 
@@ -32,7 +32,7 @@ class GuardFlag:
         self._flag = flags.flag(f"pellucid_guard_{attribute}", self.default)
 
     def known_to_cpp(self, level: Any) -> Any:
-        """The level that C++ is told of."""
+        """The level that C++ checks."""
         if level is flags.unset:
             return None
         return _ALLOW if level == "allow" else _DISALLOW

@@ -39,7 +39,7 @@ PRE_ORDER = ir.WalkOrder.PRE_ORDER
 
 
 def bytecode_without_locations(module: ir.Module) -> bytes:
-    """The module as MLIR bytecode that says nothing of where its operations come from."""
+    """The module as MLIR bytecode without locations."""
     with module.context:
         copy = ir.Module.parse(bytecode(module))
         PassManager.parse("builtin.module(strip-debuginfo)").run(copy.operation)

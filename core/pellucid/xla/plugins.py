@@ -51,8 +51,8 @@ def cuda_plugin() -> CudaPlugin | None:
 
 def tpu_library() -> pathlib.Path | None:
     """The library of the installed TPU plugin, or None."""
-    named = os.environ.get("TPU_LIBRARY_PATH")
-    return pathlib.Path(named) if named else _file_of("libtpu", "libtpu.so")
+    configured = os.environ.get("TPU_LIBRARY_PATH")
+    return pathlib.Path(configured) if configured else _file_of("libtpu", "libtpu.so")
 
 
 def named_plugins() -> dict[str, pathlib.Path]:
@@ -137,8 +137,8 @@ def _file_of(distribution: str, suffix: str) -> pathlib.Path | None:
         return None
     for file in files:
         if str(file).endswith(suffix):
-            found = pathlib.Path(str(file.locate()))
-            return found if found.exists() else None
+            path = pathlib.Path(str(file.locate()))
+            return path if path.exists() else None
     return None
 
 
@@ -153,10 +153,10 @@ def _load_nvidia_libraries() -> None:
         for folder in sorted(pathlib.Path(entry, "nvidia").glob("*/lib"))
     ]
     for name in _NVIDIA_LIBRARIES:
-        found = [file for folder in folders for file in sorted(folder.glob(f"{name}.so.*"))]
-        if found:
+        libraries = [file for folder in folders for file in sorted(folder.glob(f"{name}.so.*"))]
+        if libraries:
             with contextlib.suppress(OSError):
-                ctypes.CDLL(str(found[0]), mode=ctypes.RTLD_GLOBAL)
+                ctypes.CDLL(str(libraries[0]), mode=ctypes.RTLD_GLOBAL)
 
 
 def _memory_options() -> dict[str, Any]:

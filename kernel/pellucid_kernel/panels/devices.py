@@ -44,11 +44,11 @@ def _free_array(request: Mapping[str, Any]) -> None:
 
 def meshes_of(namespace: Mapping[str, Any]) -> list[introspect.schema.ShardingRecord]:
     """The meshes among variables, the first name of each."""
-    named: dict[Mesh, str] = {}
+    names: dict[Mesh, str] = {}
     for name, value in list(namespace.items()):
         if isinstance(value, Mesh) and not name.startswith("_"):
-            named.setdefault(value, name)
-    records = (introspect.sharding(mesh, name=name) for mesh, name in named.items())
+            names.setdefault(value, name)
+    records = (introspect.sharding(mesh, name=name) for mesh, name in names.items())
     return list(itertools.islice(records, MAX_MESHES))
 
 

@@ -1,4 +1,4 @@
-"""What a panel is on the kernel's side."""
+"""Base class of the kernel's side of a panel."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Panel:
         self.shell = shell
 
     def state(self) -> State:
-        """What the panel shows now."""
+        """State that the panel shows."""
         raise NotImplementedError
 
     def handlers(self) -> Mapping[str, Handler]:
-        """What answers requests, by their kind."""
+        """Handlers of requests, by their kind."""
         return {}

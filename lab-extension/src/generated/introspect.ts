@@ -49,7 +49,7 @@ export interface TypeRecord {
 
 /** A file or a notebook cell that equations come from. */
 export interface SourceRecord {
-  /** What the user calls it: `In[4]`, or a path as short as it can be. */
+  /** Name for the user: `In[4]`, or the shortest path. */
   readonly name: string;
   readonly path: string;
   /** Id of the notebook cell, where the front end sent one. */
@@ -204,7 +204,7 @@ export interface LinkRecord {
   /** Key of a program. */
   readonly source: string;
   readonly target: string;
-  /** What leads from source to target: `lower`, `compile`, `jvp`, `transpose`, `same`, … */
+  /** The step from source to target: `lower`, `compile`, `jvp`, `transpose`, `same`, … */
   readonly relation: string;
   readonly source_ids: readonly number[];
   readonly target_ids: readonly number[];
@@ -376,7 +376,7 @@ export interface ErrorFrameRecord {
 /** Where two trees, or the types of their leaves, differ. */
 export interface DifferenceRecord {
   readonly path: string;
-  /** What the left side is, for example `got`. */
+  /** Label of the left side, for example `got`. */
   readonly left_title: string;
   readonly left: string;
   readonly right_title: string;
@@ -444,7 +444,7 @@ export interface LiveArrayRecord {
   readonly total_bytes: number;
   /** Variables that hold it, with their path, for example `params['layer3'].w`. */
   readonly owners: readonly string[];
-  /** What else keeps it alive, for example `sys.last_traceback`. */
+  /** Other owners, for example `sys.last_traceback`. */
   readonly holders: readonly string[];
   /** Cell or file that made it. */
   readonly source: string | null;
@@ -523,7 +523,7 @@ export interface LayoutColumns {
 }
 
 /**
- * How mesh axes came to values. The chain goes on at `value`, with the same axis, and ends at an origin.
+ * How mesh axes came to values. The chain continues at `value`, with the same axis, and ends at an origin.
  */
 export interface WhyColumns {
   /**
@@ -587,19 +587,15 @@ export interface FunctionShardingRecord {
   readonly axes: readonly string[];
   readonly why: WhyColumns;
   readonly origins: readonly OriginRecord[];
-  /** What Shardy would insert, which says why. */
+  /** Exchanges that Shardy inserts, with their reasons. */
   readonly planned: readonly CollectiveRecord[];
-  /**
-   * What runs: the exchanges of the optimized program; those that are planned where it can't be compiled.
-   */
+  /** Exchanges of the optimized program; the planned ones where it can't be compiled. */
   readonly collectives: readonly CollectiveRecord[];
   /** In which kinds of exchange the two differ. */
   readonly differences: readonly string[];
   /** For each device in mesh order; empty where it is not known. */
   readonly device_peak_bytes: readonly number[];
-  /**
-   * What `collectives` and `device_peak_bytes` are known from: the compiled program, or an estimate.
-   */
+  /** Source of `collectives` and `device_peak_bytes`: the compiled program, or an estimate. */
   readonly basis: "estimate" | "compiler" | "measured";
   /** Why there is only an estimate; empty where the program was compiled. */
   readonly not_compiled: string;

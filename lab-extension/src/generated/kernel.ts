@@ -32,17 +32,17 @@ export interface LetGoRequest {
   readonly kind: "let_go";
 }
 
-/** What a panel sends. */
+/** Messages from a panel. */
 export type Request = FollowRequest | ProgramRequest | FreeArrayRequest | LetGoRequest;
 
-/** What the panel "Programs" shows. */
+/** State of the panel "Programs". */
 export interface ProgramsState {
   readonly functions: FunctionsRecord;
   readonly panel: "programs";
   readonly kind: "state";
 }
 
-/** What the panel "Devices and mesh" shows. */
+/** State of the panel "Devices and mesh". */
 export interface DevicesState {
   /** Without the smallest arrays where there are very many. */
   readonly memory: MemoryRecord;
@@ -55,28 +55,28 @@ export interface DevicesState {
   readonly kind: "state";
 }
 
-/** What a panel shows: sent when it comes into sight and after each cell. */
+/** State of a panel: sent when it comes into sight and after each cell. */
 export type State = ProgramsState | DevicesState;
 
-/** What a request can ask to see. */
+/** Views that a request can ask for. */
 export type Shown = ProgramRecord | FunctionShardingRecord | CompiledRecord;
 
 /** The answer to a request with a number. */
 export interface AnswerRecord {
   readonly request: number;
-  /** What was asked for; None where something was to be done. */
+  /** The requested value; None for a command. */
   readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | null;
-  /** What went wrong; None if nothing did. */
+  /** Message of the error; None if there was none. */
   readonly error: string | null;
   readonly kind: "answer";
 }
 
-/** What XLA compiles now: sent when a session begins, and when a compilation begins and ends. */
+/** Compilations in progress: sent when a session begins, and when a compilation begins and ends. */
 export interface CompilationRecord {
   /** None for nothing. */
   readonly function: string | null;
   readonly kind: "compilation";
 }
 
-/** What a kernel sends. */
+/** Messages from a kernel. */
 export type Message = ProgramsState | DevicesState | AnswerRecord | CompilationRecord;

@@ -16,7 +16,7 @@ _CLOSE = 0.01
 _HUES = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#999933",
 )  # fmt: skip
-"""Colours that people with any kind of colour vision tell apart (Tol, 2021, "bright" and "muted")."""
+"""Colours that people with any kind of colour vision distinguish (Tol, 2021, "bright" and "muted")."""
 
 
 class Box(NamedTuple):
@@ -62,8 +62,8 @@ def tiles_picture(record: ShardingRecord) -> str:
 
 def _boundaries(boxes: list[Box], owners: list[list[int]]) -> Iterator[str]:
     """Thick lines between neighbouring parts that belong to different processes."""
-    for (a, own), (b, other) in itertools.permutations(zip(boxes, owners, strict=True), 2):
-        if own == other:
+    for (a, processes), (b, other) in itertools.permutations(zip(boxes, owners, strict=True), 2):
+        if processes == other:
             continue
         right, below = a.x + a.width, a.y + a.height
         if abs(right - b.x) < _CLOSE and a.y < b.y + b.height - _CLOSE and b.y < below - _CLOSE:
@@ -75,7 +75,7 @@ def _boundaries(boxes: list[Box], owners: list[list[int]]) -> Iterator[str]:
         x1, y1, x2, y2 = line
         yield (
             f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="currentColor" '
-            f'stroke-width="4"><title>process {_names(own)} | process {_names(other)}</title></line>'
+            f'stroke-width="4"><title>process {_names(processes)} | process {_names(other)}</title></line>'
         )
 
 

@@ -1,4 +1,4 @@
-"""What is said, in text and in static HTML, of where a function's intermediates lie and what is moved."""
+"""Text and static HTML of the layouts of a function's intermediates and of its exchanges."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_alone(record: FunctionShardingRecord) -> bool:
 
 
 def is_costly(each: CollectiveRecord) -> bool:
-    """Whether an exchange is one that the user did not ask for and may want to avoid."""
+    """Whether an exchange is one that the user did not ask for and may avoid."""
     return each.reason in ("reshard", "full_replication")
 
 
@@ -77,7 +77,7 @@ def total_bytes(each: CollectiveRecord) -> int:
 
 
 def summary(record: FunctionShardingRecord) -> str:
-    """What one wants to know first."""
+    """One line with the number of exchanges, their bytes and the peak of memory."""
     count = len(record.collectives)
     sent = bytes_text(sum(map(total_bytes, record.collectives)))
     costly = sum(map(is_costly, record.collectives))
@@ -171,9 +171,9 @@ def site_text(record: FunctionShardingRecord, place: int) -> str:
     ]
     if len(twins) > 1:
         text += f" (call {twins.index(place) + 1} of {len(twins)})"
-    own = sites.manual_axes[place][len(sites.manual_axes[sites.parent[place]]) :]
-    if own:
-        text += f", each device along {', '.join(own)} for itself"
+    inner_axes = sites.manual_axes[place][len(sites.manual_axes[sites.parent[place]]) :]
+    if inner_axes:
+        text += f", each device along {', '.join(inner_axes)} for itself"
     return " › ".join(filter(None, (site_text(record, sites.parent[place]), text)))
 
 
@@ -206,11 +206,11 @@ def _over(record: FunctionShardingRecord, mesh: int) -> str:
 def _origins(record: FunctionShardingRecord) -> list[str]:
     """For each value at a site who gave it its axes."""
     why, starts = record.why, _starts(record.why.counts)
-    known = [
+    texts = [
         f"{record.axes[axis]}: {record.origins[origin].text if origin >= 0 else 'the partitioner'}"
         for axis, origin in zip(why.axis, why.origin, strict=True)
     ]
-    return ["; ".join(known[start:stop]) for start, stop in itertools.pairwise(starts)]
+    return ["; ".join(texts[start:stop]) for start, stop in itertools.pairwise(starts)]
 
 
 def _starts(counts: list[int]) -> list[int]:

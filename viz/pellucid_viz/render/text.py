@@ -90,7 +90,7 @@ def compiled_text(record: CompiledRecord) -> str:
 
 
 def compiled_facts(record: CompiledRecord) -> Iterator[tuple[str, str]]:
-    """What is known of an executable, by name."""
+    """Properties of an executable, by name."""
     cost, memory = record.cost, record.memory
     if record.phases:
         steps = (f"{phase.name} {seconds_text(phase.seconds)}" for phase in record.phases)
@@ -117,8 +117,8 @@ def memory_text(record: MemoryRecord) -> str:
         )
     for array in record.arrays[:_MOST_ROWS]:
         held = ", ".join([*array.owners, *array.holders]) or "no variable"
-        made = f", made in {array.source}, line {array.line}" if array.source else ""
-        lines.append(f"  {bytes_text(array.total_bytes)}  {array.type}: {held}{made}")
+        origin = f", made in {array.source}, line {array.line}" if array.source else ""
+        lines.append(f"  {bytes_text(array.total_bytes)}  {array.type}: {held}{origin}")
     return "\n".join([*lines, *more_rows(len(record.arrays), "array")]) or "no device was used yet"
 
 
