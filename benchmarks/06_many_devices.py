@@ -27,24 +27,24 @@ def measurements(jax: Any) -> dict[str, Any]:
         return sharding.NamedSharding(mesh, sharding.PartitionSpec(*spec))
 
     x = jax.device_put(np.ones((8, 8), np.float32), over("data", "model"))
-    found = {}
+    timed = {}
     for n in (1, 10, 100):
         function = jax.jit(lambda *xs: [v + 1 for v in xs])
         arguments = [x] * n
-        found[f"call, {n} sharded argument{'s' * (n > 1)}"] = lambda f=function, a=arguments: (
+        timed[f"call, {n} sharded argument{'s' * (n > 1)}"] = lambda f=function, a=arguments: (
             per_call(lambda: jax.block_until_ready(f(*a)), seconds=0.2)
         )
     placed = jax.jit(lambda x: x + 1, in_shardings=over("data"), out_shardings=over("data"))
     host = np.ones((8, 8), np.float32)
-    found["call, one host argument with in_shardings"] = lambda: per_call(
+    timed["call, one host argument with in_shardings"] = lambda: per_call(
         lambda: jax.block_until_ready(placed(host)), seconds=0.2
     )
 
-    found |= manual_measurements(jax, mesh, x)
+    timed |= manual_measurements(jax, mesh, x)
 
     large = np.ones((4096, 4096), np.float32)
     for name, cut in (("rows", over(("data", "model"))), ("tiles", over("data", "model"))):
-        found[f"device_put 64 MiB in {name}"] = lambda s=cut: per_call(
+        timed[f"device_put 64 MiB in {name}"] = lambda s=cut: per_call(
             lambda: jax.block_until_ready(jax.device_put(large, s)), seconds=0.3
         )
 
@@ -80,9 +80,9 @@ def measurements(jax: Any) -> dict[str, Any]:
             best = min(best, time.perf_counter() - start)
         return best
 
-    found["trace a sharded train step"] = traced
-    found["lower a sharded train step"] = lowered
-    return found
+    timed["trace a sharded train step"] = traced
+    timed["lower a sharded train step"] = lowered
+    return timed
 
 
 def manual_measurements(jax: Any, mesh: Any, x: Any) -> dict[str, Any]:

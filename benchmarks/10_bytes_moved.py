@@ -56,7 +56,7 @@ def train_step(way: str, jax: Any) -> None:
 
 
 def measurements(jax: Any) -> dict[str, Any]:
-    """What each program exchanges."""
+    """Exchanges of each program."""
     programs = dict(exchanges.PROGRAMS)
     for way in _LAYOUTS:
         step = functools.partial(train_step, way)

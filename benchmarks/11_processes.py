@@ -109,7 +109,7 @@ def measurements(library: Any) -> dict[str, Any]:
 
 
 def process_1(library: str, address: str) -> None:
-    """What process 0 measures, done along with it."""
+    """Measurements of process 0, done along with it."""
     if library == "jax":
         import jax as chosen
     else:

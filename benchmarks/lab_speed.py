@@ -61,7 +61,7 @@ TIME_TO_FIRST_PICTURE = """async () => {
 
 
 class Bound(NamedTuple):
-    """What is wanted of a figure: at most `limit`, or at least, where more is better."""
+    """The bound of a figure: at most `limit`, or at least, where more is better."""
 
     name: str
     unit: str

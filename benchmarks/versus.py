@@ -23,7 +23,7 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 
 
 class Target(NamedTuple):
-    """What is wanted: pellucid's amount at most `ratio` times jax's."""
+    """The aim: pellucid's amount at most `ratio` times jax's."""
 
     ratio: float
     unit: str = "us"

@@ -30,17 +30,17 @@ class Duration:
 
 def read_durations(root: Path, results: Path) -> list[Duration]:
     """Durations in a JUnit file, each with the folder of its test relative to `root`."""
-    found: list[Duration] = []
+    durations: list[Duration] = []
     for case in ET.parse(results).iter("testcase"):  # noqa: S314  (pytest wrote it)
         module = case.get("classname", "")
-        found.append(
+        durations.append(
             Duration(
                 folder_of(root, module),
                 f"{module}::{case.get('name', '')}",
                 float(case.get("time", 0)),
             )
         )
-    return found
+    return durations
 
 
 def folder_of(root: Path, module: str) -> str:
@@ -74,7 +74,7 @@ def read_allowed(path: Path) -> dict[str, float]:
 
 
 def check(root: Path, durations: Iterable[Duration]) -> list[str]:
-    """What is wrong with the durations of a run."""
+    """Folders whose tests took more seconds than they may, as messages."""
     allowed = read_allowed(root / ALLOWED)
     totals: dict[str, float] = defaultdict(float)
     for duration in durations:

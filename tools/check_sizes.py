@@ -68,7 +68,7 @@ def long_functions(path: Path, text: str) -> Iterator[LongFunction]:
 
 
 def check(root: Path, *, quiet: bool = False) -> list[str]:
-    """What is wrong with the sizes below `root`; prints the long functions unless `quiet`."""
+    """Files below `root` that are too long, as messages; prints the long functions unless `quiet`."""
     allowed = read_allowed(root / ALLOWED)
     problems: list[str] = []
     functions: list[LongFunction] = []

@@ -52,7 +52,7 @@ class SchemaError(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Names:
-    """What the schema modules define: the file in which each record and each named union lives."""
+    """Definitions of the schema modules: the file in which each record and each named union lives."""
 
     records: dict[type, str]
     unions: dict[object, tuple[str, str]]
@@ -236,7 +236,7 @@ def module_text(file: str, module: types.ModuleType, names: Names) -> str:
 
 def existing_modules(names: dict[str, str]) -> dict[str, types.ModuleType]:
     """Import those of the modules `names` (by file name) that exist."""
-    found: dict[str, types.ModuleType] = {}
+    modules: dict[str, types.ModuleType] = {}
     for file, name in names.items():
         try:
             exists = importlib.util.find_spec(name) is not None
@@ -245,8 +245,8 @@ def existing_modules(names: dict[str, str]) -> dict[str, types.ModuleType]:
                 raise
             exists = False
         if exists:
-            found[file] = importlib.import_module(name)
-    return found
+            modules[file] = importlib.import_module(name)
+    return modules
 
 
 def generate(modules: dict[str, types.ModuleType]) -> dict[Path, str]:
@@ -258,10 +258,10 @@ def generate(modules: dict[str, types.ModuleType]) -> dict[Path, str]:
     }
 
 
-def differences(root: Path, wanted: dict[Path, str]) -> list[str]:
-    """What of the generated folder below `root` is not as `wanted`."""
+def differences(root: Path, texts: dict[Path, str]) -> list[str]:
+    """Files of the generated folder below `root` that differ from `texts`, as messages."""
     problems: list[str] = []
-    for path, text in wanted.items():
+    for path, text in texts.items():
         if not (root / path).exists():
             problems.append(f"{path} is missing.")
         elif (root / path).read_text(encoding="utf-8") != text:
@@ -269,7 +269,7 @@ def differences(root: Path, wanted: dict[Path, str]) -> list[str]:
     problems += [
         f"{path.relative_to(root)} belongs to no schema module."
         for path in sorted((root / GENERATED).glob("*.ts"))
-        if path.relative_to(root) not in wanted
+        if path.relative_to(root) not in texts
     ]
     return problems
 
@@ -280,18 +280,18 @@ def main() -> int:
     arguments.add_argument("--check", action="store_true", help="compare, write nothing")
     options = arguments.parse_args()
     try:
-        wanted = generate(existing_modules(MODULES))
+        texts = generate(existing_modules(MODULES))
     except SchemaError as error:
         print(error, file=sys.stderr)
         return 1
     if options.check:
-        problems = differences(ROOT, wanted)
+        problems = differences(ROOT, texts)
         for problem in problems:
             print(problem, file=sys.stderr)
         if problems:
             print("Run `make snapshots` and commit what it writes.", file=sys.stderr)
         return 1 if problems else 0
-    for path, text in wanted.items():
+    for path, text in texts.items():
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text, encoding="utf-8")
         print(path)

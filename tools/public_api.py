@@ -50,7 +50,7 @@ def default_text(default: object) -> str:
 
 
 def signature_text(function: object) -> str:
-    """Names, kinds and literal defaults of the parameters of `function`; "" if it tells none."""
+    """Names, kinds and literal defaults of the parameters of `function`; "" if it has none."""
     if not callable(function):
         return ""
     try:

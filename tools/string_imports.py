@@ -19,7 +19,7 @@ from importlinter.domain.contract import ContractCheck
 
 
 def string_imports(source: str) -> Iterator[tuple[str, int]]:
-    """What `source` may import by strings, with the lines.
+    """Modules that `source` may import by strings, with the lines.
 
     >>> list(string_imports("import_module('a.b'), 'a.c:d', 'a.c'"))
     [('a.b', 1), ('a.c', 1)]
@@ -41,13 +41,13 @@ def string_imports(source: str) -> Iterator[tuple[str, int]]:
 def _imports_of(root: str) -> list[tuple[str, str, int]]:
     """(importer, imported, line) of all that modules of the package `root` may import by strings."""
     spec = importlib.util.find_spec(root)
-    found: list[tuple[str, str, int]] = []
+    imports: list[tuple[str, str, int]] = []
     for folder in map(Path, (spec and spec.submodule_search_locations) or ()):
         for path in folder.rglob("*.py"):
             parts = [root, *path.relative_to(folder).with_suffix("").parts]
             importer = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            found += [(importer, *each) for each in string_imports(path.read_text("utf-8"))]
-    return found
+            imports += [(importer, *each) for each in string_imports(path.read_text("utf-8"))]
+    return imports
 
 
 def add_string_imports(graph: ImportGraph) -> ImportGraph:

@@ -107,8 +107,10 @@ def __getattr__(name: str) -> Any:
 def _tool(name: str) -> Any:
     """The installed tool called `name`, loaded; None if there is none."""
     metadata = importlib.import_module("importlib.metadata")  # slow to import, and seldom needed
-    found = [tool for tool in metadata.entry_points(group="pellucid.tools") if tool.name == name]
-    return found[0].load() if found else None
+    entry_points = [
+        tool for tool in metadata.entry_points(group="pellucid.tools") if tool.name == name
+    ]
+    return entry_points[0].load() if entry_points else None
 
 
 def __dir__() -> list[str]:

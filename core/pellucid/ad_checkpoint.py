@@ -1,4 +1,4 @@
-"""What the backward pass keeps, under the names of `jax.ad_checkpoint`."""
+"""Rematerialization and its policies, under the names of `jax.ad_checkpoint`."""
 
 from pellucid.higher_order.remat_policies import (
     Offloadable as Offloadable,
