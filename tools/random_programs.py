@@ -124,12 +124,13 @@ def main() -> int:
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests" / "corpus"))
     difference = importlib.import_module("random_programs").difference
-    start, wrong, done, of_jax = time.monotonic(), 0, 0, 0
+    start, wrong, done, of_jax, refused = time.monotonic(), 0, 0, 0, 0
     span = options.seed, options.count
     ours = answers("pellucid", *span, options.eager_every)
     for (seed, mine), (_, theirs) in zip(ours, answers("jax", *span, 0), strict=True):
         found = problems(mine, theirs, difference)
         done += 1
+        refused += bool(mine and theirs and all(isinstance(x[0], str) for x in (mine, theirs)))
         if not found:
             continue
         blames_jax = is_of_jax(seed, mine, difference)
@@ -139,7 +140,7 @@ def main() -> int:
             print(f"seed {seed}: {text}{' (a fault of jax)' if blames_jax else ''}", flush=True)
     seconds = time.monotonic() - start
     print(
-        f"{done} programs from seed {options.seed}: {wrong} differ, {of_jax} by faults of jax, {seconds:.0f} s"
+        f"{done} programs from seed {options.seed}: {wrong} differ, {of_jax} by faults of jax, both refuse {refused}, {seconds:.0f} s"
     )
     return int(wrong > 0)
 

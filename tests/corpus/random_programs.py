@@ -5,6 +5,7 @@
 the parameters and everything around them, as closures do. `run(jax, program, compiled)` gives the results.
 """
 
+import contextlib
 import functools
 import importlib
 import math
@@ -14,12 +15,20 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-FLOATS = ("float32", "bfloat16", "float16")
-INTEGERS = ("int32", "int8", "uint8", "int16", "uint32")
-DTYPES = (*FLOATS, *INTEGERS, "bool", "complex64")
-_WEIGHTS = (12, 2, 2, 3, 1, 1, 1, 1, 3, 2)
+FLOATS = ("float32", "bfloat16", "float16", "float64")
+INTEGERS = ("int32", "int8", "uint8", "int16", "uint32", "uint16", "int64", "uint64")
+NARROW = ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")
+"""Dtypes of less than eight bits of precision: they get operations that never round, on small whole numbers."""
+COMPLEX = ("complex64", "complex128")
+WIDE = ("float64", "int64", "uint64", "complex128")
+WEIGHTS = {
+    **dict.fromkeys((*FLOATS, *INTEGERS, *NARROW, *COMPLEX), 1),
+    "float32": 12, "bfloat16": 2, "float16": 2, "int32": 3, "bool": 3, "complex64": 2, "float64": 6,
+}  # fmt: skip
 SHAPES = ((), (4,), (8,), (4, 8), (8, 4), (2, 4, 8))
-CALLS = ("plain", "plain", "grad", "jvp", "vmap", "linearize", "checkify")
+CALLS = ("plain", "plain", "grad", "jvp", "vmap", "linearize", "checkify", "vmap grad")
+LAYOUTS = ("none", "none", "auto", "explicit")
+SIZES = {"x": 4, "y": 2}
 
 UNARY = {
     "float": (
@@ -27,9 +36,10 @@ UNARY = {
         "jnp.maximum(a, 0)", "lax.logistic(a)", "lax.stop_gradient(a)", "a ** 2", "jnp.cos(a) + 1", "lax.rsqrt(a * a + 1)",
         "jnp.log1p(jnp.exp(-jnp.abs(a)))", "lax.erf(a)", "jnp.square(a)", "jnp.expm1(-a * a)", "a * lax.logistic(a)", "lax.optimization_barrier(a)",
     ),
-    "integer": ("a // 3", "a % 5", "~a", "-a", "a << 1", "a >> 1", "jnp.abs(a)", "lax.population_count(a)", "a * a"),
+    "integer": ("a // 3", "a % 5", "~a", "-a", "a << 1", "a >> 1", "jnp.abs(a)", "lax.population_count(a)", "a * a", "jnp.sort(a, -1) if a.ndim else a"),
+    "narrow": ("-a", "a[...]"),
     "bool": ("~a",),
-    "complex64": ("jnp.conj(a)", "a * 1j", "jnp.sin(a.real) + 1j * a.imag", "-a", "a / (1 + jnp.abs(a) ** 2)"),
+    "complex": ("jnp.conj(a)", "a * 1j", "jnp.sin(a.real) + 1j * a.imag", "-a", "a / (1 + jnp.abs(a) ** 2)", "jnp.fft.fft(a) * 0.2 if a.ndim else a"),
 }  # fmt: skip
 BINARY = {
     "float": (
@@ -37,39 +47,61 @@ BINARY = {
         "jnp.logaddexp(a, b)", "lax.clamp(jnp.zeros_like(a), a, b * b)", "jnp.hypot(a, 1 + b * b)",
     ),
     "integer": ("a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "jnp.maximum(a, b)", "jnp.minimum(a, b)"),
+    "narrow": ("jnp.maximum(a, b)", "jnp.minimum(a, b)"),
     "bool": ("a & b", "a | b", "a ^ b", "a != b"),
-    "complex64": ("a + b", "a * b", "a - b"),
+    "complex": ("a + b", "a * b", "a - b"),
 }  # fmt: skip
 SAME_SHAPE = (
     "jnp.flip(a, 0)", "jnp.cumsum(a, 0).astype(a.dtype)", "jnp.roll(a, 1, -1)", "a[::-1]", "a.at[1].multiply(a[0])", "a.at[2].set(a[1])",
     "a[jnp.arange(a.shape[0]) % 3]", "jnp.concatenate([a[2:], a[:2]])", "lax.dynamic_update_slice_in_dim(a, a[:2], 1, 0)",
     "lax.pad(a, jnp.zeros((), a.dtype), [(1, 1, 0)] + [(0, 0, 0)] * (a.ndim - 1))[:-2]", "jnp.where(jnp.arange(a.shape[-1]) % 2 == 0, a, a * 2)",
     "lax.dynamic_slice_in_dim(jnp.concatenate([a, a]), 2, a.shape[0], 0)", "jnp.where(a == a, a.at[jnp.arange(a.shape[0]) // 2].set(a[:1]), a)",
-    "jnp.stack([a, a], -1)[..., 0]", "a.reshape(-1)[::-1].reshape(a.shape)", "jax.device_put(a)",
+    "jnp.stack([a, a], -1)[..., 0]", "lax.associative_scan(lambda x, y: jnp.where(x == x, y, x), a)", "a.reshape(-1)[::-1].reshape(a.shape)", "jax.device_put(a)",
 )  # fmt: skip
+MOVEMENTS = tuple(
+    text for text in SAME_SHAPE if not any(word in text for word in ("cumsum", "multiply", "a * 2"))
+)
 REDUCTIONS = {
     "float": ("a.sum(axis)", "a.max(axis)", "a.mean(axis)", "((a - a.mean(axis, keepdims=True)) ** 2).mean(axis)", "jnp.log(jnp.exp(jnp.sin(a)).sum(axis))", "(a * 0.5).prod(axis)"),
     "integer": ("a.sum(axis).astype(a.dtype)", "a.max(axis)", "a.min(axis)", "a.prod(axis).astype(a.dtype)"),
+    "narrow": ("a.max(axis)", "a.min(axis)"),
     "bool": ("a.any(axis)", "a.all(axis)"),
-    "complex64": ("a.sum(axis)", "a.mean(axis)"),
+    "complex": ("a.sum(axis)", "a.mean(axis)"),
 }  # fmt: skip
 
 
+_TAKE_LAYOUTS = {
+    text
+    for texts in (*UNARY.values(), *BINARY.values())
+    for text in texts
+    if "sort" not in text and "fft" not in text
+}
+_REDUCE = ("a.sum(", "a.max(", "a.min(", "a.mean(", "a.prod(", "a.any(", "a.all(")
+
+
+def takes_layouts(text: str) -> bool:
+    """Whether an operation accepts operands that lie alike along Explicit axes, whatever their layout."""
+    return text in _TAKE_LAYOUTS or text.startswith(_REDUCE)
+
+
 class Program(NamedTuple):
-    """Types of the inputs, the expression of the result, how it is called, and the layout of the inputs."""
+    """Types of the inputs, the expression of the result, how it is called, and how values lie on eight devices.
+
+    `layout` is "none", or the kind of the axes of a mesh of eight devices that inputs are cut along.
+    """
 
     seed: int
     inputs: tuple[tuple[tuple[int, ...], str], ...]
     body: Any
     call: str
-    is_sharded: bool
+    layout: str
+    is_wide: bool
 
 
 def kind_of(dtype: str) -> str:
     """The family of operations that values of `dtype` have."""
-    if dtype in FLOATS:
-        return "float"
-    return "integer" if dtype in INTEGERS else dtype
+    families = {"float": FLOATS, "integer": INTEGERS, "narrow": NARROW, "complex": COMPLEX}
+    return next((kind for kind, dtypes in families.items() if dtype in dtypes), dtype)
 
 
 class Maker:
@@ -77,23 +109,26 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.is_wide = self.random.random() < 0.25
+        self.layout = self.random.choice(LAYOUTS)
+        self.weights = {d: w for d, w in WEIGHTS.items() if self.is_wide or d not in WIDE}
 
-    def program(self, seed: int, depth: int = 7) -> Program:
+    def program(self, seed: int) -> Program:
         choose = self.random
+        depth = choose.choice((5, 7, 7, 7, 9))
         call = choose.choice(CALLS)
         inputs = [(choose.choice(SHAPES[1:]), "float32")]
         inputs += [(choose.choice(SHAPES), self.dtype()) for _ in range(choose.randint(1, 3))]
-        is_differentiated = call in ("grad", "jvp", "linearize")
-        shape = () if call == "grad" else choose.choice(SHAPES)
+        is_differentiated = call in ("grad", "vmap grad", "jvp", "linearize")
+        shape = () if call in ("grad", "vmap grad") else choose.choice(SHAPES)
         dtype = "float32" if is_differentiated else self.dtype()
-        modes = frozenset(
-            {"grad": ["reverse"], "linearize": ["reverse"], "jvp": ["forward"]}.get(call, [])
-        )
+        mode = "forward" if call == "jvp" else "reverse"
+        modes = frozenset([mode] if is_differentiated else [])
         body = self.expression(shape, dtype, depth, tuple(inputs), modes)
-        return Program(seed, tuple(inputs), body, call, choose.random() < 0.3)
+        return Program(seed, tuple(inputs), body, call, self.layout, self.is_wide)
 
     def dtype(self) -> str:
-        return self.random.choices(DTYPES, _WEIGHTS)[0]
+        return self.random.choices(list(self.weights), list(self.weights.values()))[0]
 
     def expression(
         self, shape: Any, dtype: str, depth: int, scope: Any, modes: frozenset[str]
@@ -108,7 +143,7 @@ class Maker:
         ways += ["same shape", "axis"] if shape else []
         ways += ["reduced"] if len(shape) < 3 else []
         ways += ["dot"] if kind == "float" and shape in ((4,), (4, 8)) else []
-        ways += ["where"]
+        ways += ["where"] + ["laid out"] * (self.layout != "none")
         ways += ["compared"] if dtype == "bool" else []
         way = choose.choice(ways)
         if way == "unary":
@@ -121,7 +156,10 @@ class Maker:
                 made(shape, dtype, depth - 2),
             )
         if way == "same shape":
-            return ("op", choose.choice(SAME_SHAPE), made(shape, dtype, depth - 1))
+            texts = MOVEMENTS if kind == "narrow" else SAME_SHAPE
+            return ("op", choose.choice(texts), made(shape, dtype, depth - 1))
+        if way == "laid out":
+            return ("laid out", made(shape, dtype, depth - 1), self.spec(shape))
         if way == "axis":
             axis = choose.randrange(len(shape))
             rest = (*shape[:axis], *shape[axis + 1 :])
@@ -170,14 +208,24 @@ class Maker:
 
     def converted(self, shape: Any, dtype: str, depth: int, scope: Any, modes: Any) -> Any:
         """From another dtype; never from a float, whose last bits may differ, to what counts in steps."""
-        sources = [d for d in DTYPES if d != dtype and d != "complex64"]
-        if dtype not in (*FLOATS, "complex64"):
+        sources = [d for d in self.weights if d != dtype and d not in COMPLEX]
+        if dtype not in (*FLOATS, *COMPLEX):
             sources = [d for d in sources if d not in FLOATS]
+        if dtype in NARROW:
+            sources = [d for d in sources if d not in NARROW]
         source = self.random.choice(sources)
         inner = self.expression(shape, source, depth - 1, scope, modes)
-        if source in INTEGERS and dtype in (*FLOATS, "complex64"):
+        if source in INTEGERS and dtype not in (*INTEGERS, "bool"):
             return ("op", f"(a % 7).astype({dtype!r})", inner)
         return ("op", f"a.astype({dtype!r})", inner)
+
+    def spec(self, shape: Any) -> tuple[str | None, ...]:
+        """A random partition of an array of this shape over the mesh."""
+        axes: list[Any] = [None, None, "x", "y"]
+        self.random.shuffle(axes)
+        return tuple(
+            a if n % SIZES.get(a, 1) == 0 else None for a, n in zip(axes, shape, strict=False)
+        )
 
     def leaf(self, shape: Any, dtype: str, scope: Any) -> Any:
         choose = self.random
@@ -211,15 +259,22 @@ class Maker:
             "checkify",
             "vmap" if shape else "jit",
         ]
-        kinds += [] if "reverse" in modes else ["while"]
+        kinds += [] if "reverse" in modes else ["while", "reference", "custom_vmap"]
         kinds += ["scan ys", "map"] if shape else []
+        kinds += ["shard_map"] if self.layout != "none" and shape in ((4,), (4, 8)) else []
+        kinds += ["jacfwd", "jacrev"] if dtype == "float32" and shape in ((4,), (4, 8)) else []
         if dtype == "float32":
             kinds += ["grad", "jvp", "linearize", "custom_jvp", "value_and_grad", "vjp"]
             kinds += [] if "forward" in modes else ["custom_vjp"]
         kind = choose.choice(kinds)
         own = (choose.choice(SHAPES), choose.choice(("float32", self.dtype())))
         f: Any = functools.partial(self.function, depth=depth - 2, scope=scope)
-        if kind in ("jit", "checkpoint", "checkify"):
+        if kind == "checkpoint":
+            policy = choose.choice(
+                (None, "dots_saveable", "everything_saveable", "nothing_saveable")
+            )
+            return (kind, f([own], result, modes=modes), made(*own, depth - 2), policy)
+        if kind in ("jit", "checkify", "custom_vmap"):
             return (kind, f([own], result, modes=modes), made(*own, depth - 2))
         if kind == "cond":
             branches = [f([own], result, modes=modes) for _ in range(2)]
@@ -240,7 +295,15 @@ class Maker:
             body = f([((), "float32"), own], (shape[1:], dtype), modes=modes)
             xs = self.stacked(own, depth, scope, modes, shape[0])
             return (kind, body, xs)
-        if kind in ("fori", "while"):
+        if kind == "shard_map":
+            body = f([((), "float32"), own], (shape[1:], dtype), modes=modes)
+            xs = self.stacked(((), "float32"), depth, scope, modes, 4)
+            return (kind, body, xs, made(*own, depth - 3), choose.random() < 0.5)
+        if kind in ("jacfwd", "jacrev"):
+            mode = "forward" if kind == "jacfwd" else "reverse"
+            body = f([(shape[1:], "float32")], ((4,), "float32"), modes=modes | {mode})
+            return (kind, body, made(shape[1:], "float32", depth - 2))
+        if kind in ("fori", "while", "reference"):
             body = f([result], result, modes=modes)
             return (kind, body, made(*result, depth - 2), choose.randint(0, 3))
         if kind == "vmap":
@@ -289,10 +352,15 @@ def make(seed: int) -> Program:
 
 
 class Runner:
-    """Evaluates expressions with one of the libraries."""
+    """Evaluates expressions with one of the libraries; `mesh` is None where values aren't laid out."""
 
-    def __init__(self, jax: Any) -> None:
+    def __init__(self, jax: Any, layout: str) -> None:
         self.jax = jax
+        self.is_explicit = layout == "explicit"
+        kind = jax.sharding.AxisType.Explicit if self.is_explicit else jax.sharding.AxisType.Auto
+        self.mesh = (
+            None if layout == "none" else jax.make_mesh((4, 2), ("x", "y"), axis_types=(kind,) * 2)
+        )
         self.names = {"jax": jax, "jnp": jax.numpy, "lax": jax.lax}
         self.codes: dict[str, Any] = {}
 
@@ -308,19 +376,85 @@ class Runner:
         if what == "const":
             return self.jax.numpy.asarray(values(*rest))
         if what == "op":
-            return self.op(rest[0], [self.value(x, scope) for x in rest[1:]])
+            operands = [self.value(x, scope) for x in rest[1:]]
+            if self.is_explicit:
+                spec = self.jax.typeof(operands[0]).sharding.spec if takes_layouts(rest[0]) else ()
+                operands = [self.laid(x, *spec) for x in operands]
+            return self.op(rest[0], operands)
         return getattr(self, "_" + what.replace(" ", "_"))(scope, *rest)
 
     def function(self, node: Any, scope: tuple[Any, ...]) -> Any:
         """The function of a node, with the variables of its body as far as they are around it."""
         _, n, body = node
-        return lambda *args: self.value(body, (*scope[:n], *args))
+        return lambda *args: self.laid(self.value(body, (*scope[:n], *args)))
+
+    def laid(self, x: Any, *spec: str | None) -> Any:
+        """`x` laid out as `spec` says: what carries and branches have in common if axes are Explicit."""
+        return self.jax.sharding.reshard(x, self.jax.P(*spec)) if self.is_explicit else x
+
+    def _laid_out(self, scope: Any, x: Any, spec: Any) -> Any:
+        sharding = self.jax.NamedSharding(self.mesh, self.jax.P(*spec))
+        if self.is_explicit:
+            return self.jax.sharding.reshard(self.value(x, scope), sharding)
+        return self.jax.lax.with_sharding_constraint(self.value(x, scope), sharding)
+
+    def _shard_map(self, scope: Any, f: Any, xs: Any, y: Any, checked: bool) -> Any:
+        _, n, body = f
+        P, lax = self.jax.P, self.jax.lax
+        inner = Runner(self.jax, "none")  # positions of a manual axis have no layout
+
+        def position(x: Any, y: Any, *around: Any) -> Any:
+            found = inner.value(body, (*around, x[0], y))
+            if _is_float(found):
+                found = found + lax.pmean(found, "x") + lax.axis_index("x").astype(found.dtype)
+            return found[None]
+
+        call = self.jax.shard_map(
+            position, mesh=self.mesh, in_specs=(P("x"), P(), *[P()] * n), out_specs=P("x"), check_vma=checked,
+            axis_names={"x", "y"},
+        )  # fmt: skip
+        around = [self.laid(v) for v in (self.value(y, scope), *scope[:n])]
+        return self.laid(call(self.laid(self.value(xs, scope), "x"), *around))
+
+    def _reference(self, scope: Any, f: Any, x: Any, n: int) -> Any:
+        step = self.function(f, scope)
+        ref = self.jax.new_ref(step(self.value(x, scope)))
+
+        def write() -> None:
+            ref[...] = step(ref[...])
+
+        if n == 0:
+            self.jax.jit(write)()
+        elif n == 1:
+            self.jax.lax.cond(self.jax.numpy.any(ref[...] == ref[...]), write, lambda: None)
+        else:
+            self.jax.lax.fori_loop(0, n, lambda i, _: write(), None)
+        return self.jax.freeze(ref)
+
+    def _custom_vmap(self, scope: Any, f: Any, x: Any) -> Any:
+        _, n, body = f
+        plain = lambda x, *around: self.laid(self.value(body, (*around, x)))
+        whole = self.jax.custom_batching.custom_vmap(plain)
+
+        def rule(size: int, in_batched: Any, x: Any, *around: Any) -> Any:
+            axes = tuple(0 if b else None for b in in_batched)
+            return self.jax.vmap(plain, in_axes=axes, axis_size=size)(x, *around), True
+
+        whole.def_vmap(rule)
+        return whole(self.value(x, scope), *scope[:n])
+
+    def _jacfwd(self, scope: Any, f: Any, x: Any) -> Any:
+        return self.jax.jacfwd(self.function(f, scope))(self.laid(self.value(x, scope)))
+
+    def _jacrev(self, scope: Any, f: Any, x: Any) -> Any:
+        return self.jax.jacrev(self.function(f, scope))(self.laid(self.value(x, scope)))
 
     def _jit(self, scope: Any, f: Any, x: Any) -> Any:
         return self.jax.jit(self.function(f, scope))(self.value(x, scope))
 
-    def _checkpoint(self, scope: Any, f: Any, x: Any) -> Any:
-        return self.jax.checkpoint(self.function(f, scope))(self.value(x, scope))
+    def _checkpoint(self, scope: Any, f: Any, x: Any, policy: str | None) -> Any:
+        kept = policy and getattr(self.jax.checkpoint_policies, policy)
+        return self.jax.checkpoint(self.function(f, scope), policy=kept)(self.value(x, scope))
 
     def _checkify(self, scope: Any, f: Any, x: Any) -> Any:
         checkify = self.jax.experimental.checkify
@@ -336,7 +470,7 @@ class Runner:
 
     def _scan(self, scope: Any, f: Any, init: Any, xs: Any, reverse: bool) -> Any:
         step = self.function(f, scope)
-        init, xs = self.value(init, scope), self.value(xs, scope)
+        init, xs = self.laid(self.value(init, scope)), self.value(xs, scope)
         return self.jax.lax.scan(lambda c, x: (step(c, x), None), init, xs, reverse=reverse)[0]
 
     def _scan_ys(self, scope: Any, f: Any, xs: Any) -> Any:
@@ -351,12 +485,14 @@ class Runner:
 
     def _fori(self, scope: Any, f: Any, x: Any, n: int) -> Any:
         step = self.function(f, scope)
-        return self.jax.lax.fori_loop(0, n, lambda i, c: step(c), self.value(x, scope))
+        return self.jax.lax.fori_loop(0, n, lambda i, c: step(c), self.laid(self.value(x, scope)))
 
     def _while(self, scope: Any, f: Any, x: Any, n: int) -> Any:
         step = self.function(f, scope)
         body = lambda c: (c[0] + 1, step(c[1]))
-        return self.jax.lax.while_loop(lambda c: c[0] < n, body, (0, self.value(x, scope)))[1]
+        return self.jax.lax.while_loop(
+            lambda c: c[0] < n, body, (0, self.laid(self.value(x, scope)))
+        )[1]
 
     def _vmap(self, scope: Any, f: Any, xs: Any, y: Any, axis: int) -> Any:
         call = self.jax.vmap(self.function(f, scope), in_axes=(0, None), out_axes=axis)
@@ -405,7 +541,7 @@ class Runner:
 
 
 def _is_float(x: Any) -> bool:
-    return str(x.dtype) in (*FLOATS, "complex64")
+    return str(x.dtype) in (*FLOATS, *COMPLEX)
 
 
 def _with(items: Any, positions: Any, new: Any) -> tuple[Any, ...]:
@@ -426,37 +562,48 @@ def values(shape: Any, dtype: str, seed: int) -> np.ndarray:
         return made.random(shape) > 0.5
     if dtype in INTEGERS:
         return np.asarray(made.integers(0, 100, shape)).astype(dtype)
+    if dtype in NARROW:
+        return np.asarray(made.integers(0, 7, shape)).astype(getattr(ml_dtypes, dtype))
     x = np.asarray(made.uniform(-1.5, 1.5, shape))
-    if dtype == "complex64":
+    if dtype in COMPLEX:
         return np.asarray(x + 1j * made.uniform(-1, 1, shape)).astype(dtype)
     return x.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
 
 
 def run(jax: Any, program: Program, compiled: bool = True) -> list[Any]:
     """The results of a program as NumPy arrays; complex and narrow floats among them as they are."""
-    importlib.import_module(f"{jax.__name__}.experimental.checkify")
-    runner = Runner(jax)
+    for name in ("experimental.checkify", "custom_batching"):
+        importlib.import_module(f"{jax.__name__}.{name}")
+    runner = Runner(jax, program.layout)
+    with contextlib.ExitStack() as stack:
+        if program.is_wide:
+            stack.enter_context(jax.enable_x64(True))
+        if runner.is_explicit:
+            stack.enter_context(jax.set_mesh(runner.mesh))
+        return _run(jax, program, runner, compiled)
+
+
+def _run(jax: Any, program: Program, runner: Runner, compiled: bool) -> list[Any]:
     inputs = [values(*aval, i + program.seed) for i, aval in enumerate(program.inputs)]
-    f = lambda *xs: runner.value(program.body, xs)
-    rest = inputs[1:]
-    if program.call == "grad":
-        g = jax.grad(lambda x, *rest: f(x, *rest))
+    f = lambda *xs: runner.laid(runner.value(program.body, xs))
+    n_rest = len(inputs) - 1
+    g: Any = f
+    if "grad" in program.call:
+        g = jax.grad(f)
     elif program.call == "jvp":
         g = lambda x, *rest: jax.jvp(lambda x: f(x, *rest), (x,), (x * 0.5,))
     elif program.call == "linearize":
         g = lambda x, *rest: jax.linearize(lambda x: f(x, *rest), x)[1](x)
-    elif program.call == "vmap":
-        g = jax.vmap(f, in_axes=(0, *[None] * len(rest)))
-        inputs = [np.stack([inputs[0], inputs[0] * 2]), *rest]
     elif program.call == "checkify":
         g = lambda *xs: jax.experimental.checkify.checkify(f)(*xs)[1]
-    else:
-        g = f
-    if program.is_sharded:
-        mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    if "vmap" in program.call:
+        g = jax.vmap(g, in_axes=(0, *[None] * n_rest))
+        inputs = [np.stack([inputs[0], inputs[0] * 2]), *inputs[1:]]
+    inputs = [jax.numpy.asarray(x) for x in inputs]
+    if runner.mesh is not None:
         specs = [[("x" if d % 4 == 0 else None) for d in x.shape[:1]] for x in inputs]
         inputs = [
-            jax.device_put(x, jax.NamedSharding(mesh, jax.P(*spec)))
+            jax.device_put(x, jax.NamedSharding(runner.mesh, jax.P(*spec)))
             for x, spec in zip(inputs, specs, strict=True)
         ]
     call = jax.jit(g) if compiled else g
@@ -473,7 +620,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> str:
     """In what two results differ beyond rounding; empty if they don't."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-    if a.dtype.kind in "biu":
+    if a.dtype.kind in "biu" or str(a.dtype) in NARROW:
         n = int((a != b).sum())
         return f"{n} of {a.size} elements" if n else ""
     narrow = a.dtype.itemsize == 2

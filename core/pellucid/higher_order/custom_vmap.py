@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import BatchingRuleError
 from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
 from pellucid.higher_order.bodies import traced, types_of
-from pellucid.higher_order.calls import Call
-from pellucid.higher_order.custom_jvp import ForwardsDefinitions, Signature
+from pellucid.higher_order.custom_jvp import CustomCall, ForwardsDefinitions, Signature
 from pellucid.higher_order.loops import map as sequential_map
-from pellucid.ir.facets import Shown
+from pellucid.ir.facets import Linearized, Shown
 from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rewriting import rearranged
 from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Operands, Zero
@@ -34,22 +33,17 @@ FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[
 
 
 class CustomVmapParams(NamedTuple):
-    """`call` has no constants: what the function closes over are its first `num_consts` operands."""
+    """`call_jaxpr` has no constants: what the function closes over are its first `num_consts` operands."""
 
-    call: ClosedJaxpr
+    call_jaxpr: ClosedJaxpr
     num_consts: int
     in_tree: Any
     out_tree: Any
     rule: FlatRule
     rule_name: str
 
-    @property
-    def jaxpr(self) -> ClosedJaxpr:
-        """The program that is called."""
-        return self.call
 
-
-class CustomVmapCall(Shown, Call[CustomVmapParams]):
+class CustomVmapCall(Shown, Linearized, CustomCall[CustomVmapParams]):
     """A call with its own batching rule, from which the rules of its derivatives are made."""
 
     name = "custom_vmap_call"
@@ -73,24 +67,24 @@ class CustomVmapCall(Shown, Call[CustomVmapParams]):
 
     def jvp(self, primals, tangents, params):
         nonzero = [type(t) is not Zero for t in tangents]
-        program, consts, mask = jvp_jaxpr(params.call.jaxpr, nonzero, False)
+        program, consts, mask = jvp_jaxpr(params.call_jaxpr.jaxpr, nonzero, False)
         live = [t for t in tangents if type(t) is not Zero]
         rule = _differentiated(params.rule, nonzero, params.num_consts, mask)
         n_consts = len(consts) + params.num_consts
         results = bind(
             self, *consts, *primals, *live,
-            params=params._replace(call=program, num_consts=n_consts, rule=rule),
+            params=params._replace(call_jaxpr=program, num_consts=n_consts, rule=rule),
         )  # fmt: skip
         n = len(mask)
-        return results[:n], spread(results[n:], mask, params.call.out_avals)
+        return results[:n], spread(results[n:], mask, params.call_jaxpr.out_avals)
 
     def linearize(self, trace, primals, tangents, params):
         # The tangents are a call of their own, with their own batching rule, that takes the primals again.
         nonzero = [type(t) is not Zero for t in tangents]
         results = bind(self, *primals, params=params)
-        program, consts, mask = jvp_jaxpr(params.call.jaxpr, nonzero, False)
+        program, consts, mask = jvp_jaxpr(params.call_jaxpr.jaxpr, nonzero, False)
         if not any(mask):
-            return results, spread([], mask, params.call.out_avals)
+            return results, spread([], mask, params.call_jaxpr.out_avals)
         n = len(mask)
         tangents_only = rearranged(
             program, range(len(program.in_avals)), range(n, len(program.out_avals))
@@ -103,15 +97,15 @@ class CustomVmapCall(Shown, Call[CustomVmapParams]):
 
         live = [t for t in tangents if type(t) is not Zero]
         n_consts = len(consts) + params.num_consts
-        linear = params._replace(call=tangents_only, num_consts=n_consts, rule=rule)
+        linear = params._replace(call_jaxpr=tangents_only, num_consts=n_consts, rule=rule)
         out = trace.stage_linear(self, (*consts, *primals, *live), linear)
-        return results, spread(out, mask, params.call.out_avals)
+        return results, spread(out, mask, params.call_jaxpr.out_avals)
 
     def transpose(self, cotangents, operands, params):
         linear = [type(x) is LinearOperand for x in operands]
         wanted = [x.aval if type(x) is LinearOperand else None for x in operands]
         avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
-        program, consts, _ = transpose_jaxpr(params.call.jaxpr, linear, avals, True)
+        program, consts, _ = transpose_jaxpr(params.call_jaxpr.jaxpr, linear, avals, True)
         n_consts = len(consts) + params.num_consts
         rule = _transposed(params.rule, wanted[params.num_consts :], [a is not None for a in avals])
         given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
@@ -119,13 +113,10 @@ class CustomVmapCall(Shown, Call[CustomVmapParams]):
         found = iter(
             bind(
                 self, *consts, *given,
-                params=params._replace(call=program, num_consts=n_consts, rule=rule),
+                params=params._replace(call_jaxpr=program, num_consts=n_consts, rule=rule),
             )
         )  # fmt: skip
         return [next(found) if is_linear else None for is_linear in linear]
-
-    def called(self, params):
-        return None
 
     def dead_code(self, used, equation):
         remaining = equation if any(used) or equation.effects else None
@@ -134,7 +125,7 @@ class CustomVmapCall(Shown, Call[CustomVmapParams]):
     def printed_params(self, equation):
         params = equation.params
         return {
-            "call": params.call,
+            "call": params.call_jaxpr,
             "in_tree": params.in_tree,
             "out_tree": params.out_tree,
             "rule": params.rule_name,

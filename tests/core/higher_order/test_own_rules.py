@@ -9,6 +9,7 @@ from pellucid import lax, numpy as jnp
 from pellucid.ad_checkpoint import checkpoint_name
 from pellucid.base.errors import BatchingRuleError, DerivativeRuleError
 from pellucid.custom_derivatives import linear_call
+from pellucid.experimental import checkify
 from pellucid.ir.rewriting import remove_dead_equations
 
 X = np.array([0.5, 1.0, 2.0], np.float32)
@@ -199,3 +200,27 @@ def test_policies_hold_within_scan(policy):
     kept = loss(pl.checkpoint(body, policy=policy))
     np.testing.assert_allclose(pl.grad(kept)(weights), expected, 1e-6)
     np.testing.assert_allclose(pl.jit(pl.grad(kept))(weights), expected, 1e-6)
+
+
+def test_checks_and_references_inside_a_function_with_its_own_batching():
+    def noting(x):
+        total = pl.new_ref(x)
+
+        @pl.custom_batching.custom_vmap
+        def f(y):
+            total[...] += y
+            return jnp.log(y)
+
+        f.def_vmap(lambda size, batched, y: (y, batched[0]))
+        return f(x), pl.freeze(total)
+
+    for call in (noting, pl.jit(noting)):
+        np.testing.assert_allclose(call(X), (np.log(X), 2 * X), 1e-6)
+
+    f = pl.custom_batching.custom_vmap(jnp.log)
+    f.def_vmap(lambda size, batched, y: (y, batched[0]))
+    checked = checkify.checkify(f, errors=checkify.float_checks)
+    assert "nan generated" in checked(-X)[0].get()
+    error, values = pl.vmap(checked)(-X)  # the values by the rule, the errors by the function
+    assert "mapped index 0: nan generated" in error.get()
+    np.testing.assert_array_equal(values, -X)
