@@ -137,7 +137,7 @@ class Maker:
         choose = self.random
         if depth <= 0 or choose.random() < 0.06:
             return self.leaf(shape, dtype, scope)
-        made: Any = functools.partial(self.expression, scope=scope, modes=modes)
+        make_operand: Any = functools.partial(self.expression, scope=scope, modes=modes)
         kind = kind_of(dtype)
         ways = ["unary", "binary", "binary", "converted", "function", "function", "function"]
         ways += ["same shape", "axis"] if shape else []
@@ -147,19 +147,19 @@ class Maker:
         ways += ["compared"] if dtype == "bool" else []
         way = choose.choice(ways)
         if way == "unary":
-            return ("op", choose.choice(UNARY[kind]), made(shape, dtype, depth - 1))
+            return ("op", choose.choice(UNARY[kind]), make_operand(shape, dtype, depth - 1))
         if way == "binary":
             return (
                 "op",
                 choose.choice(BINARY[kind]),
-                made(shape, dtype, depth - 1),
-                made(shape, dtype, depth - 2),
+                make_operand(shape, dtype, depth - 1),
+                make_operand(shape, dtype, depth - 2),
             )
         if way == "same shape":
             texts = MOVEMENTS if kind == "narrow" else SAME_SHAPE
-            return ("op", choose.choice(texts), made(shape, dtype, depth - 1))
+            return ("op", choose.choice(texts), make_operand(shape, dtype, depth - 1))
         if way == "laid out":
-            return ("laid out", made(shape, dtype, depth - 1), self.spec(shape))
+            return ("laid out", make_operand(shape, dtype, depth - 1), self.spec(shape))
         if way == "axis":
             axis = choose.randrange(len(shape))
             rest = (*shape[:axis], *shape[axis + 1 :])
@@ -167,40 +167,45 @@ class Maker:
                 return (
                     "op",
                     f"jnp.broadcast_to(jnp.expand_dims(a, {axis}), {shape})",
-                    made(rest, dtype, depth - 1),
+                    make_operand(rest, dtype, depth - 1),
                 )
             turned = tuple(reversed(shape))
             if turned in SHAPES:
-                return ("op", "a.T", made(turned, dtype, depth - 1))
-            return made(shape, dtype, depth - 1)
+                return ("op", "a.T", make_operand(turned, dtype, depth - 1))
+            return make_operand(shape, dtype, depth - 1)
         if way == "reduced":
             axis = choose.randint(0, len(shape))
             whole = (*shape[:axis], choose.choice((2, 4, 8)), *shape[axis:])
             if whole not in SHAPES:
-                return made(shape, dtype, depth - 1)
+                return make_operand(shape, dtype, depth - 1)
             text = choose.choice(REDUCTIONS[kind]).replace("axis", str(axis))
-            return ("op", text, made(whole, dtype, depth - 1))
+            return ("op", text, make_operand(whole, dtype, depth - 1))
         if way == "dot":
             text = "jnp.einsum('ij,j->i', a, b) * 0.2" if shape == (4,) else "a @ b @ a * 0.05"
             other = (8,) if shape == (4,) else (8, 4)
             first = (4, 8)
-            return ("op", text, made(first, dtype, depth - 1), made(other, dtype, depth - 2))
+            return (
+                "op",
+                text,
+                make_operand(first, dtype, depth - 1),
+                make_operand(other, dtype, depth - 2),
+            )
         if way == "where":
-            condition = made(choose.choice((shape, ())), "bool", depth - 2)
+            condition = make_operand(choose.choice((shape, ())), "bool", depth - 2)
             return (
                 "op",
                 "jnp.where(a, b, c)",
                 condition,
-                made(shape, dtype, depth - 1),
-                made(shape, dtype, depth - 2),
+                make_operand(shape, dtype, depth - 1),
+                make_operand(shape, dtype, depth - 2),
             )
         if way == "compared":
-            own = choose.choice(INTEGERS)
+            operand_type = choose.choice(INTEGERS)
             return (
                 "op",
                 choose.choice(("a > b", "a <= b", "a == b")),
-                made(shape, own, depth - 1),
-                made(shape, own, depth - 2),
+                make_operand(shape, operand_type, depth - 1),
+                make_operand(shape, operand_type, depth - 2),
             )
         if way == "converted":
             return self.converted(shape, dtype, depth, scope, modes)
@@ -246,7 +251,7 @@ class Maker:
     def higher(self, shape: Any, dtype: str, depth: int, scope: Any, modes: Any) -> Any:
         """A call of a transformed function that gives a value of this type."""
         choose = self.random
-        made: Any = functools.partial(self.expression, scope=scope, modes=modes)
+        make_operand: Any = functools.partial(self.expression, scope=scope, modes=modes)
         result = (shape, dtype)
         kinds = [
             "jit",
@@ -267,70 +272,101 @@ class Maker:
             kinds += ["grad", "jvp", "linearize", "custom_jvp", "value_and_grad", "vjp"]
             kinds += [] if "forward" in modes else ["custom_vjp"]
         kind = choose.choice(kinds)
-        own = (choose.choice(SHAPES), choose.choice(("float32", self.dtype())))
+        operand_type = (choose.choice(SHAPES), choose.choice(("float32", self.dtype())))
         f: Any = functools.partial(self.function, depth=depth - 2, scope=scope)
         if kind == "checkpoint":
             policy = choose.choice(
                 (None, "dots_saveable", "everything_saveable", "nothing_saveable")
             )
-            return (kind, f([own], result, modes=modes), made(*own, depth - 2), policy)
+            return (
+                kind,
+                f([operand_type], result, modes=modes),
+                make_operand(*operand_type, depth - 2),
+                policy,
+            )
         if kind in ("jit", "checkify", "custom_vmap"):
-            return (kind, f([own], result, modes=modes), made(*own, depth - 2))
+            return (
+                kind,
+                f([operand_type], result, modes=modes),
+                make_operand(*operand_type, depth - 2),
+            )
         if kind == "cond":
-            branches = [f([own], result, modes=modes) for _ in range(2)]
-            return (kind, made((), "bool", depth - 3), *branches, made(*own, depth - 2))
+            branches = [f([operand_type], result, modes=modes) for _ in range(2)]
+            return (
+                kind,
+                make_operand((), "bool", depth - 3),
+                *branches,
+                make_operand(*operand_type, depth - 2),
+            )
         if kind == "switch":
-            branches = [f([own], result, modes=modes) for _ in range(3)]
-            return (kind, made((), "int32", depth - 3), *branches, made(*own, depth - 2))
+            branches = [f([operand_type], result, modes=modes) for _ in range(3)]
+            return (
+                kind,
+                make_operand((), "int32", depth - 3),
+                *branches,
+                make_operand(*operand_type, depth - 2),
+            )
         if kind == "scan":
-            body = f([result, own], result, modes=modes)
+            body = f([result, operand_type], result, modes=modes)
             return (
                 kind,
                 body,
-                made(*result, depth - 2),
-                self.stacked(own, depth, scope, modes),
+                make_operand(*result, depth - 2),
+                self.stacked(operand_type, depth, scope, modes),
                 choose.random() < 0.3,
             )
         if kind in ("scan ys", "map"):
-            body = f([((), "float32"), own], (shape[1:], dtype), modes=modes)
-            xs = self.stacked(own, depth, scope, modes, shape[0])
+            body = f([((), "float32"), operand_type], (shape[1:], dtype), modes=modes)
+            xs = self.stacked(operand_type, depth, scope, modes, shape[0])
             return (kind, body, xs)
         if kind == "shard_map":
-            body = f([((), "float32"), own], (shape[1:], dtype), modes=modes)
+            body = f([((), "float32"), operand_type], (shape[1:], dtype), modes=modes)
             xs = self.stacked(((), "float32"), depth, scope, modes, 4)
-            return (kind, body, xs, made(*own, depth - 3), choose.random() < 0.5)
+            return (kind, body, xs, make_operand(*operand_type, depth - 3), choose.random() < 0.5)
         if kind in ("jacfwd", "jacrev"):
             mode = "forward" if kind == "jacfwd" else "reverse"
             body = f([(shape[1:], "float32")], ((4,), "float32"), modes=modes | {mode})
-            return (kind, body, made(shape[1:], "float32", depth - 2))
+            return (kind, body, make_operand(shape[1:], "float32", depth - 2))
         if kind in ("fori", "while", "reference"):
             body = f([result], result, modes=modes)
-            return (kind, body, made(*result, depth - 2), choose.randint(0, 3))
+            return (kind, body, make_operand(*result, depth - 2), choose.randint(0, 3))
         if kind == "vmap":
             axis = choose.randrange(len(shape))
             inner = (*shape[:axis], *shape[axis + 1 :])
-            body = f([((), "float32"), own], (inner, dtype), modes=modes)
+            body = f([((), "float32"), operand_type], (inner, dtype), modes=modes)
             return (
                 kind,
                 body,
                 self.stacked(((), "float32"), depth, scope, modes, shape[axis]),
-                made(*own, depth - 3),
+                make_operand(*operand_type, depth - 3),
                 axis,
             )
         if kind in ("grad", "value_and_grad"):
             body = f([result], ((), "float32"), modes=modes | {"reverse"})
-            return (kind, body, made(*result, depth - 2))
+            return (kind, body, make_operand(*result, depth - 2))
         if kind == "vjp":
-            own = (choose.choice(SHAPES), "float32")
-            body = f([result], own, modes=modes | {"reverse"})
-            return (kind, body, made(*result, depth - 2), made(*own, depth - 3))
-        own = (choose.choice(SHAPES), "float32")
+            operand_type = (choose.choice(SHAPES), "float32")
+            body = f([result], operand_type, modes=modes | {"reverse"})
+            return (
+                kind,
+                body,
+                make_operand(*result, depth - 2),
+                make_operand(*operand_type, depth - 3),
+            )
+        operand_type = (choose.choice(SHAPES), "float32")
         if kind in ("jvp", "linearize"):
-            body = f([own], result, modes=modes | {"forward" if kind == "jvp" else "reverse"})
-            return (kind, body, made(*own, depth - 2), made(*own, depth - 3))
+            body = f(
+                [operand_type], result, modes=modes | {"forward" if kind == "jvp" else "reverse"}
+            )
+            return (
+                kind,
+                body,
+                make_operand(*operand_type, depth - 2),
+                make_operand(*operand_type, depth - 3),
+            )
         # Rules call the function's own derivative, so they are right, and twice as large.
-        body = f([own], result, modes=modes | {"forward", "reverse"})
-        return (kind, body, made(*own, depth - 2))
+        body = f([operand_type], result, modes=modes | {"forward", "reverse"})
+        return (kind, body, make_operand(*operand_type, depth - 2))
 
     def stacked(
         self, element: Any, depth: int, scope: Any, modes: Any, length: int | None = None
@@ -453,8 +489,10 @@ class Runner:
         return self.jax.jit(self.function(f, scope))(self.value(x, scope))
 
     def _checkpoint(self, scope: Any, f: Any, x: Any, policy: str | None) -> Any:
-        kept = policy and getattr(self.jax.checkpoint_policies, policy)
-        return self.jax.checkpoint(self.function(f, scope), policy=kept)(self.value(x, scope))
+        chosen_policy = policy and getattr(self.jax.checkpoint_policies, policy)
+        return self.jax.checkpoint(self.function(f, scope), policy=chosen_policy)(
+            self.value(x, scope)
+        )
 
     def _checkify(self, scope: Any, f: Any, x: Any) -> Any:
         checkify = self.jax.experimental.checkify
@@ -557,16 +595,16 @@ def _halved(pair: Any) -> Any:
 
 def values(shape: Any, dtype: str, seed: int) -> np.ndarray:
     """An array of this type, in which no number is near an integer."""
-    made = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     if dtype == "bool":
-        return made.random(shape) > 0.5
+        return generator.random(shape) > 0.5
     if dtype in INTEGERS:
-        return np.asarray(made.integers(0, 100, shape)).astype(dtype)
+        return np.asarray(generator.integers(0, 100, shape)).astype(dtype)
     if dtype in NARROW:
-        return np.asarray(made.integers(0, 7, shape)).astype(getattr(ml_dtypes, dtype))
-    x = np.asarray(made.uniform(-1.5, 1.5, shape))
+        return np.asarray(generator.integers(0, 7, shape)).astype(getattr(ml_dtypes, dtype))
+    x = np.asarray(generator.uniform(-1.5, 1.5, shape))
     if dtype in COMPLEX:
-        return np.asarray(x + 1j * made.uniform(-1, 1, shape)).astype(dtype)
+        return np.asarray(x + 1j * generator.uniform(-1, 1, shape)).astype(dtype)
     return x.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
 
 
