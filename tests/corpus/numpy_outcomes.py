@@ -42,9 +42,12 @@ class Results(NamedTuple):
     vmap: list[Value] | Failure
 
 
-def types(jax: Any, rows: Sequence[Row]) -> list[list[str] | Failure]:
-    """For each row the types of its results, or the failure to trace it; nothing is compiled."""
-    return _with_options(jax, rows, lambda some: [_types_of(jax, row) for row in some])
+def types(jax: Any, rows: Sequence[Row], weak: bool = False) -> list[list[str] | Failure]:
+    """For each row the types of its results, or the failure to trace it; nothing is compiled.
+
+    With `weak`, operands of default dtypes are weakly typed.
+    """
+    return _with_options(jax, rows, lambda some: [_types_of(jax, row, weak) for row in some])
 
 
 def results(jax: Any, rows: Sequence[Row], eager: str = "all") -> list[Results]:
@@ -73,12 +76,14 @@ def _with_options(jax: Any, rows: Sequence[Row], evaluate: Callable[[list[Row]],
     return [found[i] for i in range(len(rows))]
 
 
-def _types_of(jax: Any, row: Row) -> list[str] | Failure:
+def _types_of(jax: Any, row: Row, weak: bool) -> list[str] | Failure:
     flat, others = _flat(jax, row.function(jax))
+    defaults = {jax.dtypes.canonicalize_dtype(d) for d in (np.int64, np.float64, np.complex128)}
     try:
-        arrays = jax.eval_shape(
-            flat, *[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in row.operands]
-        )
+        arrays = jax.eval_shape(flat, *[
+            jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=weak and x.dtype in defaults)
+            for x in row.operands
+        ])  # fmt: skip
     except Exception as error:  # the row's own, whatever it is
         return _failure(error)
     return [_type(x) for x in arrays] + [f"{x}" for x in others]

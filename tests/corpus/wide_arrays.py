@@ -30,4 +30,5 @@ AS_THE_REFERENCE = [
     "jnp.tril(a[None])", "a + np.float64(1)", "a + np.arange(3.0)", "a.sum() + a", "jnp.einsum('i,i', a, b)",
     "jax.eval_shape(lambda x: x + 1, a)", "jax.checkpoint(lambda x: x * 2)(a)", "jnp.roll(a, 1)", "lax.add(a, a)",
     "jax.vmap(jnp.sum)(a[None])", "a.astype(float)", "jnp.array(a, dtype=float)", "jnp.repeat(a, 2)",
+    "jnp.fft.rfft(a)", "jnp.fft.ihfft(a)", "jnp.fft.rfftn(a)",
 ]  # fmt: skip

@@ -89,7 +89,7 @@ def _as_array(x: Any, dtype: Any) -> Any:
     if is_array_like(x):
         x = as_operand(x)
         aval = type_of(x)
-        if dtype is not None and aval.dtype != dtype:
+        if dtype is not None and (aval.dtype != dtype or aval.weak_type):
             if isinstance(x, (np.ndarray, np.generic)):
                 return from_host(np.asarray(x).astype(dtype))
             return convert_element_type(x, dtype)
@@ -459,9 +459,10 @@ def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> tuple[Any, Any]:
     ends = promote_dtypes_inexact("linspace", start, stop)
-    start, stop = broadcast_arrays("linspace", *(canonical("linspace", x)[0] for x in ends))
+    ends = [canonical("linspace", x) for x in ends]
+    computed = ends[0][1].dtype  # never weakly typed
+    start, stop = broadcast_arrays("linspace", *(convert(x, aval, computed) for x, aval in ends))
     aval: Any = type_of(start)
-    computed = aval.dtype
     gaps = num - 1 if endpoint else num
     one = scalar(1, computed)
     if gaps > 0:
@@ -481,7 +482,6 @@ def _linspace(
     else:
         values = broadcast_in_dim(scalar(0, computed), (0, *aval.shape), ())
     values = move_axis(values, 0, canonical_axis(axis, aval.ndim + 1))
-    values = convert(values, type_of(values), computed)  # never weakly typed
     if dtype is not None and dtype != computed:
         values = arithmetic.floor(values) if dtype.kind in "iu" else values
         values = convert_element_type(values, dtype)
@@ -501,25 +501,45 @@ def logspace(
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base, exponents = promote_dtypes_inexact("logspace", base, exponents)
     result = arithmetic.pow(base, exponents)
-    return (
-        result if dtype is None else convert_element_type(result, _dtype(dtype, None, "logspace"))
-    )
+    return _converted("logspace", result, dtype)
 
 
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """`num` numbers in geometric progression from `start` to `stop`."""
-    start, stop = promote_dtypes_inexact("geomspace", start, stop)
+    """`num` numbers in geometric progression from exactly `start` to exactly `stop` (included if `endpoint`).
+
+    >>> geomspace(1, 256, 5)
+    Array([  1.,   4.,  16.,  64., 256.], dtype=float32)
+    """
+    start, stop = broadcast_arrays("geomspace", *promote_dtypes_inexact("geomspace", start, stop))
     sign = arithmetic.sign(start)
     logs = linspace(
         transcendental.log(arithmetic.div(start, sign)), transcendental.log(arithmetic.div(stop, sign)),
         num, endpoint, axis=axis,
     )  # fmt: skip
+    along = canonical_axis(axis, type_of(logs).ndim)
+    sign, start, stop = (expand_dims(x, (along,)) for x in (sign, start, stop))
     result = arithmetic.mul(sign, transcendental.exp(logs))
-    return (
-        result if dtype is None else convert_element_type(result, _dtype(dtype, None, "geomspace"))
-    )
+    place = creation.broadcasted_iota(np.dtype(np.int32), type_of(result).shape, along)
+    for at, end in ((num - 1, stop), (0, start)) if endpoint else ((0, start),):
+        end = broadcast_in_dim(end, type_of(result).shape, range(type_of(result).ndim))
+        result = logical.select(logical.eq(place, np.int32(at)), end, result)
+    return _converted("geomspace", result, dtype)
+
+
+def _converted(name: str, x: Any, dtype: Any) -> Any:
+    """The inexact array `x` as the `dtype` a user asks for; what is whole but for rounding becomes that integer."""
+    if dtype is None:
+        return x
+    chosen = _dtype(dtype, None, name)
+    computed = type_of(x).dtype
+    if dtypes.issubdtype(chosen, np.integer) and computed.kind == "f":
+        whole = arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
+        error = arithmetic.abs(arithmetic.sub(x, whole))
+        bound = arithmetic.mul(arithmetic.abs(x), scalar(16 * dtypes.finfo(computed).eps, computed))
+        x = logical.select(logical.le(error, bound), whole, x)
+    return convert_element_type(x, chosen)
 
 
 def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:

@@ -19,7 +19,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.manipulation import canonical_axes, roll
-from pellucid.numpy.promotion import aval_of, convert
+from pellucid.numpy.promotion import aval_of, canonical, convert
 from pellucid.primitives import arithmetic
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj
@@ -228,7 +228,7 @@ def _along(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> An
 
 
 def _transformed(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
-    aval = aval_of(name, a)
+    a, aval = canonical(name, a)
     norm = _checked_norm(name, norm)
     lengths = None if s is None else tuple([_size(name, n) for n in s])
     if axes is None:

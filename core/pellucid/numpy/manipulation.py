@@ -35,8 +35,10 @@ from pellucid.primitives import (
     cumulative,
     logical,
     movement,
+    padding,
     slicing,
 )
+from pellucid.primitives.families import constant_like, full_as
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.scalars import scalar
 from pellucid.tracing.tracer import Tracer
@@ -663,10 +665,9 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @numpy_function(static="k")
 def _diag(v: Any, k: int) -> Any:
-    dtype, n = type_of(v).dtype, _shape(v)[0] + abs(k)
-    zero = scalar(0, dtype)
+    n, zero = _shape(v)[0] + abs(k), constant_like(v, 0)
     # The element at (i, i + k) is number i of `v`; below the main diagonal, number i + k, the column.
-    padded = concatenation.concatenate([v, np.zeros(abs(k), dtype)], 0) if k else v
+    padded = padding.pad(v, zero, [(0, abs(k), 0)]) if k else v
     spread = broadcasting.broadcast_in_dim(padded, (n, n), (0,) if k >= 0 else (1,))
     return logical.select_n(
         band(n, n, k, np.dtype(bool), "eq"), broadcasting.broadcast_in_dim(zero, (n, n), ()), spread
@@ -705,7 +706,7 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
     rows, columns = aval.shape[-2:]
     at_or_below = band(rows, columns, k, np.dtype(bool), "ge")
     mask = broadcasting.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))
-    zeros = broadcasting.broadcast_in_dim(scalar(0, aval.dtype), aval.shape, ())
+    zeros = full_as(m, 0)
     return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)
 
 

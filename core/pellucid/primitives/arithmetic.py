@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import enum
 import operator
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -210,8 +211,28 @@ def _linear_quotient(avals: Avals, params: Any) -> Linear | None:
     return (0,) if kind_of(avals[0].dtype) in FLOATING | COMPLEX else None
 
 
+def _lower_div(ctx: Any, operands: Any, params: Any) -> Any:
+    [result], (x, y) = ctx.avals_out, operands
+    if kind_of(result.dtype) == "complex" and _is_constant_zero(y):
+        # XLA multiplies by the reciprocal of a constant, and every part of a product by 1 / (0 + 0j) is NaN.
+        y = ctx.op1("stablehlo.optimization_barrier", result, [y])
+    return ctx.op1("stablehlo.divide", result, [x, y])
+
+
+def _is_constant_zero(x: Any) -> bool:
+    """Whether the complex MLIR value `x` is a scalar constant, zero, or an array made of one."""
+    while getattr(x.owner, "name", None) == "stablehlo.broadcast_in_dim":
+        x = x.owner.operands[0]
+    if getattr(x.owner, "name", None) != "stablehlo.constant" or x.type.shape:
+        return False
+    return _ZERO.search(str(x.owner)) is not None  # the bindings can't read complex attributes
+
+
+_ZERO = re.compile(r"dense<\(-?0\.0+e\+00,-?0\.0+e\+00\)>")
+
+
 div_p: Elementwise = Elementwise(
-    "div", traits=ARITHMETIC.replace(linear=_linear_quotient, cheap=True, makes_nan=True), accepts=NUMBER, hlo="divide",
+    "div", traits=ARITHMETIC.replace(linear=_linear_quotient, cheap=True, makes_nan=True), accepts=NUMBER, hlo=_lower_div,
     tangents=(
         lambda t, z, x, y: div(t, y),
         lambda t, z, x, y: mul(div(neg(t), y), z),

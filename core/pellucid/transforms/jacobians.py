@@ -11,6 +11,7 @@ from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError
 from pellucid.ir.rules import Avals, BatchAxis, LinearOperand, Operands
 from pellucid.primitives.broadcasting import brought_to
+from pellucid.primitives.complex_parts import real
 from pellucid.primitives.concatenation import split
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.creation import broadcasted_iota
@@ -96,7 +97,7 @@ def jacfwd(
         blocks = [
             tree.unflatten(
                 [
-                    reshape(part, (*type_of(y).shape, *aval.shape))
+                    _as_entries(part, type_of(y), (*type_of(y).shape, *aval.shape))
                     for part, aval in zip(
                         split_along(column, sizes, type_of(y).ndim), avals, strict=True
                     )
@@ -159,7 +160,7 @@ def jacrev(
         rows = iter(vmap(pull)(*standard_basis(out_avals)))
         blocks = [
             [
-                reshape(part, (*out.shape, *aval.shape))
+                _as_entries(part, aval, (*out.shape, *aval.shape))
                 for part, out in zip(split_along(next(rows), sizes, 0), out_avals, strict=True)
             ]
             if nz
@@ -228,6 +229,13 @@ class _FlatCall:
             aux, self.aux_tree = flatten(auxiliary)
         results, self.out_tree = result_leaves(result, self.caller, self.fun)
         return results, aux
+
+
+def _as_entries(part: Any, aval: Any, shape: tuple[int, ...]) -> Any:
+    """Part of a Jacobian in its `shape`, with the dtype and weak type of `aval`; of complex entries the real part."""
+    if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
+        part = real(part)
+    return reshape(convert_element_type(part, aval.dtype, aval.weak_type), shape)
 
 
 def _check_forward_input(aval: Any, path: Callable[[], str], holomorphic: bool) -> None:

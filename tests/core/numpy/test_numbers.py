@@ -109,6 +109,32 @@ def test_an_infinite_number_becomes_an_integer_alike_everywhere() -> None:
     np.testing.assert_array_equal(eager, jitted)
 
 
+@pytest.mark.parametrize(
+    "divide",
+    [
+        lambda x: jnp.divide(x, 0),
+        lambda x: jnp.divide(x, jnp.zeros(4, np.complex64)),
+        pl.vmap(lambda x: jnp.divide(x, 0)),
+        lambda x: jnp.divide(np.complex64([0, 1, 3j, np.inf]), 0),
+    ],
+)
+def test_complex_quotients_by_a_constant_zero(divide) -> None:
+    x = np.complex64([0, 1, 3j, np.inf])
+    with np.errstate(all="ignore"):
+        expected = x / np.complex64(0)
+    for call in modes(divide):
+        np.testing.assert_array_equal(call(x), expected)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_whole_numbers_in_geometric_progression(x64) -> None:
+    with pl.enable_x64(x64):
+        for call in modes(lambda x: jnp.geomspace(x, 256, 9, dtype=int)):
+            np.testing.assert_array_equal(call(1.0), 2 ** np.arange(9))
+        np.testing.assert_array_equal(jnp.logspace(0, 9, 10, dtype=int), 10 ** np.arange(10))
+        assert jnp.geomspace(3, 1000, 7)[-1] == 1000
+
+
 @pytest.mark.parametrize("text", wide_arrays.AS_THE_REFERENCE)
 def test_wide_arrays_with_64_bits_off(oracle, text) -> None:
     oracle.check(wide_arrays.evaluate, text, library=pl)
@@ -247,6 +273,10 @@ def test_objects_that_become_arrays_are_taken_by_all_functions(text, meaning) ->
     [
         "jax.grad(lambda a: a ** 0.0)(2.0)", "jax.grad(lambda a: jnp.power(a, 3.0))(2.0)", "jnp.linspace(0.0, 1.0, 1)",
         "jax.grad(lambda a: jnp.sort(a)[0])(jnp.full((2,), 3.0))", "jax.grad(lambda a: a[y].sum())(jnp.full((3,), 3.0))",
+        "jax.hessian(lambda a: a ** 2.0)(1.0)", "jax.jacrev(lambda a: a ** 2.0)(1.0)",
+        "jax.jacfwd(lambda a, b: a * b, argnums=(0, 1))(jnp.float32(1), jnp.float16(2))",
+        "jax.grad(lambda a: jnp.linspace(a, 1.0, 5).sum())(1.0)", "jnp.asarray(jnp.asarray(2.5), 'float32')",
+        "jax.jit(lambda a: jnp.float32(a))(2.5)", "jnp.tril(jnp.full((2, 2), 3.0))", "jnp.diag(jnp.full((2,), 3.0), 1)",
         "jnp.rint(3)", "jnp.hypot(y, 2.5)", "jnp.angle(2.5)", "jnp.imag(2.5)",
         "jax.lax.cond(True, lambda a: a, lambda a: a, x)", "jax.lax.switch(0, [lambda a: a] * 2, 2.0)",
         "jax.lax.fori_loop(0.0, 3.0, lambda i, c: c + i, 0.0)", "jax.lax.top_k(x, 2)",
