@@ -17,6 +17,7 @@ from pellucid.sharding import mesh_context
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.placement import same_devices
 from pellucid.sharding.single_device import (
     GSPMDSharding,
     SingleDeviceSharding,
@@ -279,7 +280,7 @@ def _argument_sharding(
                 do="Put it there first, `device_put(x, sharding)`, or leave its in_shardings out (None).",
             )  # fmt: skip
         return canonical(asked)
-    if own is not None and _same(own._internal_device_list, devices):
+    if own is not None and same_devices(own._internal_device_list, devices):
         return canonical(own)
     if placement.size == 1 and placement.devices:
         return make_single_device_sharding(placement.devices[0])
@@ -294,11 +295,6 @@ def _is_copied(own: Any, asked: Any) -> bool:
         and asked.is_fully_replicated
         and own.memory_kind == asked.memory_kind
     )
-
-
-def _same(one: DeviceList | None, other: DeviceList | None) -> bool:
-    """Whether two lists of devices, None where they are not known, are equal."""
-    return (one is None) == (other is None) and one == other
 
 
 def _argument_text(names: Sequence[str], i: int) -> str:

@@ -27,17 +27,7 @@ def get_mesh() -> Mesh:
     Raises: MeshError while a function is traced, which must not depend on devices.
     """
     _refuse_under_trace("get_mesh", "get_abstract_mesh()")
-    return get_concrete_mesh()
-
-
-def get_concrete_mesh() -> Mesh:
-    """The Mesh that `set_mesh` made current in this thread, also while tracing; empty if none is."""
     return mesh_context.concrete.value or empty_mesh
-
-
-def mesh_of_bare_specs() -> Mesh | AbstractMesh:
-    """The mesh that a PartitionSpec without a mesh refers to: the current one, else that of `with mesh:`."""
-    return mesh_context.abstract.value or mesh_context.entered.value or empty_abstract_mesh
 
 
 class set_mesh:

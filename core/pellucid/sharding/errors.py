@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pellucid.base.errors import PellucidError
 
 
@@ -43,6 +45,19 @@ class MissingMeshError(ShardingError, RuntimeError):
 
 class AbstractPlacementError(ShardingError):
     """A question about devices asked of a sharding over an AbstractMesh, which has none."""
+
+
+def updated(caller: str, fields: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`fields` with `changes`.
+
+    Raises: ShardingArgumentError for a change of something that is no field.
+    """
+    unknown = changes.keys() - fields.keys()
+    if unknown:
+        raise ShardingArgumentError(
+            f"{caller} takes no argument {min(unknown)!r}.", do=f"It takes {', '.join(fields)}."
+        )
+    return fields | changes
 
 
 def indivisible_error(

@@ -16,6 +16,7 @@ from pellucid.sharding.mesh import AbstractMesh, AxisName, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, check_spec
 from pellucid.sharding.partition_spec import (
     NO_AXES,
+    AxisSet,
     Entry,
     PartitionSpec,
     axes_text,
@@ -38,11 +39,6 @@ class Operand(NamedTuple):
         """For each dimension the mesh axes that shard it."""
         return self.spec.axes_per_dim
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every device holds all of it."""
-        return not (self.spec.axis_names or self.spec.unreduced)
-
     def __str__(self) -> str:
         return type_text(self.dtype, self.shape, self.spec)
 
@@ -58,7 +54,7 @@ def type_text(
     dtype: str,
     shape: Iterable[object],
     spec: PartitionSpec | None,
-    varying: frozenset[AxisName] = NO_AXES,
+    varying: AxisSet = NO_AXES,
 ) -> str:
     """A sharded type, of values that differ over the axes `varying`, as programs show it.
 
@@ -135,8 +131,8 @@ def result_spec(
     mesh: AbstractMesh,
     entries: Sequence[Entry],
     *,
-    unreduced: frozenset[AxisName] = NO_AXES,
-    reduced: frozenset[AxisName] = NO_AXES,
+    unreduced: AxisSet = NO_AXES,
+    reduced: AxisSet = NO_AXES,
 ) -> PartitionSpec:
     """The spec of a result, unless one mesh axis would have two roles in it.
 
@@ -167,28 +163,19 @@ def check_divisible(
 
 
 def checked_out_spec(
-    name: str, out_sharding: PartitionSpec | NamedSharding, shape: Shape, mesh: AbstractMesh
+    name: str, out_sharding: NamedSharding, shape: Shape, mesh: AbstractMesh
 ) -> PartitionSpec:
     """The spec that `out_sharding` asks for, with one entry for each dimension of the result's `shape`.
 
     Raises: PartitionSpecError where it does not fit the shape, or names an axis that is not Explicit;
-    IndivisibleError where it does not split evenly; ShardingArgumentError where it is neither a spec nor a
-    NamedSharding, or over another mesh.
+    IndivisibleError where it does not split evenly; ShardingArgumentError where it is over another mesh.
     """
-    if isinstance(out_sharding, NamedSharding):
-        if out_sharding.mesh.shape_tuple != mesh.shape_tuple:
-            raise ShardingArgumentError(
-                f"{name}: `out_sharding` is over another mesh than the operands.",
-                got=[f"out_sharding: {out_sharding.mesh}", f"operands: {mesh}"],
-            )
-        spec = out_sharding.spec
-    elif isinstance(out_sharding, PartitionSpec):
-        spec = out_sharding
-    else:
+    if out_sharding.mesh.shape_tuple != mesh.shape_tuple:
         raise ShardingArgumentError(
-            f"{name}: `out_sharding` is a PartitionSpec or a NamedSharding.",
-            got=f"out_sharding: {type(out_sharding).__name__}",
+            f"{name}: `out_sharding` is over another mesh than the operands.",
+            got=[f"out_sharding: {out_sharding.mesh}", f"operands: {mesh}"],
         )
+    spec = out_sharding.spec
     if len(spec) > len(shape):
         raise rank_error(spec, len(shape), f"{name}: a result of shape {shape}")
     check_spec(mesh, spec)

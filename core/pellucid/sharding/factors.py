@@ -42,7 +42,7 @@ from pellucid.sharding.explicit_types import (
 )
 from pellucid.sharding.mesh import AbstractMesh, AxisName
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec, axes_text
+from pellucid.sharding.partition_spec import NO_AXES, AxisSet, PartitionSpec, axes_text
 
 Axes = tuple[AxisName, ...]
 Dims = tuple[tuple[str, ...], ...]
@@ -99,9 +99,9 @@ def rule_of(factors: Sequence[Any]) -> Rule:
                     "sharding rule: a factor is a letter, letters and digits, and marks of `!~=^<`.",
                     got=repr(word),
                 )
-            name, given = match.groups()
-            if given:
-                marks[name] = "".join(dict.fromkeys(marks.get(name, "") + given))
+            name, new_marks = match.groups()
+            if new_marks:
+                marks[name] = "".join(dict.fromkeys(marks.get(name, "") + new_marks))
             names.append(name)
         return tuple(names)
 
@@ -132,8 +132,8 @@ def parse(text: str) -> Rule:
         parts = text.split(",") if text.strip() else []
         return [[w for w in _DIMENSION.findall(part) if w != "."] for part in parts]
 
-    given = (size.split("=") for size in sizes)
-    return rule_of((side(sides[0]), side(sides[1]), {name.strip(): int(n) for name, n in given}))
+    pairs = (size.split("=") for size in sizes)
+    return rule_of((side(sides[0]), side(sides[1]), {name.strip(): int(n) for name, n in pairs}))
 
 
 class Linearity(NamedTuple):
@@ -184,8 +184,7 @@ class Operation(NamedTuple):
 
     def axes_of_factors(self) -> dict[str, Axes]:
         """For each factor of the operands the mesh axes that cut it."""
-        axes: dict[str, Axes] = {}
-        cutters: dict[str, list[tuple[int, int]]] = {}
+        axes, cutters = {}, {}
         for i, dim, factor, part in self.shares():
             mark = self.rule.marks.get(factor, "")
             place = (i, dim)
@@ -304,10 +303,10 @@ class Operation(NamedTuple):
                 )
         return spec.update(reduced=NO_AXES) if self.linearity.contracts else spec
 
-    def summed_axes(self) -> frozenset[AxisName] | None:
+    def summed_axes(self) -> AxisSet | None:
         """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
         kept = {factor for dims in self.rule.results for dim in dims for factor in dim}
-        axes: dict[str, Axes] = {}
+        axes = {}
         for dims, operand in zip(self.rule.operands, self.operands, strict=True):
             for factors, part in zip(dims, operand.axes_per_dim, strict=True):
                 if (
@@ -322,7 +321,7 @@ class Operation(NamedTuple):
 
     # Marks: addends, and axes over which cotangents are addends ----------------------------------------
 
-    def unreduced(self) -> frozenset[AxisName]:
+    def unreduced(self) -> AxisSet:
         """The axes over which the results are unreduced, by linearity.
 
         Raises: ShardingTypeError where an operand is unreduced and the operation doesn't commute with sums.
@@ -360,7 +359,7 @@ class Operation(NamedTuple):
             )
         return axes
 
-    def reduced(self, unreduced: frozenset[AxisName]) -> frozenset[AxisName]:
+    def reduced(self, unreduced: AxisSet) -> AxisSet:
         """The axes over which the results are reduced: those of all operands.
 
         Scalars and operands that are unreduced need not be; an axis over which the results are `unreduced` isn't

@@ -1,17 +1,17 @@
-"""One object for one value: tables that keep a description alive only while somebody uses it."""
+"""Interning of descriptions: equal ones are one object, kept alive by its users alone."""
 
 from __future__ import annotations
 
 import threading
 import weakref
 from collections.abc import Hashable
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 T = TypeVar("T")
 
 
 class Interned:
-    """An object that stands for all equal ones, so that nothing may change it once `made` has set its attributes."""
+    """Base class of interned objects, which are immutable once `made` has set their attributes."""
 
     __slots__ = ()
 
@@ -20,6 +20,12 @@ class Interned:
         raise AttributeError(
             f"a {kind} can't be changed; make another with `update`. ({name!r} was set.)"
         )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
 
 def made(new: T, **attributes: Any) -> T:
@@ -30,7 +36,7 @@ def made(new: T, **attributes: Any) -> T:
 
 
 class InternTable(Generic[T]):
-    """Objects by the key that describes them; equal keys give one object, so `is` means equal."""
+    """Weak table of interned objects by the key that describes them: equal keys give one object."""
 
     def __init__(self) -> None:
         self._objects: weakref.WeakValueDictionary[Hashable, T] = weakref.WeakValueDictionary()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pellucid.sharding.errors import LayoutError, ShardingArgumentError
+from pellucid.sharding.errors import LayoutError, ShardingArgumentError, updated
 from pellucid.sharding.placement import Sharding
 from pellucid.xla.shardings import DeviceLayout, XlaLayout
 
@@ -76,14 +76,7 @@ class Layout:
         >>> Layout((0, 1)).update(major_to_minor=(1, 0)).major_to_minor
         (1, 0)
         """
-        fields = [field.name for field in dataclasses.fields(self)]
-        unknown = kwargs.keys() - set(fields)
-        if unknown:
-            raise ShardingArgumentError(
-                f"Layout.update takes no argument {min(unknown)!r}.",
-                do=f"It takes {', '.join(fields)}.",
-            )
-        return dataclasses.replace(self, **kwargs)
+        return Layout(**updated("Layout.update", dataclasses.asdict(self), kwargs))
 
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Raise LayoutError if a value of this shape has another number of dimensions."""

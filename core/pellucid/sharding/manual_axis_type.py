@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from pellucid.sharding.errors import ShardingArgumentError, ShardingError
-from pellucid.sharding.partition_spec import NO_AXES, AxisName
+from pellucid.sharding.errors import ShardingError
+from pellucid.sharding.partition_spec import NO_AXES, AxisSet, checked_axis_set
 
 if TYPE_CHECKING:
     from pellucid.sharding.mesh import AbstractMesh, Mesh
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ManualAxisType:
     """How a value inside `shard_map` relates to the Manual mesh axes.
 
@@ -23,27 +25,14 @@ class ManualAxisType:
     ManualAxisType(varying=frozenset({'x'}), unreduced=frozenset({'y'}), reduced=frozenset())
     """
 
-    __slots__ = ("varying", "unreduced", "reduced")
+    varying: AxisSet = NO_AXES
+    unreduced: AxisSet = NO_AXES
+    reduced: AxisSet = NO_AXES
 
-    varying: frozenset[AxisName]
-    unreduced: frozenset[AxisName]
-    reduced: frozenset[AxisName]
-
-    def __init__(
-        self,
-        *,
-        varying: frozenset[AxisName] | set[AxisName] = NO_AXES,
-        unreduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
-        reduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
-    ) -> None:
-        given = {"varying": varying, "unreduced": unreduced, "reduced": reduced}
-        for name, axes in given.items():
-            if not isinstance(axes, (set, frozenset)):
-                raise ShardingArgumentError(
-                    f"ManualAxisType: `{name}` is a set of mesh axes.",
-                    got=f"{name}: {type(axes).__name__}",
-                )
-            setattr(self, name, frozenset(axes))
+    def __post_init__(self) -> None:
+        for name in ("varying", "unreduced", "reduced"):
+            axes = checked_axis_set("ManualAxisType", name, getattr(self, name))
+            object.__setattr__(self, name, axes)
         for name in ("unreduced", "reduced"):
             both = self.varying & getattr(self, name)
             if both:
@@ -52,20 +41,8 @@ class ManualAxisType:
                     got=f"both: {', '.join(sorted(map(repr, both)))}",
                 )
 
-    def _facts(self) -> tuple[frozenset[AxisName], ...]:
-        return self.varying, self.unreduced, self.reduced
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ManualAxisType) and self._facts() == other._facts()
-
-    def __hash__(self) -> int:
-        return hash(self._facts())
-
-    def __repr__(self) -> str:
-        return f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"
-
     @property
-    def vur(self) -> frozenset[AxisName]:
+    def vur(self) -> AxisSet:
         """All axes mentioned."""
         return self.varying | self.unreduced | self.reduced
 
@@ -74,13 +51,13 @@ class ManualAxisType:
         """Whether no axis is mentioned."""
         return not self.vur
 
-    def invarying(self, mesh: Mesh | AbstractMesh) -> frozenset[AxisName]:
+    def invarying(self, mesh: Mesh | AbstractMesh) -> AxisSet:
         """The Manual axes of `mesh` over which the value is the same."""
         return frozenset(mesh.manual_axes) - self.vur
 
     def update(self, **kwargs: Any) -> ManualAxisType:
         """This type with some of its three sets replaced."""
-        return ManualAxisType(**(dict(zip(self.__slots__, self._facts(), strict=True)) | kwargs))
+        return dataclasses.replace(self, **kwargs)
 
     def to_ct_mat(self) -> ManualAxisType:
         """The type of cotangents: `unreduced` and `reduced` change places."""

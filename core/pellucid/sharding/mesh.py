@@ -134,12 +134,6 @@ class _NamedAxes(Interned):
         axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
         return f"{axes or '()'}, axis_types={self.axis_types}"
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
-
 
 class AbstractMesh(_NamedAxes):
     """A mesh of which only names, sizes and types of the axes are known, not the devices.
@@ -193,12 +187,8 @@ class AbstractMesh(_NamedAxes):
         return f"AbstractMesh({self._axes_text()}{kind})"
 
     def __reduce__(self) -> Any:
-        return _abstract_mesh_of_parts, (
-            self.axis_sizes,
-            self.axis_names,
-            self.axis_types,
-            self.abstract_device,
-        )
+        make = functools.partial(AbstractMesh, abstract_device=self.abstract_device)
+        return make, (self.axis_sizes, self.axis_names, self.axis_types)
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -239,19 +229,19 @@ class AbstractMesh(_NamedAxes):
             axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()]
         )
 
-    def _no_devices(self, asked: str) -> AbstractPlacementError:
+    def _no_devices(self, attribute: str) -> AbstractPlacementError:
         return AbstractPlacementError(
-            f"an AbstractMesh has no {asked}: it stands for any mesh of its shape.",
+            f"an AbstractMesh has no {attribute}: it stands for any mesh of its shape.",
             got=repr(self),
-            do=f"Ask the Mesh of devices for `{asked}`.",
+            do=f"Ask the Mesh of devices for `{attribute}`.",
         )
 
     @property
-    def devices(self) -> np.ndarray[Any, Any]:
+    def devices(self) -> np.ndarray:
         raise self._no_devices("devices")
 
     @property
-    def device_ids(self) -> np.ndarray[Any, Any]:
+    def device_ids(self) -> np.ndarray:
         raise self._no_devices("device_ids")
 
     @property
@@ -292,12 +282,12 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
     Raises: MeshError where devices, names and types do not fit together.
     """
 
-    devices: np.ndarray[Any, np.dtype[Any]]
+    devices: np.ndarray
     """The devices, one dimension for each axis; read-only."""
 
     def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
-        devices: np.ndarray[Any, Any] | Sequence[Any] | Device,
+        devices: np.ndarray | Sequence[Any] | Device,
         axis_names: str | Sequence[AxisName],
         axis_types: AxisType | Sequence[AxisType] | None = None,
     ) -> Mesh:
@@ -317,21 +307,20 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         mesh = _meshes.get(key)
         if mesh is not None:
             return mesh
-        stranger = next((item for item in flat if not hasattr(item, "id")), None)
-        if stranger is not None:
-            raise ShardingArgumentError(
-                "Mesh: `devices` holds devices.",
-                got=f"{stranger!r} of type {type(stranger).__name__}",
-                do="Take them from `devices()`, or write `make_mesh(sizes, names)`.",
-            )
+        for item in flat:
+            if not hasattr(item, "id"):
+                raise ShardingArgumentError(
+                    "Mesh: `devices` holds devices.",
+                    got=f"{item!r} of type {type(item).__name__}",
+                    do="Take them from `devices()`, or write `make_mesh(sizes, names)`.",
+                )
         if len(set(flat)) != len(flat):
             twice = next(device for i, device in enumerate(flat) if device in flat[:i])
             raise MeshError(
                 "Mesh: a device may have only one place in a mesh.",
                 got=f"{twice!r} {flat.count(twice)} times among {len(flat)} devices",
             )
-        mesh = _new_mesh(cls, array, names, types)
-        return _meshes.add(key, mesh)
+        return _meshes.add(key, _new_mesh(array, names, types))
 
     def __repr__(self) -> str:
         if self.empty:
@@ -349,7 +338,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
 
     def update(
         self,
-        devices: np.ndarray[Any, Any] | Sequence[Any] | None = None,
+        devices: np.ndarray | Sequence[Any] | None = None,
         axis_names: str | Sequence[AxisName] | None = None,
         axis_types: AxisType | Sequence[AxisType] | None = None,
     ) -> Mesh:
@@ -366,7 +355,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         return self.devices.ndim == 0 and not self.empty
 
     @functools.cached_property
-    def device_ids(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def device_ids(self) -> np.ndarray:
         """Numbers of the devices, in the shape of the mesh."""
         ids = [device.id for device in self.devices.flat] if not self.empty else []
         return np.array(ids, dtype=np.int64).reshape(self.devices.shape if ids else (0,))
@@ -413,12 +402,11 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         """This mesh without its devices."""
         if self.empty:
             return empty_abstract_mesh
-        return AbstractMesh(
-            self.axis_sizes,
-            self.axis_names,
-            self.axis_types,
-            abstract_device=_abstract_device_of(self.devices.flat[0]),
+        device = self.devices.flat[0]
+        kind = AbstractDevice(
+            device.device_kind, getattr(device, "num_cores", None), device.platform
         )
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
 
     def __enter__(self) -> Self:
         mesh_context.enter(self)
@@ -433,33 +421,17 @@ _meshes: InternTable[Mesh] = InternTable()
 
 
 def _new_mesh(
-    cls: type[Mesh],
-    devices: np.ndarray[Any, np.dtype[Any]],
-    names: tuple[AxisName, ...],
-    types: tuple[AxisType, ...],
+    devices: np.ndarray, names: tuple[AxisName, ...], types: tuple[AxisType, ...]
 ) -> Mesh:
     devices.flags.writeable = False
     return made(
-        object.__new__(cls),
+        object.__new__(Mesh),
         devices=devices,
         axis_names=names,
         axis_sizes=devices.shape,
         axis_types=types,
         size=0 if devices.ndim == 0 and devices.item() is None else devices.size,
     )
-
-
-def _abstract_mesh_of_parts(
-    sizes: tuple[int, ...],
-    names: tuple[AxisName, ...],
-    types: tuple[AxisType, ...],
-    device: AbstractDevice | None,
-) -> AbstractMesh:
-    return AbstractMesh(sizes, names, types, abstract_device=device)
-
-
-def _abstract_device_of(device: Device) -> AbstractDevice:
-    return AbstractDevice(device.device_kind, getattr(device, "num_cores", None), device.platform)
 
 
 def _canonical_names(caller: str, names: Any) -> tuple[AxisName, ...]:
@@ -517,7 +489,7 @@ def axis_not_in_mesh_error(
     )
 
 
-empty_mesh = _new_mesh(Mesh, np.array(None, dtype=object), (), ())
+empty_mesh = _new_mesh(np.array(None, dtype=object), (), ())
 """The mesh without devices: what is current when no mesh is set."""
 empty_abstract_mesh = AbstractMesh((), ())
 """The abstract mesh without devices."""

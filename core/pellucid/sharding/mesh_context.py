@@ -35,11 +35,3 @@ def enter(mesh: Any) -> None:
 def leave() -> None:
     """End the innermost `with mesh:` of this thread."""
     entered.set_local(_outer.stack.pop())
-
-
-def context_key() -> tuple[Any, Any, Any]:
-    """The current meshes of this thread, compared and hashed by identity (0.2 µs).
-
-    `flags.trace_context()` holds them too; this is for caches that depend on nothing else.
-    """
-    return abstract.value, concrete.value, entered.value

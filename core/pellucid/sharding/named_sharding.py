@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError
+from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError, updated
 from pellucid.sharding.hlo_shardings import (
     hlo_sharding_of_spec,
-    means_the_same,
     spec_of_hlo_sharding,
 )
 from pellucid.sharding.interning import Interned, InternTable, made
 from pellucid.sharding.mesh import (
     AbstractMesh,
-    AxisName,
     AxisType,
     Mesh,
     axis_not_in_mesh_error,
@@ -21,6 +19,7 @@ from pellucid.sharding.mesh import (
 from pellucid.sharding.partition_spec import (
     NO_AXES,
     UNCONSTRAINED,
+    AxisSet,
     PartitionSpec,
     axes_text,
     check_axes_are_used_once,
@@ -78,7 +77,7 @@ class NamedSharding(GSPMDSharding):
         full_key = (mesh, spec, memory_kind)
         sharding = _shardings.get(full_key)
         if sharding is None:
-            sharding = _shardings.add(full_key, _new_sharding(cls, *full_key))
+            sharding = _shardings.add(full_key, _new_sharding(*full_key))
         # The devices' default kind of memory may be named or left out.
         return _shardings.add(key, sharding)
 
@@ -89,7 +88,10 @@ class NamedSharding(GSPMDSharding):
 
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
-    __setattr__ = Interned.__setattr__  # classes from C++ have one base
+    # Classes from C++ have one base.
+    __setattr__ = Interned.__setattr__
+    __copy__ = Interned.__copy__
+    __deepcopy__ = Interned.__deepcopy__
 
     def __repr__(self) -> str:
         kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
@@ -98,25 +100,10 @@ class NamedSharding(GSPMDSharding):
     def __reduce__(self) -> Any:
         return NamedSharding, (self.mesh, self.spec, self.memory_kind)
 
-    def __copy__(self) -> NamedSharding:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> NamedSharding:
-        return self
-
     def update(self, **changes: Any) -> NamedSharding:
         """This sharding with another `mesh`, `spec` or `memory_kind`."""
-        unknown = changes.keys() - {"mesh", "spec", "memory_kind"}
-        if unknown:
-            raise ShardingArgumentError(
-                f"NamedSharding.update takes no argument {min(unknown)!r}.",
-                do="It takes mesh, spec and memory_kind.",
-            )
-        return NamedSharding(
-            changes.get("mesh", self.mesh),
-            changes.get("spec", self.spec),
-            changes.get("memory_kind", self.memory_kind),
-        )
+        fields = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind}
+        return NamedSharding(**updated("NamedSharding.update", fields, changes))
 
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
         """The same parts on the same devices, in memory of another kind."""
@@ -140,7 +127,7 @@ class NamedSharding(GSPMDSharding):
         )
 
     @property
-    def replicated_axes(self) -> frozenset[AxisName]:
+    def replicated_axes(self) -> AxisSet:
         """Mesh axes that the spec does not mention."""
         spec = self.spec
         return frozenset(self.mesh.axis_names) - spec.axis_names - spec.unreduced - spec.reduced
@@ -158,30 +145,6 @@ class NamedSharding(GSPMDSharding):
         if len(self.spec) > len(aval_shape):
             raise rank_error(self.spec, len(aval_shape), f"shape {aval_shape}")
 
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether both put the same parts of a value of `ndim` dimensions on the same devices.
-
-        Over an AbstractMesh: whether they would on any devices. The devices must be in the same order and
-        the memory of the same kind.
-        """
-        if self is other:
-            return True
-        if not (self.is_abstract or getattr(other, "is_abstract", False)):
-            return super().is_equivalent_to(other, ndim)
-        return (
-            isinstance(other, NamedSharding)
-            and self.is_abstract
-            and other.is_abstract
-            and self.mesh.size == other.mesh.size
-            and self.memory_kind == other.memory_kind
-            and means_the_same(
-                self._to_xla_hlo_sharding(ndim),
-                other._to_xla_hlo_sharding(ndim),
-                ndim,
-                self.mesh.size,
-            )
-        )
-
     def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
         sharding = self._hlo_shardings.get(ndim)
         if sharding is None:
@@ -193,12 +156,9 @@ _shardings: InternTable[NamedSharding] = InternTable()
 
 
 def _new_sharding(
-    cls: type[NamedSharding],
-    mesh: Mesh | AbstractMesh,
-    spec: PartitionSpec,
-    memory_kind: str | None,
+    mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None
 ) -> NamedSharding:
-    sharding = GSPMDSharding.__new__(cls)
+    sharding = GSPMDSharding.__new__(NamedSharding)
     devices = mesh._internal_device_list
     if devices is not None:
         # C++ counts the devices here; the parts it asks of `_to_xla_hlo_sharding`, for the rank at hand.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, TypeAlias, overload
 
 from pellucid.sharding.errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.interning import Interned, InternTable, made
 
 AxisName = Hashable
-NO_AXES: frozenset[AxisName] = frozenset()
+AxisSet: TypeAlias = frozenset[AxisName]
+NO_AXES: AxisSet = frozenset()
 
 
 class Unconstrained:
@@ -51,20 +54,20 @@ class PartitionSpec(Interned):
     UNCONSTRAINED: ClassVar[Unconstrained] = UNCONSTRAINED
 
     _partitions: tuple[Entry, ...]
-    unreduced: frozenset[AxisName]
+    unreduced: AxisSet
     """Mesh axes over which devices hold addends of the value."""
-    reduced: frozenset[AxisName]
+    reduced: AxisSet
     """Mesh axes over which the value's cotangent is unreduced."""
     axes_per_dim: tuple[tuple[AxisName, ...], ...]
     """For each entry the mesh axes in it, major first; nothing for None and UNCONSTRAINED."""
-    axis_names: frozenset[AxisName]
+    axis_names: AxisSet
     """All mesh axes that shard some dimension."""
 
     def __new__(  # noqa: PYI034 - one object for one value, so no subclasses
         cls,
         *partitions: Entry,
-        unreduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
-        reduced: frozenset[AxisName] | set[AxisName] = NO_AXES,
+        unreduced: AxisSet | set[AxisName] = NO_AXES,
+        reduced: AxisSet | set[AxisName] = NO_AXES,
     ) -> PartitionSpec:
         written = (partitions, unreduced, reduced)
         try:
@@ -75,15 +78,18 @@ class PartitionSpec(Interned):
             if spec is not None:
                 return spec
         entries = tuple(map(_canonical_entry, partitions))
-        unreduced = _checked_axis_set("unreduced", unreduced)
-        reduced = _checked_axis_set("reduced", reduced)
+        unreduced = checked_axis_set("PartitionSpec", "unreduced", unreduced)
+        reduced = checked_axis_set("PartitionSpec", "reduced", reduced)
         key = (entries, unreduced, reduced)
         try:
             spec = _specs.get(key)
         except TypeError:
-            raise _unhashable_entry_error(entries) from None
+            raise ShardingArgumentError(
+                "PartitionSpec: an entry is None, UNCONSTRAINED, an axis name, or a tuple of axis names.",
+                got=[f"entry {i}: {type(entry).__name__}" for i, entry in enumerate(entries)],
+            ) from None
         if spec is None:
-            spec = _specs.add(key, _new_spec(cls, entries, unreduced, reduced))
+            spec = _specs.add(key, _new_spec(entries, unreduced, reduced))
         # What was written is found at once the next time, also where it was not the canonical form.
         return spec if written is None else _specs.add(written, spec)
 
@@ -100,13 +106,8 @@ class PartitionSpec(Interned):
         return f"P({text},)" if len(parts) == 1 and not sets else f"P({text})"
 
     def __reduce__(self) -> Any:
-        return _spec_of_parts, (self._partitions, self.unreduced, self.reduced)
-
-    def __copy__(self) -> PartitionSpec:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> PartitionSpec:
-        return self
+        make = functools.partial(PartitionSpec, unreduced=self.unreduced, reduced=self.reduced)
+        return make, self._partitions
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -157,8 +158,8 @@ class PartitionSpec(Interned):
     def update(
         self,
         partitions: Iterable[Entry] | None = None,
-        unreduced: frozenset[AxisName] | set[AxisName] | None = None,
-        reduced: frozenset[AxisName] | set[AxisName] | None = None,
+        unreduced: AxisSet | set[AxisName] | None = None,
+        reduced: AxisSet | set[AxisName] | None = None,
     ) -> PartitionSpec:
         """This spec with some of its three parts replaced.
 
@@ -210,16 +211,11 @@ P = PartitionSpec
 _specs: InternTable[PartitionSpec] = InternTable()
 
 
-def _new_spec(
-    cls: type[PartitionSpec],
-    entries: tuple[Entry, ...],
-    unreduced: frozenset[AxisName],
-    reduced: frozenset[AxisName],
-) -> PartitionSpec:
+def _new_spec(entries: tuple[Entry, ...], unreduced: AxisSet, reduced: AxisSet) -> PartitionSpec:
     axes_per_dim = tuple(map(_axes_of_entry, entries))
     axis_names = frozenset(axis for axes in axes_per_dim for axis in axes)
     spec = made(
-        object.__new__(cls),
+        object.__new__(PartitionSpec),
         _partitions=entries,
         unreduced=unreduced,
         reduced=reduced,
@@ -240,12 +236,6 @@ def _new_spec(
                 do=f"Leave {axes_text(both)} out of one of them.",
             )
     return spec
-
-
-def _spec_of_parts(
-    entries: tuple[Entry, ...], unreduced: frozenset[AxisName], reduced: frozenset[AxisName]
-) -> PartitionSpec:
-    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
 def _canonical_entry(entry: Entry) -> Entry:
@@ -270,29 +260,26 @@ def _canonical_entry(entry: Entry) -> Entry:
     return entry
 
 
-def _unhashable_entry_error(entries: tuple[Entry, ...]) -> ShardingArgumentError:
-    return ShardingArgumentError(
-        "PartitionSpec: an entry is None, UNCONSTRAINED, an axis name, or a tuple of axis names.",
-        got=[f"entry {i}: {type(entry).__name__}" for i, entry in enumerate(entries)],
-    )
-
-
 def _axes_of_entry(entry: Entry) -> tuple[AxisName, ...]:
     if entry is None or entry is UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)
 
 
-def _checked_axis_set(name: str, axes: Any) -> frozenset[AxisName]:
+def checked_axis_set(caller: str, name: str, axes: object) -> AxisSet:
+    """The argument `name` of `caller` as a frozenset of mesh axes.
+
+    Raises: ShardingArgumentError for what is no set; PartitionSpecError for a set with None.
+    """
     if not isinstance(axes, (set, frozenset)):
         raise ShardingArgumentError(
-            f"PartitionSpec: `{name}` is a set of mesh axes.",
+            f"{caller}: `{name}` is a set of mesh axes.",
             got=f"{name}: {type(axes).__name__}",
             do=f"Write {name}={{{axes!r}}}." if isinstance(axes, str) else None,
         )
     if None in axes:
         raise PartitionSpecError(
-            f"PartitionSpec: `{name}` names mesh axes, and None is no axis.", got=f"{name}={axes}"
+            f"{caller}: `{name}` names mesh axes, and None is no axis.", got=f"{name}={axes}"
         )
     return frozenset(axes)
 
@@ -310,14 +297,8 @@ def rank_error(spec: PartitionSpec, ndim: int, got: str | Sequence[str] = ()) ->
 
 def repeated_axes(spec: PartitionSpec) -> list[AxisName]:
     """Mesh axes that `spec` uses more than once, in order of appearance."""
-    seen: set[AxisName] = set()
-    repeated: list[AxisName] = []
-    for axes in spec.axes_per_dim:
-        for axis in axes:
-            if axis in seen and axis not in repeated:
-                repeated.append(axis)
-            seen.add(axis)
-    return repeated
+    counts = Counter(axis for axes in spec.axes_per_dim for axis in axes)
+    return [axis for axis, count in counts.items() if count > 1]
 
 
 def check_axes_are_used_once(spec: PartitionSpec) -> None:

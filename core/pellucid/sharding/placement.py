@@ -7,7 +7,6 @@ devices in order), `_to_xla_hlo_sharding(ndim)` (which part each one holds) and 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,33 +29,28 @@ Index = tuple[slice, ...]
 class _Placement(shardings.Sharding if TYPE_CHECKING else object):
     """Methods of `Sharding`."""
 
-    @property
-    def _internal_device_list(self) -> DeviceList | None:
-        raise self._not_supplied("_internal_device_list")
+    if TYPE_CHECKING:
+        _internal_device_list: DeviceList | None
+
+        def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding: ...
 
     @property
     def memory_kind(self) -> str | None:
         """The kind of memory that holds the value, for example "device" or "pinned_host"."""
         return self._memory_kind
 
-    def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding:
-        raise self._not_supplied("_to_xla_hlo_sharding(ndim)")
-
     def with_memory_kind(self, kind: str) -> Sharding:
         """The same placement in memory of another kind.
 
         Raises: MemoryKindError if the devices have no such memory.
         """
-        raise self._not_supplied("with_memory_kind(kind)")
+        raise NotImplementedError(f"{type(self).__name__} does not define with_memory_kind(kind)")
 
-    def _not_supplied(self, name: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__} does not define {name}")
-
-    def _devices_for(self, asked: str) -> DeviceList:
+    def _devices_for(self, caller: str) -> DeviceList:
         devices = self._internal_device_list
         if devices is None:
             raise AbstractPlacementError(
-                f"`{asked}` is about devices, and this sharding's mesh is abstract.",
+                f"`{caller}` is about devices, and this sharding's mesh is abstract.",
                 got=repr(self),
                 do="Give the sharding a Mesh: sharding.update(mesh=mesh).",
             )
@@ -126,21 +120,19 @@ class _Placement(shardings.Sharding if TYPE_CHECKING else object):
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both put the same parts of a value of `ndim` dimensions on the same devices.
 
-        The devices must be in the same order and the memory of the same kind.
+        The devices must be in the same order and the memory of the same kind. Over abstract meshes: whether
+        they would on any devices.
         """
-        if self is other:
-            return True
-        if not isinstance(other, Sharding):
-            return False
-        devices = self._devices_for("is_equivalent_to")
-        return (
-            devices == other._internal_device_list
+        return self is other or (
+            isinstance(other, Sharding)
+            and same_devices(self._internal_device_list, other._internal_device_list)
+            and self.num_devices == other.num_devices
             and self.memory_kind == other.memory_kind
             and means_the_same(
                 self._to_xla_hlo_sharding(ndim),
                 other._to_xla_hlo_sharding(ndim),
                 ndim,
-                len(devices),
+                self.num_devices,
             )
         )
 
@@ -152,29 +144,14 @@ else:
     Sharding = shardings.Sharding
 
 
+def same_devices(one: DeviceList | None, other: DeviceList | None) -> bool:
+    """Whether two lists of devices, None where they are not known, are equal."""
+    return one is other or (one is not None and other is not None and one == other)
+
+
 def tiles(sharding: Sharding, ndim: int) -> Tiles:
     """Into how many tiles `sharding` splits each of `ndim` dimensions, and which tile each device holds."""
     return tiles_of(sharding._to_xla_hlo_sharding(ndim), ndim, sharding.num_devices)
-
-
-def uneven_indices_map(sharding: Sharding, global_shape: Shape) -> dict[Device, Index]:
-    """`devices_indices_map` for any shape: tiles are as even as the compiler makes them.
-
-    A dimension of size n split k times has tiles of ceil(n / k) elements; the last ones are shorter, or empty.
-    """
-    global_shape = tuple(global_shape)
-    tiling = tiles(sharding, len(global_shape))
-    edges = [
-        [min(i * -(-size // count), size) for i in range(count + 1)]
-        for size, count in zip(global_shape, tiling.counts, strict=True)
-    ]
-    slices = [[slice(*ends) for ends in itertools.pairwise(of_dim)] for of_dim in edges]
-    return {
-        device: tuple(of_dim[i] for of_dim, i in zip(slices, position, strict=True))
-        for device, position in zip(
-            sharding._devices_for("uneven_indices_map"), tiling.positions.tolist(), strict=True
-        )
-    }
 
 
 def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | None:
@@ -186,10 +163,10 @@ def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | N
         return None if devices is None else devices.default_memory_kind
     kinds = MEMORY_KINDS if devices is None else devices.memory_kinds
     if kind not in kinds:
-        known = ", ".join(map(repr, kinds)) or "none"
-        owners = "" if devices is None else f"{devices[0].platform} "
+        platform = "" if devices is None else f"{devices[0].platform} "
         raise MemoryKindError(
-            f"{owners}devices have no memory of kind {kind!r}.", got=f"kinds: {known}"
+            f"{platform}devices have no memory of kind {kind!r}.",
+            got=f"kinds: {', '.join(map(repr, kinds)) or 'none'}",
         )
     return kind
 

@@ -6,9 +6,8 @@ table of mesh symbols.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pellucid.sharding.errors import ShardingError
 from pellucid.sharding.hlo_shardings import tiles_of
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from pellucid.xla.shardings import DeviceList
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MeshDescription:
+class MeshDescription(NamedTuple):
     """A mesh as Shardy has it: `sdy.mesh <["x"=4, "y"=2], device_ids=[…]>`."""
 
     axes: tuple[tuple[str, int], ...]
@@ -31,16 +29,14 @@ class MeshDescription:
     """Positions in the program's device assignment, major first; None where they are 0, 1, 2, …"""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DimensionDescription:
+class DimensionDescription(NamedTuple):
     """How one dimension is sharded: `{"x", "y"}`, or `{"x", ?}` where more axes may be added."""
 
     axes: tuple[str, ...]
     is_open: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ShardingDescription:
+class ShardingDescription(NamedTuple):
     """The sharding of one value: `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced={"z"}>`."""
 
     mesh: MeshDescription

@@ -84,7 +84,7 @@ class _GSPMD(_GSPMDBase):
         device_assignment: Sequence[Device] | DeviceList, *, memory_kind: str | None = None
     ) -> GSPMDSharding:
         """The whole value on each of the devices."""
-        return GSPMDSharding(_device_list(device_assignment), _WHOLE, memory_kind)
+        return GSPMDSharding(DeviceList(tuple(device_assignment)), _WHOLE, memory_kind)
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -128,10 +128,6 @@ def _single_device_sharding(device: Device, memory_kind: str | None) -> SingleDe
     if kind != memory_kind:
         return _single_device_sharding(device, kind)
     return SingleDeviceSharding(device, memory_kind=kind)
-
-
-def _device_list(devices: Sequence[Device] | DeviceList) -> DeviceList:
-    return devices if isinstance(devices, DeviceList) else DeviceList(tuple(devices))
 
 
 def _gspmd_sharding_of_parts(

@@ -12,8 +12,7 @@ from pellucid.base.late import late
 from pellucid.sharding import torus
 from pellucid.sharding.errors import MeshError, ShardingArgumentError
 from pellucid.sharding.mesh import AxisName, AxisType, Mesh
-
-DeviceArray = np.ndarray[Any, np.dtype[np.object_]]
+from pellucid.sharding.torus import Grid
 
 
 def make_mesh(
@@ -49,7 +48,7 @@ def create_device_mesh(
     *,
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
-) -> DeviceArray:
+) -> Grid:
     """All `devices` in an array of `mesh_shape`, for `Mesh`.
 
     Devices with coordinates (TPU) are arranged so that mesh axes follow physical links, the last axis,
@@ -69,7 +68,7 @@ def create_device_mesh(
             do="Pass just the devices to use: create_device_mesh(shape, devices[:n]).",
         )
     if getattr(available[0], "coords", None) is None:
-        candidates: Iterable[DeviceArray] = [_array(available).reshape(shape)]
+        candidates: Iterable[Grid] = [_array(available).reshape(shape)]
     else:
         handler = device_kind_handler_dict.get(available[0].device_kind)
         ordered = None if handler is None else handler(shape, available)
@@ -92,7 +91,7 @@ def create_hybrid_device_mesh(
     process_is_granule: bool = False,
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
-) -> DeviceArray:
+) -> Grid:
     """Devices in an array for two networks: fast within a granule, slow between granules.
 
     A granule is a slice (devices with one `slice_index`), or a process. Each is arranged as `mesh_shape`, and
@@ -168,7 +167,7 @@ def _rings_of_trays(shape: tuple[int, ...], devices: Sequence[Any]) -> list[Any]
     ]
 
 
-def _chips(cores: DeviceArray) -> DeviceArray:
+def _chips(cores: Grid) -> Grid:
     """The last axis of `cores` as one tuple for each chip."""
     chips = np.empty(cores.shape[:-1], dtype=object)
     for place in np.ndindex(chips.shape):
@@ -193,7 +192,7 @@ device_kind_handler_dict: dict[
 devices in order, or None where the grid is best."""
 
 
-def _array(devices: Sequence[Any]) -> DeviceArray:
+def _array(devices: Sequence[Any]) -> Grid:
     array = np.empty(len(devices), dtype=object)
     array[:] = devices
     return array
@@ -218,7 +217,7 @@ def _checked_shape(caller: str, shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _processes_fill_boxes(devices: DeviceArray) -> bool:
+def _processes_fill_boxes(devices: Grid) -> bool:
     places: dict[int, list[tuple[int, ...]]] = {}
     for place, device in np.ndenumerate(devices):
         places.setdefault(device.process_index, []).append(place)

@@ -14,7 +14,8 @@ import numpy as np
 
 from pellucid.sharding.errors import MeshError
 
-Grid = np.ndarray[Any, np.dtype[np.object_]]
+Grid = np.ndarray
+"""An array of devices, one dimension for each axis."""
 
 
 def grid_of(devices: Sequence[Any]) -> Grid:

@@ -298,7 +298,7 @@ def test_a_value_without_dtype_is_named_by_its_type():
     assert caught.value.got == ("ndarray of <U4",)
 
 
-def test_asking_for_64_bits_while_they_are_off_warns_raises_or_is_allowed():
+def test_asking_for_64_bits_while_they_are_off_warns():
     with pytest.warns(dtypes.TruncatedDtypeWarning, match="zeros: float64 isn't available"):
         assert dtypes.check_user_dtype("float64", "zeros") == np.dtype("float32")
     with warnings.catch_warnings():
@@ -306,14 +306,6 @@ def test_asking_for_64_bits_while_they_are_off_warns_raises_or_is_allowed():
         assert dtypes.check_user_dtype(float, "zeros") == np.dtype("float32")
         with config.enable_x64(True):
             assert dtypes.check_user_dtype("float64", "zeros") == np.dtype("float64")
-        try:
-            dtypes.set_explicit_x64("allow")
-            assert dtypes.check_user_dtype("float64", "zeros") == np.dtype("float64")
-            dtypes.set_explicit_x64("error")
-            with pytest.raises(dtypes.UnavailableDtypeError, match="jax_enable_x64"):
-                dtypes.check_user_dtype("float64", "zeros")
-        finally:
-            dtypes.set_explicit_x64("warn")
 
 
 def test_default_dtypes_follow_the_width():

@@ -10,18 +10,23 @@ import numpy as np
 import pytest
 
 from pellucid.base import late
+from pellucid.sharding import mesh_context
 from pellucid.sharding.current_mesh import (
     get_abstract_mesh,
-    get_concrete_mesh,
     get_mesh,
-    mesh_of_bare_specs,
     set_mesh,
     use_abstract_mesh,
     use_mesh,
 )
-from pellucid.sharding.errors import AbstractPlacementError, MeshError, ShardingArgumentError
+from pellucid.sharding.errors import (
+    AbstractPlacementError,
+    MeshError,
+    MissingMeshError,
+    ShardingArgumentError,
+)
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
-from pellucid.sharding.mesh_context import context_key
+from pellucid.sharding.partition_spec import P
+from pellucid.sharding.stated import mesh_in_force
 from pellucid.sharding.topology import create_device_mesh, make_mesh
 from pellucid.xla import flags
 
@@ -160,15 +165,15 @@ def test_the_local_mesh_is_the_box_of_this_process() -> None:
 def test_no_mesh_is_current_at_first() -> None:
     assert get_mesh() is empty_mesh
     assert get_abstract_mesh().empty
-    assert mesh_of_bare_specs().empty
-    assert context_key() == (None, None, None)
+    with pytest.raises(MissingMeshError):
+        mesh_in_force("f", P())
 
 
 def test_set_mesh_is_undone_at_the_end_of_the_block(mesh: Mesh, explicit_mesh: Mesh) -> None:
     with set_mesh(mesh):
         assert get_mesh() is mesh
         assert get_abstract_mesh() is mesh.abstract_mesh
-        assert mesh_of_bare_specs() is mesh.abstract_mesh
+        assert mesh_in_force("f", P()) is mesh
         with use_mesh(explicit_mesh):
             assert get_mesh() is explicit_mesh
         assert get_mesh() is mesh
@@ -201,12 +206,13 @@ def test_the_current_mesh_belongs_to_a_thread(mesh: Mesh) -> None:
 def test_a_mesh_is_a_context_manager_and_a_decorator(mesh: Mesh, explicit_mesh: Mesh) -> None:
     @mesh
     def inner() -> Any:
-        return mesh_of_bare_specs(), get_abstract_mesh()
+        return mesh_in_force("f", P()), get_abstract_mesh()
 
     with explicit_mesh, mesh:
-        assert mesh_of_bare_specs() is mesh
+        assert mesh_in_force("f", P()) is mesh
     assert inner() == (mesh, AbstractMesh((), ()))
-    assert mesh_of_bare_specs().empty
+    with pytest.raises(MissingMeshError):
+        mesh_in_force("f", P())
 
 
 def test_use_abstract_mesh_keeps_the_number_of_devices(mesh: Mesh) -> None:
@@ -222,12 +228,12 @@ def test_every_way_to_set_a_mesh_changes_the_keys_of_caches(mesh: Mesh) -> None:
         lambda: use_abstract_mesh(mesh.abstract_mesh),
         lambda: mesh,
     ):
-        before = flags.trace_context(), context_key()
+        before = flags.trace_context()
         with setting():
-            during = flags.trace_context(), context_key()
+            during = flags.trace_context()
             assert hash(during) != hash(before)
-        assert all(a != b for a, b in zip(before, during, strict=True))
-        assert (flags.trace_context(), context_key()) == before
+        assert before != during
+        assert flags.trace_context() == before
 
 
 def test_the_mesh_of_devices_is_hidden_from_traced_functions(mesh: Mesh) -> None:
@@ -238,6 +244,6 @@ def test_the_mesh_of_devices_is_hidden_from_traced_functions(mesh: Mesh) -> None
                 get_mesh()
             with pytest.raises(MeshError, match="being traced"):
                 set_mesh(mesh)
-            assert get_concrete_mesh() is mesh
+            assert mesh_context.concrete.value is mesh
         finally:
             flags.tracing_now.set_local(previous)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import itertools
 import pickle
 import weakref
 from typing import Any
@@ -23,7 +22,7 @@ from pellucid.sharding.hlo_shardings import spec_of_hlo_sharding, tiles_of
 from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import Sharding, uneven_indices_map
+from pellucid.sharding.placement import Sharding
 from pellucid.sharding.single_device import (
     GSPMDSharding,
     SingleDeviceSharding,
@@ -263,13 +262,6 @@ def test_unconstrained_needs_an_auto_axis(mesh: Mesh, explicit_mesh: Mesh) -> No
     assert NamedSharding(mesh, P(P.UNCONSTRAINED)).shard_shape((3,)) == (3,)
     with pytest.raises(PartitionSpecError, match="no Auto axis"):
         NamedSharding(explicit_mesh, P(P.UNCONSTRAINED))
-
-
-def test_uneven_parts_are_those_of_the_compiler(mesh: Mesh) -> None:
-    parts = uneven_indices_map(NamedSharding(mesh, P("x", "y")), (6, 3))
-    rows = [slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 6)]
-    columns = [slice(0, 2), slice(2, 3)]
-    assert list(parts.values()) == list(itertools.product(rows, columns))
 
 
 mesh_sizes = st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4).map(tuple)

@@ -1,42 +1,16 @@
 """From a value or a name to the dtype that an array of it has, with 64 bits on or off."""
 
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from pellucid.base.dtypes.catalog import BOOL, SUPPORTED, DType, DTypeLike
-from pellucid.base.dtypes.errors import TruncatedDtypeWarning, UnavailableDtypeError
+from pellucid.base.dtypes.errors import TruncatedDtypeWarning
 from pellucid.base.dtypes.extended import ExtendedDType
 from pellucid.base.dtypes.facts import canonicalize
 from pellucid.base.dtypes.hierarchy import CATEGORIES, issubdtype
 from pellucid.base.errors import DtypeError, message
-from pellucid.xla import flags
-
-_x64 = flags.enable_x64
-_explicit_x64: Literal["warn", "error", "allow"] = "warn"
-
-
-def x64_enabled() -> bool:
-    """Whether arrays may have 64-bit dtypes."""
-    return _x64.value
-
-
-def set_x64(enabled: bool) -> None:
-    """Switch 64-bit dtypes on or off."""
-    _x64.set_global(enabled)
-
-
-def explicit_x64() -> Literal["warn", "error", "allow"]:
-    """What happens when a 64-bit dtype is asked for by name while they are off."""
-    return _explicit_x64
-
-
-def set_explicit_x64(mode: Literal["warn", "error", "allow"]) -> None:
-    """Choose what happens when a 64-bit dtype is asked for by name while they are off."""
-    global _explicit_x64
-    _explicit_x64 = mode
-
 
 # Python's scalars by their dtype with 64 bits on. An int is weakly typed, a bool isn't.
 _PYTHON_DTYPES: dict[type, DType] = {
@@ -64,23 +38,23 @@ def python_scalar_dtype(cls: type) -> DType:
 
 
 def default_int_dtype() -> DType:
-    """Dtype of integers that nobody gave one."""
-    return canonicalize(_PYTHON_DTYPES[int])
+    """Default dtype of integers: int32, or int64 with 64 bits on."""
+    return python_scalar_dtype(int)
 
 
 def default_uint_dtype() -> DType:
-    """Dtype of unsigned integers that nobody gave one."""
+    """Default dtype of unsigned integers: uint32, or uint64 with 64 bits on."""
     return canonicalize(np.dtype("uint64"))
 
 
 def default_float_dtype() -> DType:
-    """Dtype of floating-point numbers that nobody gave one."""
-    return canonicalize(_PYTHON_DTYPES[float])
+    """Default dtype of floating-point numbers: float32, or float64 with 64 bits on."""
+    return python_scalar_dtype(float)
 
 
 def default_complex_dtype() -> DType:
-    """Dtype of complex numbers that nobody gave one."""
-    return canonicalize(_PYTHON_DTYPES[complex])
+    """Default dtype of complex numbers: complex64, or complex128 with 64 bits on."""
+    return python_scalar_dtype(complex)
 
 
 def as_dtype(dtype: DTypeLike) -> DType | ExtendedDType:
@@ -94,7 +68,7 @@ def as_dtype(dtype: DTypeLike) -> DType | ExtendedDType:
     if dtype is None:
         return default_float_dtype()
     if isinstance(dtype, type) and dtype in _PYTHON_DTYPES:
-        return canonicalize(_PYTHON_DTYPES[dtype])
+        return python_scalar_dtype(dtype)
     return dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
 
 
@@ -118,27 +92,25 @@ def canonicalize_dtype(
 def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     """The canonical dtype for one that a user gave to the function `caller`.
 
-    Warns with TruncatedDtypeWarning, or raises UnavailableDtypeError, or lets it be, as
-    `explicit_x64` says, for a 64-bit dtype while they are off. Raises DtypeError for what is
-    no dtype, or one that arrays can't have.
+    Warns with TruncatedDtypeWarning for a 64-bit dtype while they are off.
+
+    Raises: DtypeError for what is no dtype, or one that arrays can't have.
 
     >>> check_user_dtype("int8", "zeros"), check_user_dtype(float, "zeros")
     (dtype('int8'), dtype('float32'))
     """
     if isinstance(dtype, type) and dtype in _PYTHON_DTYPES:
-        return canonicalize(_PYTHON_DTYPES[dtype])
+        return python_scalar_dtype(dtype)
     if isinstance(dtype, ExtendedDType):
         return dtype
-    found = _supported(dtype, caller)
-    canonical: DType = canonicalize(found)
-    if canonical == found or explicit_x64() == "allow":
-        return found
-    what = f"{caller}: {found} isn't available while 64-bit dtypes are off"
-    do = "Switch them on with the option `jax_enable_x64`, or ask for a 32-bit dtype."
-    if explicit_x64() == "error":
-        raise UnavailableDtypeError(f"{what}.", do=do)
-    text = message(f"{what}; the result is {canonical}.", do=do)
-    warnings.warn(text, TruncatedDtypeWarning, stacklevel=3)
+    requested = _supported(dtype, caller)
+    canonical = canonicalize(requested)
+    if canonical != requested:
+        text = message(
+            f"{caller}: {requested} isn't available while 64-bit dtypes are off; the result is {canonical}.",
+            do="Switch them on with the option `jax_enable_x64`, or ask for a 32-bit dtype.",
+        )
+        warnings.warn(text, TruncatedDtypeWarning, stacklevel=3)
     return canonical
 
 
@@ -152,13 +124,13 @@ def _supported(dtype: DTypeLike, caller: str) -> DType:
             f"{caller}: a category of dtypes isn't a dtype.", got=dtype.__name__, do=do
         )
     try:
-        found = np.dtype(dtype)
+        supported = np.dtype(dtype)
     except TypeError as error:
         got = repr(dtype) if isinstance(dtype, str) else type(dtype).__qualname__
         raise DtypeError(f"{caller}: no dtype has this name.", got=got, do=do) from error
-    if found not in SUPPORTED or not found.isnative:
-        raise DtypeError(f"{caller}: no array can have this dtype.", got=str(found), do=do)
-    return found
+    if supported not in SUPPORTED or not supported.isnative:
+        raise DtypeError(f"{caller}: no array can have this dtype.", got=str(supported), do=do)
+    return supported
 
 
 def dtype_of(x: Any) -> DType | ExtendedDType:
@@ -183,7 +155,7 @@ def dtype_of(x: Any) -> DType | ExtendedDType:
         return dtype
     for scalar_class in (bool, int, float, complex):
         if isinstance(x, scalar_class):
-            return canonicalize(_PYTHON_DTYPES[scalar_class])
+            return python_scalar_dtype(scalar_class)
     raise DtypeError(
         "This value has no dtype that an array can have.",
         got=cls.__qualname__ if dtype is None else f"{cls.__qualname__} of {dtype}",

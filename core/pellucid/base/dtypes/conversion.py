@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from pellucid.base.dtypes.catalog import BOOL, COMPLEXES, FLOATS, KINDS, DType, DTypeLike
+from pellucid.base.dtypes.catalog import BOOL, KINDS, DType, DTypeLike
+from pellucid.base.dtypes.facts import INEXACT, NARROWED
 
-_WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
-_INEXACT = frozenset(FLOATS + COMPLEXES)
-_I32 = np.dtype("int32")
 _F32, _F64, _C64, _C128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
 
 
@@ -17,9 +15,7 @@ def to_inexact_dtype(dtype: DTypeLike) -> DType:
     (dtype('float32'), dtype('float64'), dtype('complex64'))
     """
     dtype = np.dtype(dtype)
-    if dtype in _INEXACT:
-        return dtype
-    return _F64 if dtype in _WIDE else _F32
+    return dtype if dtype in INEXACT else _floating(dtype)
 
 
 def to_floating_dtype(dtype: DTypeLike) -> DType:
@@ -29,9 +25,7 @@ def to_floating_dtype(dtype: DTypeLike) -> DType:
     (dtype('float64'), dtype('float32'))
     """
     dtype = to_inexact_dtype(dtype)
-    if dtype in KINDS["complex floating"]:
-        return _F64 if dtype in _WIDE else _F32
-    return dtype
+    return _floating(dtype) if dtype in KINDS["complex floating"] else dtype
 
 
 def to_complex_dtype(dtype: DTypeLike) -> DType:
@@ -40,7 +34,7 @@ def to_complex_dtype(dtype: DTypeLike) -> DType:
     >>> to_complex_dtype("bfloat16"), to_complex_dtype("float64")
     (dtype('complex64'), dtype('complex128'))
     """
-    return _C128 if np.dtype(dtype) in _WIDE else _C64
+    return _C128 if np.dtype(dtype) in NARROWED else _C64
 
 
 def to_numeric_dtype(dtype: DTypeLike) -> DType:
@@ -50,4 +44,8 @@ def to_numeric_dtype(dtype: DTypeLike) -> DType:
     (dtype('int32'), dtype('int8'))
     """
     dtype = np.dtype(dtype)
-    return _I32 if dtype == BOOL else dtype
+    return np.dtype("int32") if dtype == BOOL else dtype
+
+
+def _floating(dtype: DType) -> DType:
+    return _F64 if dtype in NARROWED else _F32

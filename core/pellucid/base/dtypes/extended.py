@@ -2,6 +2,7 @@
 
 import builtins
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ class prng_key(extended):
     """Scalar type above those of all dtypes of random keys; a category for `issubdtype`."""
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class ExtendedDType:
     """A dtype each element of which is stored as an array of `element_shape` and `base_dtype`.
 
@@ -31,40 +33,19 @@ class ExtendedDType:
     (key<fry>, 8)
     """
 
-    __slots__ = ("_hash", "base_dtype", "element_shape", "implementation", "name", "type")
-
-    def __init__(
-        self,
-        name: str,
-        type: builtins.type[extended],
-        base_dtype: np.dtype[Any],
-        element_shape: tuple[int, ...],
-        implementation: Any = None,
-    ) -> None:
-        self.name = name
-        self.type: builtins.type[extended] = type
-        self.base_dtype = base_dtype
-        self.element_shape = element_shape
-        self.implementation = implementation
-        self._hash = hash((name, type, base_dtype, element_shape, implementation))
+    name: str
+    type: builtins.type[extended]
+    base_dtype: np.dtype
+    element_shape: tuple[int, ...]
+    implementation: Any = None
 
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self.base_dtype.itemsize * math.prod(self.element_shape)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, ExtendedDType)
-            and self.name == other.name
-            and self.type is other.type
-            and self.base_dtype == other.base_dtype
-            and self.element_shape == other.element_shape
-            and self.implementation == other.implementation
-        )
-
     def __hash__(self) -> int:
-        return self._hash
+        return hash((self.name, self.implementation))  # the rest seldom differs alone
 
     def __repr__(self) -> str:
         return self.name

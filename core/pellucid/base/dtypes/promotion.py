@@ -7,17 +7,17 @@ documentation; with 64 bits off, uint32 lies below int32.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pellucid.base import config
+from pellucid.base.caching import cached
 from pellucid.base.dtypes.canonical import (
     canonicalize_dtype,
     default_float_dtype,
     dtype_and_weak_type,
     python_scalar_dtype,
-    x64_enabled,
 )
 from pellucid.base.dtypes.catalog import (
     ALL,
@@ -44,31 +44,16 @@ Node: TypeAlias = Any
 OperandType: TypeAlias = tuple[DType | ExtendedDType, bool]
 """Dtype of an operand, and whether it is weakly typed."""
 
-PromotionMode: TypeAlias = Literal["standard", "strict"]
-
 _mode = config.numpy_dtype_promotion.state
-
-
-def promotion_mode() -> PromotionMode:
-    """Whether dtypes are promoted, or ("strict") only weak types are."""
-    return _mode.value
-
-
-def set_promotion_mode(mode: PromotionMode) -> None:
-    """Choose whether dtypes are promoted, or ("strict") only weak types are."""
-    config.numpy_dtype_promotion.set(mode)
-
-
-def _chain(*names: str) -> list[DType]:
-    return [np.dtype(name) for name in names]
+_x64 = config.enable_x64.state
 
 
 def _standard_lattice(x64: bool) -> dict[Node, list[Node]]:
     """For each node, those right above it."""
-    i8, i16, i32, i64 = _chain("int8", "int16", "int32", "int64")
-    u8, u16, u32, u64 = _chain("uint8", "uint16", "uint32", "uint64")
-    f16, f32, f64, c64, c128 = _chain("float16", "float32", "float64", "complex64", "complex128")
-    bf16 = np.dtype("bfloat16")
+    *_, i8, i16, i32, i64 = SIGNED
+    *_, u8, u16, u32, u64 = UNSIGNED
+    *_, bf16, f16, f32, f64 = FLOATS
+    c64, c128 = COMPLEXES
     return {
         **{dtype: [] for dtype in (*NARROW_SIGNED, *NARROW_UNSIGNED, *NARROW_FLOATS)},
         BOOL: [int],
@@ -103,7 +88,7 @@ def _strict_lattice() -> dict[Node, list[Node]]:
 
 def _upper_bounds(lattice: Mapping[Node, list[Node]]) -> dict[Node, frozenset[Node]]:
     """For each node, itself and all above it."""
-    bounds: dict[Node, frozenset[Node]] = {}
+    bounds = {}
 
     def visit(node: Node) -> frozenset[Node]:
         if node not in bounds:
@@ -116,12 +101,11 @@ def _upper_bounds(lattice: Mapping[Node, list[Node]]) -> dict[Node, frozenset[No
 
 
 class _Promotion:
-    """The lattice for one setting of the options, with the results found so far."""
+    """The lattice of dtypes for one setting of the options."""
 
     def __init__(self, lattice: Mapping[Node, list[Node]], *, is_strict: bool) -> None:
         self.bounds = _upper_bounds(lattice)
         self.is_strict = is_strict
-        self.results: dict[tuple[OperandType, ...], OperandType] = {}
 
     def least_upper_bound(self, nodes: Iterable[Node]) -> Node:
         """The lowest of the nodes above all of `nodes`."""
@@ -129,7 +113,9 @@ class _Promotion:
         try:
             common = frozenset.intersection(*(self.bounds[node] for node in nodes))
         except KeyError as error:
-            raise _no_promotion_of(error.args[0]) from None
+            raise DtypeError(
+                "This dtype can't be combined with another one.", got=str(error.args[0])
+            ) from None
         for node in nodes:  # nearly always, it is one of them
             if node in common:
                 return node
@@ -139,7 +125,7 @@ class _Promotion:
         raise _no_common_dtype(nodes, is_strict=self.is_strict)
 
     def promote(self, operands: tuple[OperandType, ...]) -> OperandType:
-        """Dtype and weak type of what is made of `operands`, not looked up but found."""
+        """Dtype and weak type of what is made of `operands`."""
         first = operands[0]  # of equal types, also of 64 bits while these are off
         if all(operand == first for operand in operands[1:]) and not (
             self.is_strict and first[1] and len(operands) > 1
@@ -172,7 +158,7 @@ _STRICT = tuple(_Promotion(_strict_lattice(), is_strict=True) for _ in (False, T
 
 
 def _promotion() -> _Promotion:
-    return (_STRICT if promotion_mode() == "strict" else _STANDARD)[x64_enabled()]
+    return (_STRICT if _mode.value == "strict" else _STANDARD)[_x64.value]
 
 
 def promote(operands: tuple[OperandType, ...]) -> OperandType:
@@ -185,12 +171,12 @@ def promote(operands: tuple[OperandType, ...]) -> OperandType:
     >>> promote(((np.dtype("int8"), False), (np.dtype("float32"), True)))
     (dtype('float32'), True)
     """
-    promotion = _promotion()
-    try:
-        return promotion.results[operands]
-    except KeyError:
-        result = promotion.results[operands] = promotion.promote(operands)
-        return result
+    return _promoted(_promotion(), operands)
+
+
+@cached(8192)
+def _promoted(promotion: _Promotion, operands: tuple[OperandType, ...]) -> OperandType:
+    return promotion.promote(operands)
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
@@ -241,10 +227,6 @@ def safe_to_cast(source: Any, target: Any) -> bool:
     """
     target_type = dtype_and_weak_type(target)
     return promote((dtype_and_weak_type(source), target_type))[0] == target_type[0]
-
-
-def _no_promotion_of(dtype: Any) -> DtypeError:
-    return DtypeError("This dtype can't be combined with another one.", got=str(dtype))
 
 
 def _no_common_dtype(nodes: list[Node], *, is_strict: bool) -> TypePromotionError:
