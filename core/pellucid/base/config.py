@@ -21,7 +21,10 @@ T = TypeVar("T")
 
 
 class Option(Generic[T]):
-    """One option: its global value, the current thread's value, and what it accepts."""
+    """One option: its global value, the current thread's value, and what it accepts.
+
+    With `in_call_key`, compiled calls distinguish its values; with `in_trace_key`, traced programs do, too.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,10 @@ class Option(Generic[T]):
         self.__doc__ = doc
         self.on_change = on_change
         self.state = state or flags.flag(
-            f"pellucid_{name}", default, in_call_key=in_call_key, in_trace_key=in_trace_key
+            f"pellucid_{name}",
+            default,
+            in_call_key=in_call_key or in_trace_key,
+            in_trace_key=in_trace_key,
         )
         for prefix in ("PELLUCID", "JAX"):
             text = os.environ.get(f"{prefix}_{name.upper()}")
@@ -84,16 +90,15 @@ class Option(Generic[T]):
 
 
 def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int) and value in (0, 1):
-        return bool(value)
-    words = {"1": True, "true": True, "yes": True, "on": True}
-    words |= {"0": False, "false": False, "no": False, "off": False}
-    text = value.strip().lower() if isinstance(value, str) else None
-    if text not in words:
+    text = str(value).strip().lower()
+    if text not in _BOOLEANS:
         raise ValueError("expected True or False")
-    return words[text]
+    return _BOOLEANS[text]
+
+
+_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
+    ("0", "false", "no", "off"), False
+)
 
 
 def _integer(value: Any) -> int:
@@ -116,8 +121,7 @@ def _text(value: Any) -> str | None:
 
 
 def _lower_case_text(value: Any) -> str | None:
-    text = _text(value)
-    return None if text is None else text.lower()
+    return (_text(value) or "").lower() or None
 
 
 def _one_of(*choices: Any) -> Callable[[Any], Any]:
@@ -185,8 +189,7 @@ class Config:
     def declare(
         self, name: str, default: Any, parse: Callable[[Any], Any], doc: str, **more: Any
     ) -> Option[Any]:
-        option: Option[Any] = Option(name, default, parse, doc, **more)
-        self._options[name] = option
+        option = self._options[name] = Option(name, default, parse, doc, **more)
         return option
 
     def option(self, name: str) -> Option[Any]:
@@ -261,7 +264,6 @@ numpy_dtype_promotion = _declare(
     "standard",
     _one_of("standard", "strict"),
     "'standard' or 'strict' (no implicit promotion).",
-    in_call_key=True,
     in_trace_key=True,
 )
 numpy_rank_promotion = _declare(
@@ -269,7 +271,6 @@ numpy_rank_promotion = _declare(
     "allow",
     _one_of("allow", "warn", "raise"),
     "'allow', 'warn' or 'raise' when operands of different rank meet.",
-    in_call_key=True,
     in_trace_key=True,
 )
 default_matmul_precision = _declare(
@@ -277,7 +278,6 @@ default_matmul_precision = _declare(
     None,
     _one_of(*_PRECISIONS),
     "Precision of products that state none.",
-    in_call_key=True,
     in_trace_key=True,
 )
 enable_checks = _declare(
@@ -313,7 +313,6 @@ platform_name = _declare(
     None,
     _lower_case_text,
     "The platform to use by default.",
-    in_call_key=True,
     in_trace_key=True,
 )
 num_cpu_devices = _declare(
@@ -366,7 +365,6 @@ default_device = _declare(
     None,
     _device,
     "Device of new arrays: a device, a platform's name, or None.",
-    in_call_key=True,
     in_trace_key=True,
 )
 compilation_cache_dir = _declare(
@@ -490,7 +488,6 @@ auto_pcast = _declare(
     True,
     _boolean,
     "Whether operands that vary over different manual mesh axes are made to vary over the same.",
-    in_call_key=True,
     in_trace_key=True,
 )
 allow_f16_reductions = _declare(
@@ -498,7 +495,6 @@ allow_f16_reductions = _declare(
     True,
     _boolean,
     "Whether arrays of float16 and bfloat16 may be summed without a wider type.",
-    in_call_key=True,
     in_trace_key=True,
 )
 use_shardy_partitioner = _declare(

@@ -11,27 +11,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 
-def message(
-    what: str, *, got: str | Iterable[str] = (), where: str | None = None, do: str | None = None
-) -> str:
-    """The text of an error: what, got (one line each), where, do; parts that are absent are left out.
+class PellucidError(Exception):
+    """Root of all errors raised by pellucid.
 
-    >>> print(message("tree_map: the trees differ.", got=["x[0]: got int"], do="Make them equal."))
+    The text has `what` can't be done, what the function `got` (one line each), `where`, and what to `do`.
+
+    >>> print(PellucidError("tree_map: the trees differ.", got=["x[0]: int"], do="Make them equal."))
     tree_map: the trees differ.
-      x[0]: got int
+      x[0]: int
       Make them equal.
     """
-    lines = [what]
-    lines += [f"  {line}" for line in ([got] if isinstance(got, str) else got)]
-    if where:
-        lines.append(f"  in {where}")
-    if do:
-        lines.append(f"  {do}")
-    return "\n".join(lines)
-
-
-class PellucidError(Exception):
-    """Root of all errors raised by pellucid."""
 
     def __init__(
         self,
@@ -45,7 +34,8 @@ class PellucidError(Exception):
         self.got = (got,) if isinstance(got, str) else tuple(got)
         self.where = where
         self.do = do
-        super().__init__(message(what, got=self.got, where=where, do=do))
+        lines = [*self.got, *([f"in {where}"] if where else []), *([do] if do else [])]
+        super().__init__("\n  ".join([what, *lines]))
 
 
 class ArgumentTypeError(PellucidError, TypeError):
@@ -57,8 +47,8 @@ class ArgumentValueError(PellucidError, ValueError):
 
 
 @contextlib.contextmanager
-def expecting(what: str, given: Any) -> Iterator[None]:
-    """Say `what` was expected, and that `given` came, if the block finds that its type or structure is another.
+def expecting(what: str, argument: Any) -> Iterator[None]:
+    """Raise ArgumentTypeError where the block raises TypeError or ValueError: `what` was expected, not `argument`.
 
     >>> with expecting("perm is a list of pairs", [1, 2]):
     ...     pairs = [(source, destination) for source, destination in [1, 2]]
@@ -72,7 +62,7 @@ def expecting(what: str, given: Any) -> Iterator[None]:
     except PellucidError:
         raise
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{what}.", got=f"got {given!r:.60}") from None
+        raise ArgumentTypeError(f"{what}.", got=f"got {argument!r:.60}") from None
 
 
 class IntegerRangeError(PellucidError, OverflowError):

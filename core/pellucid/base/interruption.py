@@ -39,8 +39,8 @@ def interruptible(
     """
     if check is None and threading.current_thread() is not threading.main_thread():
         return function(*arguments)
-    results: list[T] = []
-    failures: list[BaseException] = []
+    results = []
+    failures = []
     done = threading.Event()
 
     def work() -> None:

@@ -16,11 +16,11 @@ def late(name: str) -> Any:
     >>> late("devices")()[0].platform
     'cpu'
     """
-    found = _loaded.get(name)
-    if found is None:
+    target = _loaded.get(name)
+    if target is None:
         module, _, attribute = origins[name].partition(":")
-        found = _loaded[name] = getattr(importlib.import_module(module), attribute)
-    return found
+        target = _loaded[name] = getattr(importlib.import_module(module), attribute)
+    return target
 
 
 def is_loaded(name: str) -> bool:

@@ -56,7 +56,7 @@ def concat(*parts: Doc | str) -> Doc:
 
 def join(separator: Doc | str, parts: Iterable[Doc | str]) -> Doc:
     """`parts` with `separator` between them."""
-    joined: list[Doc | str] = []
+    joined = []
     for part in parts:
         if joined:
             joined.append(separator)
@@ -69,9 +69,9 @@ def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None
 
     For each `Mark` of `doc`, in order, `marks` gets (index of its line, label).
     """
-    pieces: list[str] = []
+    pieces = []
     column = line = 0
-    todo: list[tuple[int, bool, Doc]] = [(0, False, doc)]
+    todo = [(0, False, doc)]
     while todo:
         indent, flat, item = todo.pop()
         kind = type(item)

@@ -163,17 +163,16 @@ class NameStack(NamedTuple):
 
     def all_metadata(self) -> dict[str, str]:
         """The metadata in force."""
-        found = {k: v for entry in self.entries() for k, v in entry.metadata}
-        return {k: v for k, v in found.items() if v is not None}
+        metadata = {k: v for entry in self.entries() for k, v in entry.metadata}
+        return {k: v for k, v in metadata.items() if v is not None}
 
     def entries(self) -> list[NameStack]:
         """The entries, outermost first."""
-        found: list[NameStack] = []
-        stack: NameStack | None = self
+        entries, stack = [], self
         while stack is not None:
-            found.append(stack)
+            entries.append(stack)
             stack = stack.parent
-        return found[::-1]
+        return entries[::-1]
 
     def __str__(self) -> str:
         return "/".join(self.path())

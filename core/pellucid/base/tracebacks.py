@@ -22,7 +22,7 @@ def without_internal_frames(held: TracebackType | None) -> TracebackType | None:
 
     A traceback without any other frame stays as it is.
     """
-    kept: list[TracebackType] = []
+    kept = []
     entry, is_inside = held, False
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
@@ -56,14 +56,14 @@ def is_filtered(error: BaseException | None) -> bool:
 
 def _chain(error: BaseException | None) -> list[BaseException]:
     """The exception, and those that it was raised from or after."""
-    found: list[BaseException] = []
+    chain = []
     waiting = [error]
     while waiting:
         following = waiting.pop()
-        if following is not None and following not in found:
-            found.append(following)
+        if following is not None and following not in chain:
+            chain.append(following)
             waiting += [following.__cause__, following.__context__]
-    return found
+    return chain
 
 
 @contextlib.contextmanager

@@ -267,7 +267,7 @@ def _equation_ids(module: Any) -> list[int]:
 
     Equal programs have their operations in equal order, so two such lists say which id became which.
     """
-    ids: list[int] = []
+    ids = []
 
     def note(operation: Any) -> Any:
         found = _EQUATION.search(str(operation.location))

@@ -94,7 +94,7 @@ def _first_bad_equation(
 def _takes(program: ClosedJaxpr, operands: Operands) -> bool:
     """Whether `program` can be run on `operands`: a loop's body takes slices of some."""
     taken: list[Any] = list(program.in_avals)
-    given: list[Any] = [type_of(x) for x in operands]
+    given = [type_of(x) for x in operands]
     return [a.shape for a in taken] == [a.shape for a in given]
 
 

@@ -72,7 +72,7 @@ def overrides(
     `calls` is how often one function of the program is called at most, `largest_contraction` how many products
     one of its matrix multiplications takes at most, infinite if one is in a loop.
     """
-    chosen: dict[str, Any] = {}
+    chosen = {}
     if platform == "cpu" and calls >= _MANY_CALLS:
         chosen["xla_disable_hlo_passes"] = "call-inliner"
         # With this preset, most passes see a shared function once instead of once for each call.

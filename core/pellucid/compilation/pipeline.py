@@ -459,10 +459,10 @@ def _aliases(jaxpr: Jaxpr, donated: Sequence[bool], request: Request) -> tuple[i
     """
     if not any(donated) or request.placement.size > 1:
         return ()
-    free: dict[Any, list[int]] = {}
+    free = {}
     for i, aval in enumerate(jaxpr.out_avals):
         free.setdefault(_memory_key(aval), []).append(i)
-    aliases: list[int | None] = []
+    aliases = []
     for aval, is_donated in zip(jaxpr.in_avals, donated, strict=True):
         candidates = free.get(_memory_key(aval)) if is_donated else None
         aliases.append(candidates.pop(0) if candidates else None)

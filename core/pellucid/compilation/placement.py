@@ -84,7 +84,7 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """Meshes, shardings and devices that equations of `jaxpr` name, also those of inner programs; remembered."""
     found = jaxpr.memo.get("placements")
     if found is None:
-        distinct: dict[Any, None] = {}
+        distinct = {}
         for equation in jaxpr.equations:
             distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
         found = jaxpr.memo["placements"] = tuple(distinct)

@@ -6,7 +6,6 @@ from pellucid.base.errors import (
     DeviceError,
     PellucidError,
     UnsupportedError,
-    message,
 )
 
 __all__ = [
@@ -15,5 +14,4 @@ __all__ = [
     "DeviceError",
     "PellucidError",
     "UnsupportedError",
-    "message",
 ]

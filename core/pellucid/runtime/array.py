@@ -160,7 +160,7 @@ def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
         # Each device has an addend of the part that it would hold if the value were summed.
         sharding = summed(sharding)
     local = {shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)}
-    seen: dict[tuple[Any, ...], int] = {}
+    seen = {}
     shards = []
     for device, index in sharding.devices_indices_map(array.shape).items():
         key = tuple((s.start, s.stop) for s in index)

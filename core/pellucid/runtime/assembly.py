@@ -55,7 +55,7 @@ def make_array_from_callback(
 def _from_callback(
     name: str, shape: Shape, sharding: Any, data_callback: Callable[[Any], Any], dtype: Any
 ) -> Any:
-    found: dict[Any, Any] = {}
+    found = {}
     parts = []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((s.start, s.stop) for s in index)
@@ -224,7 +224,7 @@ def _put_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dty
 
 def _checked_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
     """The type of the array made of `parts`, which must fit together."""
-    avals: list[Any] = [type_of(part) for part in parts]
+    avals = [type_of(part) for part in parts]
     wanted = sharding.shard_shape(shape)
     chosen = avals[0].dtype if dtype is None else dtypes.canonicalize_dtype(dtype, True)
     for aval in avals:

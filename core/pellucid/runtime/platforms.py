@@ -48,7 +48,7 @@ def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
 
 def _make_cuda() -> Any:
     visible = config.cuda_visible_devices.value
-    options: dict[str, Any] = {}
+    options = {}
     if visible != "all":
         options["visible_devices"] = [int(number) for number in visible.split(",")]
     if not _job:

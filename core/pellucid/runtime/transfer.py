@@ -471,7 +471,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     _check_leaves("device_put_sharded", "shards", shards)
 
     def stacked(*leaves: Any) -> Any:
-        avals: list[Any] = [type_of(leaf) for leaf in leaves]
+        avals = [type_of(leaf) for leaf in leaves]
         kinds = {(aval.shape, aval.dtype) for aval in avals}
         if len(kinds) != 1:
             raise ArgumentValueError(

@@ -82,11 +82,11 @@ def check_can_be_drawn(caller: str, shape: tuple[int, ...]) -> None:
 
 def _labels_by_part(shape: tuple[int, ...], sharding: Sharding) -> list[list[str]]:
     """For each part, in rows, the devices that hold it: `CPU 0,2`."""
-    holders: dict[tuple[int, ...], list[Any]] = {}
+    holders = {}
     for device, index in sharding.devices_indices_map(shape).items():
         starts = tuple([s.indices(size)[0] for s, size in zip(index, shape, strict=True)])
         holders.setdefault((0, *starts)[-2:], []).append(device)
-    rows: dict[int, list[str]] = {}
+    rows = {}
     for (row, _), devices in sorted(holders.items()):
         ids = ",".join(map(str, sorted(d.id for d in devices)))
         rows.setdefault(row, []).append(f"{devices[0].platform.upper()} {ids}")

@@ -86,7 +86,7 @@ def rule_of(factors: Sequence[Any]) -> Rule:
     'i k!, k! -> i'
     """
     operands, results, *sizes = factors
-    marks: dict[str, str] = {}
+    marks = {}
 
     def parsed(word: str) -> tuple[str, ...]:
         if word == "1":

@@ -66,7 +66,7 @@ _ALIKE_ON_ALL_DEVICES = {
 
 def _subgroups(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[_Subgroup]:
     """The axes that shard no dimension, by kind, in the order of the compiler; none of size 1."""
-    kinds: dict[OpSharding.Type, list[AxisName]] = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
+    kinds = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
     for axis, axis_type in mesh.axis_type_by_name.items():
         if axis in spec.axis_names:
             continue
@@ -128,7 +128,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     by_device[devices] = np.stack(np.unravel_index(np.arange(len(devices)), dims), axis=1)
     padding = ndim - len(counts)
     same = np.zeros(len(devices), np.int64)
-    group: dict[OpSharding.Type, np.ndarray[Any, np.dtype[np.int64]]] = {}
+    group = {}
     for i, kind in enumerate(kinds, start=len(counts)):
         group[kind] = group.get(kind, same) * dims[i] + by_device[:, i]
     return Tiles(
@@ -165,7 +165,7 @@ def spec_of_hlo_sharding(
     if len(columns) != mesh.size:
         return None
     by_coordinates = columns.reshape(*mesh.axis_sizes, ndim + 2)
-    strides: list[list[tuple[int, AxisName]]] = [[] for _ in range(ndim + 2)]
+    strides = [[] for _ in range(ndim + 2)]
     for i, (axis, size) in enumerate(mesh.shape_tuple):
         neighbour = tuple(int(i == j) for j in range(len(mesh.axis_sizes)))
         moved = np.flatnonzero(by_coordinates[neighbour]) if size > 1 else ()

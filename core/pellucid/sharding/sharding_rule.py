@@ -188,7 +188,7 @@ class SdyShardingRule:
     def _expanded(self, mapping: ArrayMapping, shape: tuple[int, ...]) -> list[tuple[str, ...]]:
         """For each dimension its factors; those of a leading group get names of their own."""
         given = list(mapping)
-        leading: list[tuple[str, ...]] = []
+        leading = []
         if given and isinstance(given[0], str) and _GROUP.fullmatch(given[0]):
             group = given.pop(0)
             leading = [(f"{group}.{i}",) for i in range(len(shape) - len(given))]
@@ -201,7 +201,7 @@ class SdyShardingRule:
         self, expanded: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[tuple[int, ...]]
     ) -> dict[str, int]:
         """The size of each factor, in order of appearance; the least where it has several."""
-        sizes: dict[str, int] = {}
+        sizes = {}
         for dims, shape in zip(expanded, shapes, strict=True):
             for factors, size in zip(dims, shape, strict=True):
                 for factor in factors:
@@ -239,7 +239,7 @@ def parse_rule(rule: str, **options: Any) -> SdyShardingRule:
 
 
 def _parsed(text: str, rule: str) -> ArrayMapping:
-    dims: list[str | CompoundFactor] = []
+    dims = []
     shared: list[str] | None = None
     for word in _WORD.findall(text):
         if word == "(" and shared is None:

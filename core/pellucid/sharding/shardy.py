@@ -91,7 +91,7 @@ def axis_texts(mesh: Mesh | AbstractMesh) -> dict[AxisName, str]:
     >>> axis_texts(AbstractMesh((2, 2), ("1", 1)))
     {'1': '1', 1: '1_'}
     """
-    texts: dict[AxisName, str] = {}
+    texts = {}
     for name in sorted(mesh.axis_names, key=lambda name: not isinstance(name, str)):
         text = str(name)
         while text in texts.values():

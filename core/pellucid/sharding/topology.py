@@ -68,7 +68,7 @@ def create_device_mesh(
             do="Pass just the devices to use: create_device_mesh(shape, devices[:n]).",
         )
     if getattr(available[0], "coords", None) is None:
-        candidates: Iterable[Grid] = [_array(available).reshape(shape)]
+        candidates = [_array(available).reshape(shape)]
     else:
         handler = device_kind_handler_dict.get(available[0].device_kind)
         ordered = None if handler is None else handler(shape, available)
@@ -109,7 +109,7 @@ def create_hybrid_device_mesh(
             do="Write 1 for an axis that is only in one of them.",
         )
     key = "process_index" if process_is_granule else "slice_index"
-    granules: dict[Any, list[Any]] = {}
+    granules = {}
     for device in _devices_or_default("create_hybrid_device_mesh", devices):
         if getattr(device, key, None) is None:
             raise MeshError(
@@ -218,7 +218,7 @@ def _checked_shape(caller: str, shape: Any) -> tuple[int, ...]:
 
 
 def _processes_fill_boxes(devices: Grid) -> bool:
-    places: dict[int, list[tuple[int, ...]]] = {}
+    places = {}
     for place, device in np.ndenumerate(devices):
         places.setdefault(device.process_index, []).append(place)
     return all(

@@ -91,7 +91,7 @@ def _choices(
     physical: tuple[int, ...], left: tuple[int, ...], size: int, split: bool
 ) -> list[tuple[int, ...]]:
     """Factors of the physical axes whose product is `size`, best first."""
-    partial: list[tuple[int, ...]] = [()]
+    partial = [()]
     for axis, available in zip(physical, left, strict=True):
         allowed = (
             [f for f in range(1, available + 1) if available % f == 0]

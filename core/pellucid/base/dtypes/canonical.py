@@ -10,7 +10,7 @@ from pellucid.base.dtypes.errors import TruncatedDtypeWarning
 from pellucid.base.dtypes.extended import ExtendedDType
 from pellucid.base.dtypes.facts import canonicalize
 from pellucid.base.dtypes.hierarchy import CATEGORIES, issubdtype
-from pellucid.base.errors import DtypeError, message
+from pellucid.base.errors import DtypeError, PellucidError
 
 # Python's scalars by their dtype with 64 bits on. An int is weakly typed, a bool isn't.
 _PYTHON_DTYPES: dict[type, DType] = {
@@ -106,11 +106,11 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     requested = _supported(dtype, caller)
     canonical = canonicalize(requested)
     if canonical != requested:
-        text = message(
+        error = PellucidError(
             f"{caller}: {requested} isn't available while 64-bit dtypes are off; the result is {canonical}.",
             do="Switch them on with the option `jax_enable_x64`, or ask for a 32-bit dtype.",
         )
-        warnings.warn(text, TruncatedDtypeWarning, stacklevel=3)
+        warnings.warn(str(error), TruncatedDtypeWarning, stacklevel=3)
     return canonical
 
 

@@ -37,9 +37,9 @@ def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | No
 
     Goes depth first, as the flattening does, but on a list instead of Python's stack.
     """
-    ancestors: dict[int, KeyPath] = {}
-    finished: set[int] = set()
-    alive: list[Any] = []  # a freed child's id could come back as that of another one
+    ancestors = {}
+    finished = set()
+    alive = []  # a freed child's id could come back as that of another one
     todo: list[tuple[Any, KeyPath, bool]] = [(tree, (), False)]
     while todo:
         node, path, is_done = todo.pop()

@@ -47,12 +47,12 @@ def structure_differences(
 
 def same_node(expected: PyTreeDef, got: PyTreeDef) -> bool:
     """Whether the roots of two structures are nodes of one kind, whatever is below them."""
-    wanted, given = expected.node_data(), got.node_data()
-    if wanted is None or given is None:
-        return wanted is given
+    node, other = expected.node_data(), got.node_data()
+    if node is None or other is None:
+        return node is other
     return (
-        wanted[0] is given[0]
-        and _is_equal(wanted[1], given[1])
+        node[0] is other[0]
+        and _is_equal(node[1], other[1])
         and len(expected.children()) == len(got.children())
     )
 
@@ -72,12 +72,12 @@ def _differences(
         yield Difference(path, got_text, expected_text)
         return
     start = 0
-    for key, wanted, given in zip(
+    for key, child, got_child in zip(
         child_keys(got, leaves), expected.children(), got.children(), strict=True
     ):
-        end = start + given.num_leaves
+        end = start + got_child.num_leaves
         part = None if leaves is None else leaves[start:end]
-        yield from _differences(wanted, given, part, (*path, key), is_prefix=is_prefix)
+        yield from _differences(child, got_child, part, (*path, key), is_prefix=is_prefix)
         start = end
 
 
@@ -148,10 +148,10 @@ def _keys_text(structure: PyTreeDef, other: PyTreeDef) -> str:
     if len(keys) <= SHOWN_KEYS:
         return "keys " + ", ".join(map(repr, keys))
     text = f"{len(keys)} keys"
-    own = [] if other_keys is None else [key for key in keys if key not in other_keys]
-    if own:
-        text += " (here only: " + ", ".join(map(repr, own[:SHOWN_KEYS]))
-        text += ", …)" if len(own) > SHOWN_KEYS else ")"
+    extra_keys = [] if other_keys is None else [key for key in keys if key not in other_keys]
+    if extra_keys:
+        text += " (here only: " + ", ".join(map(repr, extra_keys[:SHOWN_KEYS]))
+        text += ", …)" if len(extra_keys) > SHOWN_KEYS else ")"
     return text
 
 

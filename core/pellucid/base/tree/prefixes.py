@@ -68,7 +68,7 @@ def broadcast_prefix(
     """
     leaves, treedef = tree_flatten(prefix, is_leaf)
     subtrees = flatten_up_to(treedef, full, caller=caller, name=name)
-    result: list[Any] = []
+    result = []
     for leaf, subtree in zip(leaves, subtrees, strict=True):
         result += [leaf] * tree_structure(subtree).num_leaves
     return result
@@ -113,7 +113,7 @@ def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
         return [full.num_leaves]
     if not same_node(prefix, full):
         return None
-    counts: list[int] = []
+    counts = []
     for child, full_child in zip(prefix.children(), full.children(), strict=True):
         child_counts = _leaf_counts(child, full_child)
         if child_counts is None:

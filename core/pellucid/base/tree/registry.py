@@ -262,11 +262,11 @@ def _register(caller: str, register: Callable[..., Any], nodetype: Any, *parts: 
 
 
 def _require_all_fields(nodetype: type, data: set[str], meta: set[str], dropped: set[str]) -> None:
-    wanted = {f.name for f in dataclasses.fields(nodetype) if f.init}
+    arguments = {f.name for f in dataclasses.fields(nodetype) if f.init}
     problems = {
         "in data_fields and in meta_fields": data & meta,
-        "in none of data_fields, meta_fields and drop_fields": wanted - data - meta - dropped,
-        "not an argument of the constructor": (data | meta) - wanted,
+        "in none of data_fields, meta_fields and drop_fields": arguments - data - meta - dropped,
+        "not an argument of the constructor": (data | meta) - arguments,
     }
     lines = [f"{what}: {', '.join(sorted(names))}" for what, names in problems.items() if names]
     if lines:
@@ -281,16 +281,14 @@ def _wrong_fields(nodetype: type, lines: list[str]) -> TreeError:
     )
 
 
-def _flatten_defaultdict(node: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+def _flatten_defaultdict(node: defaultdict):
     keys = tuple(sorted(node))
     return [node[key] for key in keys], (node.default_factory, keys)
 
 
-def _flatten_defaultdict_with_keys(
-    node: defaultdict[Any, Any],
-) -> tuple[list[tuple[DictKey, Any]], tuple[Any, ...]]:
-    keys = tuple(sorted(node))
-    return [(DictKey(key), node[key]) for key in keys], (node.default_factory, keys)
+def _flatten_defaultdict_with_keys(node: defaultdict):
+    children, data = _flatten_defaultdict(node)
+    return list(zip(map(DictKey, data[1]), children, strict=True)), data
 
 
 pytree.register_node(

@@ -271,7 +271,7 @@ class Agreements:
 
     def _said(self, proposals: dict[int, str]) -> list[Any]:
         """[processes, subject, proposal] for each different proposal."""
-        by_key: dict[str, list[int]] = {}
+        by_key = {}
         for process, key in proposals.items():
             by_key.setdefault(key, []).append(process)
         said = [[sorted(who), *self._text(key)] for key, who in by_key.items()]
@@ -292,7 +292,7 @@ class Agreements:
 
     def _circle(self, process: int) -> list[Group]:
         """Groups whose members wait for each other, `process` among them; empty if there is a way out."""
-        seen: set[Group] = set()
+        seen = set()
 
         def way_back(group: Group) -> list[Group]:
             seen.add(group)

@@ -135,7 +135,7 @@ class Job:
 
     def accelerator_options(self) -> dict[str, Any]:
         """How the client of an accelerator joins those of the other processes."""
-        options: dict[str, Any] = {
+        options = {
             "node_id": self.plan.process_id,
             "num_nodes": self.plan.num_processes,
         }

@@ -158,7 +158,7 @@ class Meetings:
         seconds: float | None = None,
     ) -> T:
         """`start(argument)` once all members of `group` have made the same proposal."""
-        started: list[T] = []
+        started = []
         with self._lock:
             if len(group) == 1:
                 return start(argument)

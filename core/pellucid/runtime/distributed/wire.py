@@ -35,7 +35,7 @@ async def receive(reader: asyncio.StreamReader) -> dict[str, Any] | None:
 
 async def serve(handle: Handler, host: str | None, port: int) -> asyncio.Server:
     """Listen, with a task that runs `handle` for each connection and closes it afterwards."""
-    tasks: set[asyncio.Task[None]] = set()
+    tasks = set()
 
     async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
