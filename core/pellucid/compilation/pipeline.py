@@ -356,7 +356,7 @@ def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
     stated = stated or (None,) * len(avals)
     return tuple(
         [
-            _sharding_of_type(aval, mesh) if sharding is None else sharding
+            _sharding_of_type(aval, request) if sharding is None else sharding
             for aval, sharding in zip(avals, stated, strict=True)
         ]
     )
@@ -366,13 +366,21 @@ def _over_devices(sharding: Any, request: Request) -> Any:
     """`sharding`, which may be over an abstract mesh, over the devices that the program runs on."""
     if not getattr(sharding, "is_abstract", False):
         return sharding
-    wanted = sharding.mesh
-    devices = np.array(request.placement.devices, dtype=object).reshape(wanted.axis_sizes)
-    return sharding.update(mesh=Mesh(devices, wanted.axis_names, wanted.axis_types))
+    return sharding.update(mesh=_mesh_over_devices(sharding.mesh, request))
 
 
-def _sharding_of_type(aval: Any, mesh: Mesh | AbstractMesh) -> Any:
+def _mesh_over_devices(mesh: AbstractMesh, request: Request) -> Mesh:
+    """`mesh` with the devices that the program runs on, in their order."""
+    devices = np.array(request.placement.devices, dtype=object).reshape(mesh.axis_sizes)
+    return Mesh(devices, mesh.axis_names, mesh.axis_types)
+
+
+def _sharding_of_type(aval: Any, request: Request) -> Any:
+    """The sharding that a type shows: over the program's mesh, or another one that was current where it was made."""
+    mesh: Any = request.mesh
     shown = getattr(aval, "shown_sharding", None)
+    if shown is not None and shown.mesh.shape_tuple != mesh.shape_tuple:
+        mesh = _mesh_over_devices(shown.mesh, request) if request.placement.devices else shown.mesh
     spec = PartitionSpec() if shown is None else shown.spec
     space = getattr(aval, "memory_space", None)
     kind = None if space is None else space.memory_kind

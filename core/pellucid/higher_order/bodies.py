@@ -18,6 +18,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.rules import Avals, Operands
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.varying import vary
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.function import name_of
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
@@ -156,7 +157,19 @@ def check_carry(
         )
 
 
+def layout_advice(aval: Any, other: Any) -> str | None:
+    """Advice for results of types `aval` and `other` that differ only in how they are cut over the mesh."""
+    if isinstance(aval, ShapedArray) and isinstance(other, ShapedArray):
+        shown = aval.shown_sharding
+        if _bare(aval) == _bare(other.update(shown_sharding=shown)):
+            spec = PartitionSpec() if shown is None else shown.spec
+            return f"They differ in sharding only: `reshard(…, {spec!r})` the other one, or both to another spec."
+    return None
+
+
 def _advice(taken: Any, returned: Any) -> str:
+    if advice := layout_advice(taken, returned):
+        return advice
     if getattr(taken, "varying", None) != getattr(returned, "varying", None):
         axes = tuple(sorted(taken.varying - returned.varying, key=str))
         return f'Return `lax.pcast(…, {axes}, to="varying")`: the initial value varies over these mesh axes.'

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, structure_differences
-from pellucid.higher_order.bodies import Body, differing_types, traced, types_of
+from pellucid.higher_order.bodies import Body, differing_types, layout_advice, traced, types_of
 from pellucid.higher_order.cond import (
     CondParams,
     PlatformIndexParams,
@@ -217,7 +217,8 @@ def check_branches(
                     f"result{keystr(paths[i])}: {names[0]} gives {first.out_avals[i].text()}, {name} gives {body.out_avals[i].text()}"
                     for i in different[:4]
                 ],
-                do="Convert one of them, for example with `.astype`.",
+                do=layout_advice(first.out_avals[different[0]], body.out_avals[different[0]])
+                or "Convert one of them, for example with `.astype`.",
             )
 
 

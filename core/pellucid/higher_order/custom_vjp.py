@@ -179,7 +179,7 @@ class CustomVjpCall(NamedTuple):
 def _batched_zero(zero: Zero, axis: BatchAxis, dim: BatchDim) -> Zero:
     if dim is None:
         return zero
-    return Zero(zero.aval.with_dim(dim, axis.size, axis.spmd_name))  # type: ignore[attr-defined]
+    return Zero(axis.added_to(zero.aval, dim))
 
 
 def _as_operand(axis: BatchAxis, cotangent: Any, found: BatchDim, dim: BatchDim) -> Any:
@@ -326,7 +326,7 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
     def batch(self, axis, operands, dims, params):
         n = params.num_res
         places = [0] * len(params.out_avals)
-        results = [a.with_dim(0, axis.size, axis.spmd_name) for a in params.out_avals]
+        results = [axis.added_to(a, 0) for a in params.out_avals]
 
         def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
             live = [ct for ct in cotangents if type(ct) is not Zero]

@@ -180,13 +180,24 @@ class ShapedArray(AbstractValue):
         }  # fmt: skip
         return shaped_array(**(fields | changes))
 
-    def with_dim(self, dim: int, size: int, axes: Any = None) -> ShapedArray:
-        """This type with a new dimension of `size` at `dim`, sharded over the mesh `axes` if types show such."""
+    def with_dim(
+        self, dim: int, size: int, axes: Any = None, explicit: NamedSharding | None = None
+    ) -> ShapedArray:
+        """This type with a new dimension of `size` at `dim`, sharded over the mesh `axes` if types show such.
+
+        Without `axes` it is cut as `explicit`, the sharding of one dimension, unless others are cut along its axes.
+        """
         shape = (*self.shape[:dim], size, *self.shape[dim:])
-        if self.shown_sharding is None:
+        shown = self.shown_sharding
+        if shown is None and explicit is not None:
+            shown = explicit.with_spec(PartitionSpec(*[None] * self.ndim))
+        if shown is None:
             return self.update(shape=shape)
-        mesh, spec = self.shown_sharding.mesh.abstract_mesh, self.shown_sharding.spec
-        entry = axes if axes is not None and set(axes) <= set(mesh.explicit_axes) else None
+        mesh, spec = shown.mesh.abstract_mesh, shown.spec
+        if axes is None and explicit is not None and explicit.mesh is mesh:
+            axes = explicit.spec.axes_per_dim[0]
+        is_shown = axes is not None and set(axes) <= set(mesh.explicit_axes) - spec.axis_names
+        entry = axes if is_shown else None
         entries = (*spec.partitions[:dim], entry, *spec.partitions[dim:])
         return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec.update(entries)))
 
@@ -369,9 +380,11 @@ class AbstractRef(AbstractValue):
         """The type of references to arrays of another type."""
         return abstract_ref(self.inner_aval.update(**changes))
 
-    def with_dim(self, dim: int, size: int, axes: Any = None) -> AbstractRef:
+    def with_dim(
+        self, dim: int, size: int, axes: Any = None, explicit: NamedSharding | None = None
+    ) -> AbstractRef:
         """The type of references to arrays with a new dimension, as `ShapedArray.with_dim` gives them."""
-        return abstract_ref(self.inner_aval.with_dim(dim, size, axes))
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes, explicit))
 
     def without_dim(self, dim: int) -> AbstractRef:
         """The type of references to arrays without the dimension `dim`."""

@@ -38,11 +38,17 @@ def is_linear(operand: Any) -> bool:
 
 
 class BatchAxis(NamedTuple):
-    """The axis that `vmap` adds: how long it is, its name for collectives, its mesh axes."""
+    """The axis that `vmap` adds: its length, its name for collectives, its mesh axes."""
 
     size: int
     name: Any = None
     spmd_name: Any = None
+    explicit: Any = None
+    """The sharding of one dimension that the types of all batched arguments show for the batch; None if they don't."""
+
+    def added_to(self, aval: Any, dim: int) -> Any:
+        """Type of a batch of values of type `aval`, along `dim`."""
+        return aval.with_dim(dim, self.size, self.spmd_name, self.explicit)
 
 
 BatchDim: TypeAlias = int | None

@@ -19,7 +19,7 @@ from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.addends import is_product_of_parts
-from pellucid.primitives.sharding_constraint import batched_sharding
+from pellucid.primitives.sharding_constraint import batched_sharding, constrained
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
 from pellucid.sharding.explicit_types import check_divisible, explicit_part, shown_sharding
@@ -83,7 +83,11 @@ class Reshard(Placed, Shown, Primitive[ReshardParams]):
         [dim] = dims
         sharding = params.dst_sharding
         if dim is not None:
-            sharding = batched_sharding(sharding, dim, type_of(operands[0]).ndim - 1, axis)
+            aval = type_of(operands[0])
+            sharding = batched_sharding(sharding, dim, aval.ndim - 1, axis)
+            shown = aval.shown_sharding
+            if shown is not None and shown.mesh.shape_tuple == sharding.mesh.shape_tuple:
+                sharding = _keeping_batch(sharding, dim, shown.spec)
         return [bind1(self, *operands, params=params._replace(dst_sharding=sharding))], dims
 
     def lower(self, ctx, operands, params):
@@ -123,6 +127,17 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     return _from_mesh(None, xs, out_shardings)
 
 
+def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> NamedSharding:
+    """`sharding`, with the batch along `dim` cut as in the spec `old`, unless the elements need those mesh axes."""
+    axes = old.axes_per_dim[dim] if dim < len(old) else ()
+    spec = sharding.spec
+    if spec.partitions[dim] is not None or not spec.axis_names.isdisjoint(axes):
+        return sharding
+    entries = list(spec.partitions)
+    entries[dim] = axes or None
+    return sharding.with_spec(spec.update(partitions=entries))
+
+
 def _from_mesh(source: Mesh | AbstractMesh | None, xs: Any, out_shardings: Any) -> Any:
     """`reshard` of values that are over the mesh `source`, where their types don't say."""
     with_paths, structure = tree_flatten_with_path(xs)
@@ -145,6 +160,10 @@ def _resharded(x: Any, stated: Any, path: str, source: Mesh | AbstractMesh | Non
         )
     check_no_manual_axis("reshard", sharding)
     mesh, spec = sharding.mesh, sharding.spec
+    if source is not None and not mesh.explicit_axes:
+        return constrained(
+            x, sharding, path
+        )  # types show nothing here, on either side of the border
     for axis in spec.axis_names | spec.unreduced | spec.reduced:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
             raise PartitionSpecError(
@@ -178,7 +197,7 @@ def auto_axes(
     def inside(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
             raise ArgumentTypeError(
-                "auto_axes: nobody said how the results are laid out.",
+                "auto_axes needs `out_sharding`: the sharding of its results can't be inferred.",
                 do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
             )
         outer = _mesh_of("auto_axes", args)
@@ -221,7 +240,7 @@ def explicit_axes(
     def inside(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
             raise ArgumentTypeError(
-                "explicit_axes: nobody said how the arguments are laid out.",
+                "explicit_axes needs `in_sharding`: the sharding that its arguments get can't be inferred.",
                 do="Give `in_sharding=PartitionSpec(...)` to explicit_axes or to the call.",
             )
         outer = _mesh_of("explicit_axes", args)

@@ -20,11 +20,14 @@ from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive, is_always_transformed
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
 from pellucid.primitives.broadcasting import brought_to, reduce_sum
+from pellucid.primitives.reshard import ReshardParams, reshard_p
+from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
 from pellucid.tracing.function import name_of
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.replay import replay
-from pellucid.tracing.trace import Trace
+from pellucid.tracing.trace import Trace, bind1
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
@@ -105,7 +108,7 @@ def vmap(
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs)
         given = input_dims("vmap", fun, in_axes, args, kwargs, tree)
         size, dims = batch_size("vmap", fun, args, kwargs, leaves, given, axis_size)
-        axis = BatchAxis(size, axis_name, spmd_axis_name)
+        axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None
 
         def flat(*xs: Any) -> list[Any]:
@@ -130,6 +133,22 @@ def vmap(
         return out_tree.unflatten(placed)
 
     return batched
+
+
+def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
+    """The sharding of the batch, as one dimension, if the types of all batched arguments show the same."""
+    common = None
+    for x, dim in zip(leaves, dims, strict=True):
+        if dim is None:
+            continue
+        shown = getattr(type_of(x), "shown_sharding", None)
+        if shown is None or not shown.spec.axes_per_dim[dim]:
+            return None
+        sharding = shown.with_spec(PartitionSpec(shown.spec.axes_per_dim[dim]))
+        if common is not None and common != sharding:
+            return None
+        common = sharding
+    return common
 
 
 def _check_axes(what: str, axes: Any) -> None:
@@ -243,6 +262,8 @@ def _placed(
             fun, out_tree, index, f"has {ndim} dimensions with its batch axis, but out_axes says {wanted}",
             f"Choose an axis from {-ndim} to {ndim - 1}.",
         )  # fmt: skip
+    if dim is None:
+        x, dim = cut_alike(axis, brought_to(axis, x, None, 0), type_of(x)), 0
     return brought_to(axis, x, dim, wanted % ndim)
 
 
@@ -360,8 +381,14 @@ def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Sequence[bool]
         out_dims[:] = [
             0 if w or d is not None else None for w, d in zip(want, found_dims, strict=True)
         ]
-        return [
+        results = [
             brought_to(axis, x, d, o) for x, d, o in zip(results, found_dims, out_dims, strict=True)
+        ]
+        if axis.explicit is None:
+            return results
+        return [
+            x if o is None else cut_alike(axis, x, v.aval)
+            for x, o, v in zip(results, out_dims, jaxpr.outvars, strict=True)
         ]
 
     avals = [batched_aval(v.aval, axis, d) for v, d in zip(jaxpr.invars, dims, strict=True)]
@@ -369,8 +396,14 @@ def _batch_jaxpr(jaxpr: Jaxpr, axis: BatchAxis, dims: Dims, want: Sequence[bool]
     return Derived(program, consts, tuple(out_dims))
 
 
+def cut_alike(axis: BatchAxis, x: Any, element: Any) -> Any:
+    """`x`, a batch along axis 0 of values of type `element`, cut over Explicit mesh axes as the whole batch is."""
+    shown = getattr(axis.added_to(element, 0), "shown_sharding", None)
+    if shown is None or type_of(x).shown_sharding is shown:
+        return x
+    return bind1(reshard_p, x, params=ReshardParams(shown))
+
+
 def batched_aval(aval: Any, axis: BatchAxis, dim: BatchDim) -> Any:
     """Type of a batch of values of type `aval`."""
-    if dim is None:
-        return aval
-    return aval.with_dim(dim, axis.size, axis.spmd_name)
+    return aval if dim is None else axis.added_to(aval, dim)
