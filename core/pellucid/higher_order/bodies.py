@@ -78,24 +78,36 @@ def known_body(
     return body
 
 
-def _traced(function: Any, in_tree: Any, avals: Avals, caller: str, call: Any) -> Body:
+def body_of(
+    function: Callable[..., Any],
+    in_tree: Any,
+    avals: Avals,
+    caller: str,
+    call: Callable[..., Any] | None = None,
+) -> Body:
+    """As `traced`, but traced at each call, and with any effects."""
     trees: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
         args = in_tree.unflatten(leaves)
         result = function(*args) if call is None else call(function, *args)
-        leaves, tree = result_leaves(result, caller, function)  # pyright: ignore[reportAssignmentType]
+        results, tree = result_leaves(result, caller, function)
         trees.append(tree)
-        return leaves  # pyright: ignore[reportReturnType]
+        return results
 
     program, consts = stage_open(flat, avals, DebugInfo(name_of(function)))
-    forbidden = [e for e in program.effects if not e.control_flow_allowed]
+    return Body(program, consts, trees[0])
+
+
+def _traced(function: Any, in_tree: Any, avals: Avals, caller: str, call: Any) -> Body:
+    body = body_of(function, in_tree, avals, caller, call)
+    forbidden = [e for e in body.program.effects if not e.control_flow_allowed]
     if forbidden:
         raise EffectsError(
             f"{caller}: `{name_of(function)}` has side effects that can't happen there.",
             got=", ".join(map(repr, forbidden)),
         )
-    return Body(program, consts, trees[0])
+    return body
 
 
 def check_batched_effects(caller: str, effects: Effects) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.ir.effects import Effects
-from pellucid.ir.facets import Linearized, OnReferences, Shown
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.ir.primitive import P, Programs
-from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Zero
-from pellucid.ir.slots import Slots, call_slots
-from pellucid.ir.traits import CONTROL
-from pellucid.tracing.discharge import discharged, held
+from pellucid.higher_order.structured import Structured
+from pellucid.ir.facets import Linearized, Shown
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.primitive import P
+from pellucid.ir.rules import LinearOperand, Results, Zero
+from pellucid.ir.slots import call_slots
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.jvp import jvp_jaxpr
@@ -21,15 +17,13 @@ from pellucid.transforms.linearize import linearize_jaxpr
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import spread
+from pellucid.transforms.zeros import cotangents_of, nonzero, nonzero_mask, spread
 
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
-class Call(Linearized, OnReferences, Programs[P]):
+class Call(Linearized, Structured[P]):
     """A call of `params.jaxpr`, which has no constants; `params.on(program)` calls a program derived from it."""
-
-    traits = CONTROL
 
     def abstract_eval(self, avals, params: Any):
         return params.jaxpr.out_avals
@@ -40,20 +34,21 @@ class Call(Linearized, OnReferences, Programs[P]):
     def slots(self, params: Any):
         return call_slots(params.jaxpr)
 
+    def with_slots(self, params: Any, slots):
+        return params.on(slots.programs[0].program)
+
     def called(self, params: Any):
         return params.jaxpr.jaxpr
 
     def jvp(self, primals, tangents, params: Any):
-        nonzero = [type(t) is not Zero for t in tangents]
-        program, consts, nonzero_out = jvp_jaxpr(params.jaxpr.jaxpr, nonzero, False)
-        given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
-        results = bind(self, *consts, *primals, *given, params=params.on(program))
-        n = len(nonzero_out)
-        return results[:n], spread(results[n:], nonzero_out, params.jaxpr.out_avals)
+        program, consts, mask = jvp_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), False)
+        operands = (*consts, *primals, *nonzero(tangents))
+        results = bind(self, *operands, params=params.on(program))
+        n = len(mask)
+        return results[:n], spread(results[n:], mask, params.jaxpr.out_avals)
 
     def linearize(self, trace, primals, tangents, params: Any):
-        nonzero = [type(t) is not Zero for t in tangents]
-        parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero, recompute=_RECOMPUTE)
+        parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), recompute=_RECOMPUTE)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
         n = len(parts.nonzero_out)
         results = [
@@ -63,59 +58,26 @@ class Call(Linearized, OnReferences, Programs[P]):
             ),
             *results[n:],
         ]
-        found: Sequence[Any] = ()
+        out_tangents: Results = ()
         if any(parts.nonzero_out) or parts.linear.effects:
-            given = [t for t, nz in zip(tangents, nonzero, strict=True) if nz]
-            operands = (*parts.residuals(primals, results), *given)
-            found = trace.stage_linear(self, operands, params.on(parts.linear))
-        return results[:n], spread(found, parts.nonzero_out, params.jaxpr.out_avals)
+            operands = (*parts.residuals(primals, results), *nonzero(tangents))
+            out_tangents = trace.stage_linear(self, operands, params.on(parts.linear))
+        return results[:n], spread(out_tangents, parts.nonzero_out, params.jaxpr.out_avals)
 
     def transpose(self, cotangents, operands, params: Any):
         linear = [type(x) is LinearOperand for x in operands]
         avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
         program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
-        given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
-        given += [ct for ct in cotangents if type(ct) is not Zero]
-        results = iter(bind(self, *consts, *given, params=params.on(program)))
-        masked = iter(mask)
-        return [
-            None if not is_linear else next(results) if next(masked) else Zero(x.aval)
-            for x, is_linear in zip(operands, linear, strict=True)
-        ]
+        residuals = [x for x in operands if type(x) is not LinearOperand]
+        results = bind(self, *consts, *residuals, *nonzero(cotangents), params=params.on(program))
+        return cotangents_of(operands, results, mask)
 
     def batch(self, axis, operands, dims, params: Any):
         program, consts, out_dims = batch_jaxpr(params.jaxpr.jaxpr, axis, dims)
         return bind(self, *consts, *operands, params=params.on(program)), out_dims
 
-    def discharge(self, operands, params: Any):
-        body = discharged(params.jaxpr.jaxpr, operands)
-        found = bind(self, *body.consts, *held(operands), params=params.on(body.program))
-        return body.settle(operands, found)
-
     def lower(self, ctx, operands, params: Any):
         return ctx.inline(params.jaxpr.jaxpr, (), operands)
-
-    def dead_code(self, used, equation):
-        program: ClosedJaxpr = equation.params.jaxpr
-        jaxpr = program.jaxpr
-        key = ("dead code", tuple(used))
-        found = jaxpr.memo.get(key)
-        if found is None:
-            pruned, used_inputs = remove_dead_equations(jaxpr, used)
-            unchanged = pruned.equations == jaxpr.equations and all(used) and all(used_inputs)
-            found = (None if unchanged else ClosedJaxpr(pruned), used_inputs)
-            jaxpr.memo[key] = found
-        pruned_program, used_inputs = found
-        if pruned_program is None:
-            return used_inputs, equation
-        program = pruned_program
-        if not program.jaxpr.equations and not program.effects and not any(used):
-            return used_inputs, None
-        operands = [x for x, u in zip(equation.operands, used_inputs, strict=True) if u]
-        results = [x for x, u in zip(equation.results, used, strict=True) if u]
-        return used_inputs, equation.replace(
-            operands=operands, results=results, params=equation.params.on(program)
-        )
 
 
 class ClosedCallParams(NamedTuple):

@@ -9,12 +9,15 @@ import numpy as np
 
 from pellucid.base.errors import MissingRule
 from pellucid.higher_order.bodies import check_batched_effects
-from pellucid.ir.effects import Effects
-from pellucid.ir.facets import Linearized, OnReferences, Shown
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
-from pellucid.ir.primitive import Primitive, Programs
-from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, LinearOperand, Operands, Zero
+from pellucid.higher_order.structured import (
+    Structured,
+    with_common_consts,
+    with_common_inputs,
+)
+from pellucid.ir.facets import Linearized, Shown
+from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
+from pellucid.ir.primitive import Primitive
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, LinearOperand, Operands, Results, Zero
 from pellucid.ir.slots import Group, Role, Slot, Slots
 from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import case
@@ -22,16 +25,15 @@ from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.primitives.logical import eq, select_n
-from pellucid.tracing.discharge import Discharged, discharged, held
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
-from pellucid.transforms.derived import remembered, stage_open
+from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.linearize import LinearizedJaxpr, Source, linearize_jaxpr
 from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import spread, zeros
+from pellucid.transforms.zeros import cotangents_of, nonzero, nonzero_mask, spread, zeros
 
 Platforms = tuple[tuple[str, ...] | None, ...]
 
@@ -46,11 +48,10 @@ class CondParams(NamedTuple):
     branches_platforms: Platforms | None = None
 
 
-class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
+class Cond(Linearized, Shown, Structured[CondParams]):
     """Results of the branch number `index`."""
 
     name = "cond"
-    traits = CONTROL
 
     def abstract_eval(self, avals, params):
         return params.branches[0].out_avals
@@ -66,45 +67,45 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
             tuple([Slot(branch, (1,), (0,)) for branch in params.branches]),
         )
 
-    # Derivatives ----------------------------------------------------------------------------------
+    def with_slots(self, params, slots):
+        return params._replace(branches=tuple([slot.program for slot in slots.programs]))
 
-    def jvp(self, primals, tangents, params):
-        nonzero = [type(t) is not Zero for t in tangents[1:]]
-        derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, nonzero, want))
+    def bind_derived(
+        self, derived: Sequence[Derived], operands: Operands, params: CondParams
+    ) -> Results:
+        """Results of a cond whose branches are `derived`, on the index and the operands of all branches."""
+        index, *rest = operands
         branches, consts = with_common_consts(
             [d.program for d in derived], [d.consts for d in derived]
         )
-        live = [t for t in tangents[1:] if type(t) is not Zero]
-        results = bind(
-            self,
-            primals[0],
-            *consts,
-            *primals[1:],
-            *live,
-            params=params._replace(branches=branches),
-        )
+        return bind(self, index, *consts, *rest, params=params._replace(branches=branches))
+
+    # Derivatives ----------------------------------------------------------------------------------
+
+    def jvp(self, primals, tangents, params):
+        flags = nonzero_mask(tangents[1:])
+        derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, flags, want))
+        results = self.bind_derived(derived, (*primals, *nonzero(tangents[1:])), params)
         n = len(mask)
         return results[:n], spread(results[n:], mask, [type_of(x) for x in results[:n]])
 
     def linearize(self, trace, primals, tangents, params):
-        nonzero = tuple([type(t) is not Zero for t in tangents[1:]])
-        parts = split_branches(params, nonzero)
+        index, *inputs = primals
+        parts = split_branches(params, tuple(nonzero_mask(tangents[1:])))
         results = bind(
-            self,
-            primals[0],
-            *parts.consts,
-            *primals[1:],
-            params=params._replace(branches=parts.primal),
+            self, index, *parts.consts, *inputs, params=params._replace(branches=parts.primal)
         )
         n = len(parts.mask)
-        out: Operands = ()
+        out_tangents: Results = ()
         if any(parts.mask) or any(b.effects for b in parts.linear):
-            known = {"input": primals[1:], "result": results, "constant": parts.constants}
-            residuals = [known[slot.kind][slot.index] for slot in parts.slots]
-            live = [t for t in tangents[1:] if type(t) is not Zero]
-            operands = (primals[0], *residuals, *live)
-            out = trace.stage_linear(self, operands, params._replace(branches=parts.linear))
-        return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
+            sources = {"input": inputs, "result": results, "constant": parts.constants}
+            residuals = [sources[place.kind][place.index] for place in parts.places]
+            out_tangents = trace.stage_linear(
+                self,
+                (index, *residuals, *nonzero(tangents[1:])),
+                params._replace(branches=parts.linear),
+            )
+        return results[:n], spread(out_tangents, parts.mask, [type_of(x) for x in results[:n]])
 
     def transpose(self, cotangents, operands, params):
         linear = [type(x) is LinearOperand for x in operands[1:]]
@@ -112,26 +113,9 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
         derived, mask = _agreeing(
             params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear, avals, want)
         )
-        branches, consts = with_common_consts(
-            [d.program for d in derived], [d.consts for d in derived]
-        )
-        given = [x for x in operands[1:] if type(x) is not LinearOperand]
-        given += [ct for ct in cotangents if type(ct) is not Zero]
-        found = iter(
-            bind(self, operands[0], *consts, *given, params=params._replace(branches=branches))
-        )
-        masked = iter(mask)
-        return [
-            None,
-            *(
-                None
-                if type(x) is not LinearOperand
-                else next(found)
-                if next(masked)
-                else Zero(x.aval)
-                for x in operands[1:]
-            ),
-        ]
+        residuals = [x for x in operands if type(x) is not LinearOperand]
+        results = self.bind_derived(derived, (*residuals, *nonzero(cotangents)), params)
+        return cotangents_of(operands, results, mask)
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -143,66 +127,23 @@ class Cond(Linearized, OnReferences, Shown, Programs[CondParams]):
             lambda jaxpr, want: batch_jaxpr(jaxpr, axis, dims[1:], want),
             lambda d: [x is not None for x in d.mask],
         )
-        branches, consts = with_common_consts(
-            [d.program for d in derived], [d.consts for d in derived]
-        )
-        results = bind(
-            self, operands[0], *consts, *operands[1:], params=params._replace(branches=branches)
-        )
-        return results, [0 if m else None for m in mask]
-
-    # References -----------------------------------------------------------------------------------
-
-    def discharge(self, operands, params):
-        bodies = [discharged(b.jaxpr, operands[1:]) for b in params.branches]
-        written = sorted({i for body in bodies for i in body.written})
-        branches, consts = with_common_consts(
-            [_giving_written(b, written) for b in bodies], [b.consts for b in bodies]
-        )
-        found = bind(
-            self,
-            operands[0],
-            *consts,
-            *held(operands[1:]),
-            params=params._replace(branches=branches),
-        )
-        n = len(found) - len(written)
-        for i, value in zip(written, found[n:], strict=True):
-            operands[1 + i].value = value
-        return found[:n]
+        return self.bind_derived(derived, operands, params), [0 if m else None for m in mask]
 
     # Running --------------------------------------------------------------------------------------
 
     def lower(self, ctx, operands, params):
-        index, given = operands[0], operands[1:]
+        index, *inputs = operands
         branches = [b.jaxpr for b in params.branches]
         if params.branches_platforms is not None:
             chosen = branches[platform_branch(ctx.platform, params.branches_platforms)]
-            return ctx.inline(chosen, (), given)
+            return ctx.inline(chosen, (), inputs)
         effects = ordered(self.effects((), params))
-        avals = ctx.avals_out
-        return case(
-            ctx, index, avals, [lambda b=b: ctx.inline(b, (), given) for b in branches], effects
-        )
-
-    def dead_code(self, used, equation):
-        if not any(used) and not equation.effects:
-            return [False] * len(equation.operands), None
-        branches, needed = _pruned_branches(equation.params, tuple(used))
-        used_inputs = [True, *needed]
-        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]
-        remaining = equation.replace(
-            operands=keep(equation.operands, used_inputs), results=keep(equation.results, used),
-            params=equation.params._replace(branches=branches),
-        )  # fmt: skip
-        return used_inputs, remaining
+        bodies = [lambda b=b: ctx.inline(b, (), inputs) for b in branches]
+        return case(ctx, index, ctx.avals_out, bodies, effects)
 
     def printed_params(self, equation):
-        params = equation.params
-        shown: dict[str, Any] = {"branches": params.branches}
-        if params.branches_platforms is not None:
-            shown["branches_platforms"] = params.branches_platforms
-        return shown
+        shown = equation.params._asdict()
+        return shown if equation.params.branches_platforms else {"branches": shown["branches"]}
 
 
 cond_p = Cond()
@@ -214,15 +155,6 @@ def platform_branch(platform: str, platforms: Platforms) -> int:
         if names is None or platform in names:
             return i
     raise MissingRule(f"no branch is for the platform {platform!r}.", got=repr(platforms))
-
-
-def _giving_written(body: Discharged, written: Sequence[int]) -> ClosedJaxpr:
-    """A branch that gives what references at `written` hold, also those that only other branches write."""
-    jaxpr = body.program.jaxpr
-    n, n_more = len(jaxpr.outvars) - len(body.written), len(body.consts)
-    finals = dict(zip(body.written, jaxpr.outvars[n:], strict=True))
-    outvars = [finals.get(i, jaxpr.invars[n_more + i]) for i in written]
-    return ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars[:n], *outvars]))
 
 
 # Making branches agree ----------------------------------------------------------------------------------
@@ -240,47 +172,6 @@ def _agreeing(
     return [derive(jaxpr, wanted) for jaxpr in jaxprs], wanted
 
 
-def with_common_consts(
-    programs: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]
-) -> tuple[tuple[ClosedJaxpr, ...], list[Any]]:
-    """Programs that take all `consts`, those that are the same object once, in front of their common inputs.
-
-    Each program's own constants are its first inputs.
-    """
-    values: list[Any] = []
-    positions: dict[int, int] = {}
-    own: list[tuple[int, ...]] = []
-    for group in consts:
-        for x in group:
-            if id(x) not in positions:
-                positions[id(x)] = len(values)
-                values.append(x)
-        own.append(tuple([positions[id(x)] for x in group]))
-    if not values:
-        return tuple(programs), values
-    avals = tuple([type_of(x) for x in values])
-    return tuple(
-        [_with_consts(p, where, avals) for p, where in zip(programs, own, strict=True)]
-    ), values
-
-
-def _with_consts(program: ClosedJaxpr, own: tuple[int, ...], avals: tuple[Any, ...]) -> ClosedJaxpr:
-    """The program with inputs of types `avals` in front, of which its own constants are those at `own`."""
-    jaxpr = program.jaxpr
-    if own == tuple(range(len(avals))):
-        return program
-    key = ("with consts", own, avals)
-    found = jaxpr.memo.get(key)
-    if found is None:
-        front = [Var(a) for a in avals]
-        for var, position in zip(jaxpr.invars, own, strict=False):
-            front[position] = var
-        found = jaxpr.memo[key] = ClosedJaxpr(
-            jaxpr.replace(invars=[*front, *jaxpr.invars[len(own) :]])
-        )
-    return found
-
-
 # Linearize ----------------------------------------------------------------------------------------------
 
 
@@ -292,12 +183,16 @@ class ResidualPlace(NamedTuple):
 
 
 class SplitBranches(NamedTuple):
-    """Branches split at a point: `primal` take (`consts`, operands), `linear` take (a value for each slot, tangents)."""
+    """Branches split at a point.
+
+    `primal` take (`consts`, operands) and give (results, residuals that all branches share); `linear` take (the values
+    at `places`, tangents).
+    """
 
     primal: tuple[ClosedJaxpr, ...]
     consts: list[Any]
     linear: tuple[ClosedJaxpr, ...]
-    slots: list[ResidualPlace]
+    places: list[ResidualPlace]
     constants: list[Any]
     mask: list[bool]
 
@@ -313,46 +208,55 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
         params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want), lambda p: p.nonzero_out
     )
     n_results = len(mask)
-    shared_avals, shared_of = _shared_results(params, parts, n_results)
-    slots: list[ResidualPlace] = []
+    shared_avals, shared_of = _shared_residuals(params, parts, n_results)
+    places: list[ResidualPlace] = []
+    avals: list[Any] = []
     constants: list[Any] = []
-    slots_of: list[list[int]] = []
+    positions_of: list[list[int]] = []  # for each branch, those of its residuals in `places`
     for part, shared in zip(parts, shared_of, strict=True):
-        positions = {source: position for position, source in shared.items()}
-        mine = []
+        shared_positions = {source: position for position, source in shared.items()}
+        positions = []
         for source in part.sources:
-            if source in positions:
-                slot = ResidualPlace("result", n_results + positions[source])
+            place, aval = ResidualPlace(source.kind, source.index), None
+            if source in shared_positions:
+                place = ResidualPlace("result", n_results + shared_positions[source])
+                aval = shared_avals[shared_positions[source]]
             elif source.kind == "constant":
                 constants.append(part.constants[source.index])
-                slot = ResidualPlace("constant", len(constants) - 1)
-            else:
-                slot = ResidualPlace(source.kind, source.index)
-            if slot not in slots:
-                slots.append(slot)
-            mine.append(slots.index(slot))
-        slots_of.append(mine)
+                place = ResidualPlace("constant", len(constants) - 1)
+                aval = type_of(constants[-1])
+            elif place not in places:
+                is_input = source.kind == "input"
+                known = params.branches[0].in_avals if is_input else parts[0].primal.out_avals
+                aval = known[source.index]
+            if place not in places:
+                places.append(place)
+                avals.append(aval)
+            positions.append(places.index(place))
+        positions_of.append(positions)
     primal, consts = with_common_consts(
         [
-            _with_shared_results(p, shared, shared_avals, n_results)
+            _with_shared_residuals(p, shared, shared_avals, n_results)
             for p, shared in zip(parts, shared_of, strict=True)
         ],
         [p.consts for p in parts],
     )
-    slot_avals = [_slot_aval(s, params, parts[0], shared_avals, constants) for s in slots]
     linear = tuple(
-        [_with_slots(p.linear, mine, slot_avals) for p, mine in zip(parts, slots_of, strict=True)]
+        [
+            with_common_inputs(p.linear, positions, avals)
+            for p, positions in zip(parts, positions_of, strict=True)
+        ]
     )
-    return SplitBranches(primal, consts, linear, slots, constants, mask)
+    return SplitBranches(primal, consts, linear, places, constants, mask)
 
 
-def _shared_results(
+def _shared_residuals(
     params: CondParams, parts: Sequence[LinearizedJaxpr], n_results: int
 ) -> tuple[list[Any], list[dict[int, Source]]]:
-    """Types of the further results that branches share; for each branch, which of its residuals is at which position.
+    """(types of the residuals that branches share, for each branch: which of its own are at which position).
 
-    An operand is handed on in a place that others need anyway, if there is one in each branch that keeps it: so
-    loops need not keep it for all steps.
+    An operand takes a position that other residuals need anyway, if there is one in each branch that saves it: so
+    loops don't save it for all steps.
     """
     avals: list[Any] = []
     shared_of: list[dict[int, Source]] = [{} for _ in parts]
@@ -380,53 +284,22 @@ def _free_position(avals: Avals, aval: Any, taken: Container[int]) -> int | None
     return next((i for i, a in enumerate(avals) if a is aval and i not in taken), None)
 
 
-def _slot_aval(
-    slot: ResidualPlace,
-    params: CondParams,
-    part: LinearizedJaxpr,
-    shared: list[Any],
-    constants: list[Any],
-) -> Any:
-    if slot.kind == "input":
-        return params.branches[0].in_avals[slot.index]
-    if slot.kind == "constant":
-        return type_of(constants[slot.index])
-    n_results = len(part.nonzero_out)
-    return (
-        part.primal.out_avals[slot.index]
-        if slot.index < n_results
-        else shared[slot.index - n_results]
-    )
-
-
-def _with_shared_results(
-    part: LinearizedJaxpr,
-    shared: dict[int, Source],
-    shared_avals: Avals,
-    n_results: int,
+def _with_shared_residuals(
+    part: LinearizedJaxpr, shared: dict[int, Source], avals: Avals, n_results: int
 ) -> ClosedJaxpr:
-    """The primal branch whose further results are at the shared positions; those of other branches are zeros."""
+    """The primal branch that gives its results, then the shared residuals; zeros for those of other branches."""
     jaxpr = part.primal.jaxpr
 
     def branch(*operands: Any) -> list[Any]:
-        found = replay(jaxpr, (), *operands)
-        values = {"result": found, "input": operands[len(part.consts) :]}
-        further = [
+        results = replay(jaxpr, (), *operands)
+        values = {"result": results, "input": operands[len(part.consts) :]}
+        residuals = [
             values[shared[i].kind][shared[i].index] if i in shared else zeros(aval)
-            for i, aval in enumerate(shared_avals)
+            for i, aval in enumerate(avals)
         ]
-        return [*found[:n_results], *further]
+        return [*results[:n_results], *residuals]
 
     return stage_open(branch, jaxpr.in_avals, jaxpr.debug)[0]
-
-
-def _with_slots(linear: ClosedJaxpr, mine: Sequence[int], avals: Avals) -> ClosedJaxpr:
-    """The linear branch that takes a value for every slot; its own residuals are those at `mine`."""
-    jaxpr = linear.jaxpr
-    front = [Var(a) for a in avals]
-    for var, slot in zip(jaxpr.invars, mine, strict=False):
-        front[slot] = var
-    return ClosedJaxpr(jaxpr.replace(invars=[*front, *jaxpr.invars[len(mine) :]]))
 
 
 # Batches ------------------------------------------------------------------------------------------------
@@ -443,48 +316,21 @@ def _all_branches(
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]
-    index, *given = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
+    index, *inputs = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
     dtype = type_of(index).dtype
-    outs = []
+    results = []
     for i, branch in enumerate(params.branches):
         is_chosen = eq(index, dtype.type(i))
-        guarded = [_select(is_chosen, stop_gradient(x), x) for x in given]
-        program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(given), True)
-        outs.append(replay(program.jaxpr, (), *consts, *guarded))
-    return [_select(index, *cases) for cases in zip(*outs, strict=True)], [0] * len(outs[0])
+        guarded = [_select(is_chosen, stop_gradient(x), x) for x in inputs]
+        program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
+        results.append(replay(program.jaxpr, (), *consts, *guarded))
+    return [_select(index, *cases) for cases in zip(*results, strict=True)], [0] * len(results[0])
 
 
 def _select(which: Any, *cases: Any) -> Any:
     """One of `cases` for each element along axis 0."""
     shape = type_of(cases[0]).shape
     return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)
-
-
-# Dead code ----------------------------------------------------------------------------------------------
-
-
-def _pruned_branches(
-    params: CondParams, used: tuple[bool, ...]
-) -> tuple[tuple[ClosedJaxpr, ...], list[bool]]:
-    """(branches that give the `used` results, which operands they take)."""
-    first = params.branches[0].jaxpr
-    key = ("pruned branches", used, tuple([b.jaxpr for b in params.branches[1:]]))
-    found = first.memo.get(key)
-    if found is None:
-        pruned = [remove_dead_equations(b.jaxpr, used) for b in params.branches]
-        needed = [any(column) for column in zip(*(n for _, n in pruned), strict=True)]
-        branches = tuple(
-            [
-                ClosedJaxpr(
-                    jaxpr.replace(
-                        invars=[v for v, n in zip(b.jaxpr.invars, needed, strict=True) if n]
-                    )
-                )
-                for (jaxpr, _), b in zip(pruned, params.branches, strict=True)
-            ]
-        )
-        found = first.memo[key] = branches, needed
-    return found
 
 
 # The platform ---------------------------------------------------------------------------------------------

@@ -60,11 +60,12 @@ jit_p = Jit()
 
 
 class Defined(Call[P]):
-    """A primitive with a definition: `params.as_call()` are params of a call of a program that does the same.
+    """A primitive with a definition: `params.as_call()` are params of a `definition`, a call that does the same.
 
-    What transformations make of it is a call of what they make of its definition. Compilers and tools that know it
-    expect all of its operands and results.
+    Transformed, it is the transformed call. Compilers and tools that know it expect all of its operands and results.
     """
+
+    definition: Call[Any] = jit_p
 
     def abstract_eval(self, avals, params):
         return params.as_call().jaxpr.out_avals
@@ -79,19 +80,19 @@ class Defined(Call[P]):
         return params.as_call().jaxpr.jaxpr
 
     def jvp(self, primals, tangents, params):
-        return jit_p.jvp(primals, tangents, params.as_call())
+        return self.definition.jvp(primals, tangents, params.as_call())
 
     def linearize(self, trace, primals, tangents, params):
-        return jit_p.linearize(trace, primals, tangents, params.as_call())
+        return self.definition.linearize(trace, primals, tangents, params.as_call())
 
     def transpose(self, cotangents, operands, params):
-        return jit_p.transpose(cotangents, operands, params.as_call())
+        return self.definition.transpose(cotangents, operands, params.as_call())
 
     def batch(self, axis, operands, dims, params):
-        return jit_p.batch(axis, operands, dims, params.as_call())
+        return self.definition.batch(axis, operands, dims, params.as_call())
 
     def discharge(self, operands, params):
-        return jit_p.discharge(operands, params.as_call())
+        return self.definition.discharge(operands, params.as_call())
 
     def lower(self, ctx, operands, params):
         return ctx.inline(params.as_call().jaxpr.jaxpr, (), operands)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
+from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.effects import Effects
-from pellucid.ir.facets import Linearized, OnReferences
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal
-from pellucid.ir.primitive import Programs
+from pellucid.ir.facets import Linearized
+from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from pellucid.ir.rewriting import rearranged, remove_dead_equations, with_known
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Operands, Results, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Zero
 from pellucid.ir.slots import Group, Role, Slot, Slots
-from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import counter_dtype, element_at, while_loop, with_element_at
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.movement import move_axis
-from pellucid.tracing.discharge import discharged, held
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
@@ -28,7 +26,15 @@ from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linea
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import add_tangents, instantiate, spread, zeros
+from pellucid.transforms.zeros import (
+    add_tangents,
+    cotangents_of,
+    instantiate,
+    nonzero,
+    nonzero_mask,
+    spread,
+    zeros,
+)
 
 
 class ScanParams(NamedTuple):
@@ -57,11 +63,10 @@ def unstacked(aval: Any) -> Any:
     return aval.without_dim(0)
 
 
-class Scan(Linearized, OnReferences, Programs[ScanParams]):
+class Scan(Linearized, Structured[ScanParams]):
     """A loop of static length."""
 
     name = "scan"
-    traits = CONTROL
 
     def abstract_eval(self, avals, params):
         out, n = params.jaxpr.out_avals, params.num_carry
@@ -80,30 +85,31 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
             params.length,
         )
 
+    def with_slots(self, params, slots):
+        [body], (consts, carry, _) = slots.programs, slots.operands
+        return params._replace(jaxpr=body.program, num_consts=consts.size, num_carry=carry.size)
+
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
-        nonzero = [type(t) is not Zero for t in tangents]
-        program, consts, mask, carried = _jvp_body(params, nonzero)
-        given = instantiated(tangents, params, carried)
-        operands = []
-        for part, tangent_part in zip(params.split(primals), params.split(given), strict=True):
-            operands += [*part, *(t for t in tangent_part if type(t) is not Zero)]
-        n_consts = len(consts) + params.num_consts + sum(nonzero[: params.num_consts])
-        found = bind(
-            self, *consts, *operands,
-            params=params._replace(jaxpr=program, num_consts=n_consts, num_carry=params.num_carry + sum(carried)),
+        mask = nonzero_mask(tangents)
+        body = _jvp_body(params, mask)
+        consts, carry, xs = params.split(primals)
+        t_consts, t_carry, t_xs = params.split(tangents)
+        t_carry = map(instantiate, compress(t_carry, body.carried))
+        n_consts = len(body.consts) + params.num_consts + sum(mask[: params.num_consts])
+        n, n_tangents, n_ys = params.num_carry, sum(body.carried), len(body.mask) - params.num_carry
+        results = bind(
+            self, *body.consts, *consts, *nonzero(t_consts), *carry, *t_carry, *xs, *nonzero(t_xs),
+            params=params._replace(jaxpr=body.program, num_consts=n_consts, num_carry=n + n_tangents),
         )  # fmt: skip
-        n, n_ys = params.num_carry, len(mask) - params.num_carry
-        carry, found = found[:n], found[n:]
-        carry_tangents, found = found[: sum(carried)], found[sum(carried) :]
-        ys, ys_tangents = found[:n_ys], found[n_ys:]
-        results = [*carry, *ys]
-        return results, spread([*carry_tangents, *ys_tangents], mask, [type_of(x) for x in results])
+        ys = results[n + n_tangents :]
+        primals_out = [*results[:n], *ys[:n_ys]]
+        out_tangents = [*results[n : n + n_tangents], *ys[n_ys:]]
+        return primals_out, spread(out_tangents, body.mask, [type_of(x) for x in primals_out])
 
     def linearize(self, trace, primals, tangents, params):
-        nonzero = tuple([type(t) is not Zero for t in tangents])
-        parts = split_scan(params, nonzero)
+        parts = split_scan(params, tuple(nonzero_mask(tangents)))
         consts, carry, xs = params.split(primals)
         constants = [*parts.consts, *consts]
         hoisted = replay(parts.hoisted, (), *constants) if parts.hoisted.outvars else []
@@ -112,69 +118,59 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
             params=params._replace(jaxpr=parts.primal, num_consts=len(constants) + len(hoisted)),
         )  # fmt: skip
         n = len(parts.mask)
-        out: Operands = ()
+        out_tangents: Results = ()
         if any(parts.mask) or parts.linear.effects:
-            known = {
-                "const": constants,
-                "hoisted": hoisted,
-                "xs": xs,
-                "result": results,
+            sources = {
+                "const": constants, "hoisted": hoisted, "xs": xs, "result": results,
                 "constant": parts.constants,
-            }
-            fixed = [known[s.kind][s.index] for s in parts.fixed]
-            per_step = [known[s.kind][s.index] for s in parts.per_step]
+            }  # fmt: skip
+            fixed = [sources[place.kind][place.index] for place in parts.fixed]
+            per_step = [sources[place.kind][place.index] for place in parts.per_step]
             t_consts, t_carry, t_xs = params.split(tangents)
-            live_consts, live_xs = (
-                [t for t in ts if type(t) is not Zero] for ts in (t_consts, t_xs)
-            )
-            live_carry = [
-                trace.linear_value(t) for t, c in zip(t_carry, parts.carried, strict=True) if c
-            ]
+            t_consts = nonzero(t_consts)
+            t_carry = [*map(trace.linear_value, compress(t_carry, parts.carried))]
             linear = params._replace(
                 jaxpr=parts.linear,
-                num_consts=len(fixed) + len(live_consts),
-                num_carry=len(live_carry),
+                num_consts=len(fixed) + len(t_consts),
+                num_carry=len(t_carry),
             )
-            out = trace.stage_linear(
-                self, (*fixed, *live_consts, *live_carry, *per_step, *live_xs), linear
-            )
-        return results[:n], spread(out, parts.mask, [type_of(x) for x in results[:n]])
+            operands = (*fixed, *t_consts, *t_carry, *per_step, *nonzero(t_xs))
+            out_tangents = trace.stage_linear(self, operands, linear)
+        return results[:n], spread(out_tangents, parts.mask, [type_of(x) for x in results[:n]])
 
     def transpose(self, cotangents, operands, params):
-        asked = [type(x) is LinearOperand for x in operands]
-        linear = _linear_operands(params, asked)
+        is_operand = [type(x) is LinearOperand for x in operands]
+        linear = _linear_operands(params, is_operand)
         if not all(params.split(linear)[1]):
             return _transposed_by_parts(self, cotangents, operands, params)
         # The carry's cotangents keep the types that they begin with, weak or not.
         out_avals: Any = params.jaxpr.out_avals
-        given = [
+        ct_avals = [
             None if type(ct) is Zero else a.tangent().update(weak_type=type_of(ct).weak_type)
             for ct, a in zip(cotangents, out_avals, strict=True)
         ]
-        body = transposed_body(params, linear, tuple(given))
+        body = transposed_body(params, linear, tuple(ct_avals))
         consts, _, xs = params.split(operands)
-        residual_consts = [x for x in consts if type(x) is not LinearOperand]
-        residual_xs = [x for x in xs if type(x) is not LinearOperand]
-        sums = [zeros(x.aval) for x, m in zip(_linear(consts), body.consts_mask, strict=True) if m]
+        residual_consts, residual_xs = _residuals(consts), _residuals(xs)
+        linear_consts = [x for x in consts if type(x) is LinearOperand]
+        sums = [zeros(x.aval) for x in compress(linear_consts, body.consts_mask)]
         n = params.num_carry
-        carry_cts = [
-            instantiate(ct) for ct, m in zip(cotangents[:n], body.carry_mask, strict=True) if m
-        ]
-        ys_cts = [ct for ct in cotangents[n:] if type(ct) is not Zero]
-        found = bind(
-            self, *body.consts, *residual_consts, *sums, *carry_cts, *ys_cts, *residual_xs,
+        carry_cts = [*map(instantiate, compress(cotangents[:n], body.carry_mask))]
+        results = bind(
+            self, *body.consts, *residual_consts, *sums, *carry_cts, *nonzero(cotangents[n:]), *residual_xs,
             params=ScanParams(
                 body.program, params.length, len(sums) + len(carry_cts), len(body.consts) + len(residual_consts),
                 not params.reverse, params.unroll,
             ),
         )  # fmt: skip
-        values = iter(found)
-        masks = iter([*body.consts_mask, *body.carry_mask, *body.xs_mask])
-        cts = [
-            (next(values) if next(masks) else Zero(type_of(x))) if m else None
-            for x, m in zip(operands, linear, strict=True)
+        # Carries that begin with a constant have cotangents, too, which are left out.
+        mask = [*body.consts_mask, *body.carry_mask, *body.xs_mask]
+        as_operands = [
+            LinearOperand(type_of(x)) if m and not i else x
+            for x, i, m in zip(operands, is_operand, linear, strict=True)
         ]
-        return [ct if a else None for ct, a in zip(cts, asked, strict=True)]
+        cts = cotangents_of(as_operands, results, mask)
+        return [ct if i else None for ct, i in zip(cts, is_operand, strict=True)]
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -201,28 +197,6 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
             params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),
         )  # fmt: skip
         return results, [*out_dims[:n], *(None if d is None else 1 for d in out_dims[n:])]
-
-    # References -----------------------------------------------------------------------------------
-
-    def discharge(self, operands, params):
-        # References that the body writes are carried; those that it reads stay constants.
-        body = discharged(params.jaxpr.jaxpr, operands)
-        n_more, n_consts, n_carry = len(body.consts), params.num_consts, params.num_carry
-        written = list(body.written)
-        fixed = [i for i in range(n_consts) if i not in written]
-        n_inputs, n_results = len(operands), len(body.program.out_avals) - len(written)
-        order = [*fixed, *written, *range(n_consts, n_inputs)]
-        inputs = [*range(n_more), *(n_more + i for i in order)]
-        finals = range(n_results, n_results + len(written))
-        program = rearranged(body.program, inputs, [*finals, *range(n_results)])
-        values = held(operands)
-        found = bind(
-            self, *body.consts, *(values[i] for i in order),
-            params=params._replace(
-                jaxpr=program, num_consts=n_more + len(fixed), num_carry=len(written) + n_carry
-            ),
-        )  # fmt: skip
-        return body.settle(operands, [*found[len(written) :], *found[: len(written)]])
 
     # Running --------------------------------------------------------------------------------------
 
@@ -285,39 +259,12 @@ class Scan(Linearized, OnReferences, Programs[ScanParams]):
             carry, ys = steps(ctx.constant(dtype.type(length - rest)), carry, ys, rest)
         return [*carry, *ys]
 
-    def dead_code(self, used, equation):
-        params: ScanParams = equation.params
-        n, m = params.num_consts, params.num_carry
-        if not any(used) and not equation.effects:
-            return [False] * len(equation.operands), None
-        body, used_inputs, carried = _pruned_body(params, tuple(used))
-        used_results = [*carried, *used[m:]]
-        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]
-        new_params = params._replace(
-            jaxpr=body, num_consts=sum(used_inputs[:n]), num_carry=sum(carried)
-        )
-        remaining = equation.replace(
-            operands=keep(equation.operands, used_inputs), results=keep(equation.results, used_results),
-            params=new_params,
-        )  # fmt: skip
-        return used_inputs, remaining
-
 
 scan_p = Scan()
 
 
-def _linear(operands: Operands) -> list[Any]:
-    return [x for x in operands if type(x) is LinearOperand]
-
-
-def instantiated(tangents: Operands, params: ScanParams, carried: Sequence[bool]) -> list[Any]:
-    """`tangents` where those of the carry are arrays if the loop makes them so."""
-    consts, carry, xs = params.split(tangents)
-    return [
-        *consts,
-        *(instantiate(t) if c else t for t, c in zip(carry, carried, strict=True)),
-        *xs,
-    ]
+def _residuals(operands: Operands) -> list[Any]:
+    return [x for x in operands if type(x) is not LinearOperand]
 
 
 # Forward mode -----------------------------------------------------------------------------------------
@@ -410,10 +357,10 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], worth: Worth) -> 
             [*carried, *[False] * n_ys],
             recompute=worth,
         )
-        found = list(parts.nonzero_out[:n_carry])
-        if found == carried:
+        out_carried = list(parts.nonzero_out[:n_carry])
+        if out_carried == carried:
             break
-        carried = found
+        carried = out_carried
     body = parts.primal.jaxpr
     n_consts = len(parts.consts) + params.num_consts
     invariant = _invariant_atoms(body, n_consts)
@@ -432,7 +379,7 @@ def _split_scan(params: ScanParams, nonzero: tuple[bool, ...], worth: Worth) -> 
         *(i for i in range(n_res) if not is_fixed[i]),
         *range(n_res + n_tc + n_tcarry, len(parts.linear.jaxpr.invars)),
     ]
-    linear = rearranged(parts.linear, inputs, range(len(parts.linear.jaxpr.outvars)))
+    linear = rearranged(parts.linear, inputs)
     return ScanParts(
         primal, parts.consts, hoist, linear,
         tuple([p for p, f in zip(places, is_fixed, strict=True) if f]),
@@ -499,20 +446,20 @@ def _with_hoisted(
         Jaxpr((), consts, pure, hoisted, debug=body.debug), keep_inputs=True
     )
     primal = with_known(body, hoisted, results)
-    given = primal.invars[len(body.invars) :]
-    return ClosedJaxpr(primal.replace(invars=[*consts, *given, *rest])), hoist
+    known = primal.invars[len(body.invars) :]
+    return ClosedJaxpr(primal.replace(invars=[*consts, *known, *rest])), hoist
 
 
 # Transpose --------------------------------------------------------------------------------------------
 
 
-def _linear_operands(params: ScanParams, asked: Sequence[bool]) -> tuple[bool, ...]:
-    """The operands in which the loop is linear: those that are asked for, and carries that come to depend on them.
+def _linear_operands(params: ScanParams, is_operand: Sequence[bool]) -> tuple[bool, ...]:
+    """The operands in which the loop is linear: those marked as linear operands, and carries that depend on them.
 
     Such a carry begins with a constant, which is zero because the loop is linear.
     """
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
-    consts, carry, xs = params.split(list(asked))
+    consts, carry, xs = params.split(list(is_operand))
     while True:
         reached = {v for v, m in zip(jaxpr.invars, [*consts, *carry, *xs], strict=True) if m}
         for equation in jaxpr.equations:
@@ -543,23 +490,23 @@ class TransposedBody(NamedTuple):
 
 
 def transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], given: tuple[Any, ...]
+    params: ScanParams, linear: tuple[bool, ...], ct_avals: tuple[Any, ...]
 ) -> TransposedBody:
-    """The body of the reversed loop for operands that are `linear` and cotangents of types `given`, None for zeros."""
-    key = ("transposed body", linear, given, params.num_consts, params.num_carry)
-    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, given))
+    """The body of the reversed loop for operands that are `linear`; `ct_avals` are types of cotangents, None for zeros."""
+    key = ("transposed body", linear, ct_avals, params.num_consts, params.num_carry)
+    return remembered(params.jaxpr.jaxpr, key, lambda: _transposed_body(params, linear, ct_avals))
 
 
 def _transposed_body(
-    params: ScanParams, linear: tuple[bool, ...], given: tuple[Any, ...]
+    params: ScanParams, linear: tuple[bool, ...], ct_avals: tuple[Any, ...]
 ) -> TransposedBody:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
-    carry_mask = tuple([a is not None for a in given[:n_carry]])
-    ys_avals = given[n_carry:]
+    carry_mask = tuple([a is not None for a in ct_avals[:n_carry]])
+    ys_avals = ct_avals[n_carry:]
     carry_avals = [
-        o.tangent() if a is None else a for a, o in zip(given, jaxpr.out_avals, strict=True)
+        o.tangent() if a is None else a for a, o in zip(ct_avals, jaxpr.out_avals, strict=True)
     ][:n_carry]
     consts_in, _, xs_in = params.split(jaxpr.in_avals)
     while True:
@@ -568,10 +515,10 @@ def _transposed_body(
         derived = transpose_jaxpr(
             jaxpr, linear, [*avals, *ys_avals], want, [*consts_in, *carry_avals, *xs_in]
         )
-        found = derived.mask[n_consts : n_consts + n_carry]
-        if found == carry_mask:
+        out_mask = derived.mask[n_consts : n_consts + n_carry]
+        if out_mask == carry_mask:
             break
-        carry_mask = found
+        carry_mask = out_mask
     consts_mask, xs_mask = derived.mask[:n_consts], derived.mask[n_consts + n_carry :]
     n_sums = sum(consts_mask)
     carry_ct_avals, ys_ct_avals = (
@@ -590,10 +537,10 @@ def _transposed_body(
         consts, residual_consts, sums, carry_cts, ys_cts = map(
             take, (n_derived, n_residual_consts, n_sums, len(carry_ct_avals), len(ys_ct_avals))
         )
-        found = replay(
+        cts = replay(
             derived.program.jaxpr, (), *consts, *residual_consts, *parts, *carry_cts, *ys_cts
         )
-        return [*map(add_tangents, sums, found[:n_sums]), *found[n_sums:]]
+        return [*map(add_tangents, sums, cts[:n_sums]), *cts[n_sums:]]
 
     avals = [
         *derived.program.in_avals[:n_derived], *residual_avals[:n_residual_consts], *sum_avals,
@@ -606,48 +553,24 @@ def _transposed_body(
 def _transposed_by_parts(
     scan: Scan, cotangents: tuple[Any, ...], operands: tuple[Any, ...], params: ScanParams
 ) -> Results:
-    """Transpose a loop that also carries what is not linear, such as a counter.
+    """Transpose a loop that also carries what is not linear, such as a counter."""
 
-    The loop is linear in the operands that are asked for, so its linear part at zero is what is transposed.
-    """
-    linear = [type(x) is LinearOperand for x in operands]
+    def run(*linear: Any) -> Results:
+        values = iter(linear)
+        filled = [next(values) if type(x) is LinearOperand else x for x in operands]
+        return bind(scan, *filled, params=params)
 
-    def run(*given: Any) -> Any:
-        values = iter(given)
-        return bind(
-            scan,
-            *(next(values) if m else x for x, m in zip(operands, linear, strict=True)),
-            params=params,
-        ), ()
-
-    at_zero = [zeros(x.aval) for x in _linear(operands)]
-    _, program, _ = linearize_flat(run, at_zero, [True] * len(at_zero))
-    live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-    wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # pyright: ignore[reportArgumentType]
-    found = iter(backward_pass(program.jaxpr, program.residuals, wanted, live))
-    return [next(found) if m else None for m in linear]
+    avals = [x.aval for x in operands if type(x) is LinearOperand]
+    cts = transposed_flat(run, avals, cotangents)
+    return cotangents_of(operands, cts, [True] * len(avals))
 
 
-# Dead code --------------------------------------------------------------------------------------------
-
-
-def _pruned_body(
-    params: ScanParams, used: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
-    """(the body that the `used` results need, which operands it takes, which carries remain)."""
-    jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
-    key = ("pruned body", used, n, m)
-    found = jaxpr.memo.get(key)
-    if found is None:
-        carried = list(used[:m])
-        while True:
-            pruned, needed = remove_dead_equations(jaxpr, [*carried, *used[m:]])
-            more = [c or d for c, d in zip(carried, needed[n : n + m], strict=True)]
-            if more == carried:
-                break
-            carried = more
-        used_inputs = [*needed[:n], *carried, *needed[n + m :]]
-        invars = [v for v, u in zip(jaxpr.invars, used_inputs, strict=True) if u]
-        found = ClosedJaxpr(pruned.replace(invars=invars)), used_inputs, carried
-        jaxpr.memo[key] = found
-    return found
+def transposed_flat(
+    function: Callable[..., Results], avals: Avals, cotangents: Operands
+) -> list[Any]:
+    """Cotangents of the arguments, of types `avals`, of a linear function of flat values: its derivative at zero, transposed."""
+    at_zero = [*map(zeros, avals)]
+    _, program, _ = linearize_flat(lambda *xs: (function(*xs), ()), at_zero, [True] * len(at_zero))
+    operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # pyright: ignore[reportArgumentType]
+    cts = [*compress(cotangents, program.nonzero_out)]
+    return backward_pass(program.jaxpr, program.residuals, operands, cts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,28 +11,26 @@ import numpy as np
 from pellucid.base.errors import EffectsError, IrreversibleLoopError
 from pellucid.higher_order.bodies import check_batched_effects
 from pellucid.higher_order.scan import interleaved
+from pellucid.higher_order.structured import Structured
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.effects import Effects, StateEffect
-from pellucid.ir.facets import Linearized, OnReferences
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Var
-from pellucid.ir.primitive import Programs
-from pellucid.ir.rewriting import rearranged, remove_dead_equations
-from pellucid.ir.rules import BatchAxis, BatchDim, Operands, Zero
+from pellucid.ir.effects import StateEffect
+from pellucid.ir.facets import Linearized
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.rewriting import rearranged
+from pellucid.ir.rules import Operands, Results
 from pellucid.ir.slots import Group, Role, Slot, Slots
-from pellucid.ir.traits import CONTROL
 from pellucid.lowering.loops import while_loop as lowered_while
 from pellucid.lowering.module import ordered
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.reduction import reduce_or
-from pellucid.tracing.discharge import discharged, held
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import Derived, remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import instantiate, spread
+from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, spread
 
 
 class WhileParams(NamedTuple):
@@ -48,11 +47,10 @@ class WhileParams(NamedTuple):
         return values[:n], values[n:m], values[m:]
 
 
-class While(Linearized, OnReferences, Programs[WhileParams]):
+class While(Linearized, Structured[WhileParams]):
     """`while condition(carry): carry = body(carry)`."""
 
     name = "while"
-    traits = CONTROL
 
     def abstract_eval(self, avals, params):
         return params.body_jaxpr.out_avals
@@ -70,6 +68,10 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
             None,
         )
 
+    def with_slots(self, params, slots):
+        (condition, body), (tested, consts, _) = slots.programs, slots.operands
+        return WhileParams(body.program, consts.size, condition.program, tested.size)
+
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
@@ -86,12 +88,12 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
             )
         results = bind(self, *primals, params=params)
         loop = _DifferentiatedLoop(params, tangents)
-        out: Operands = ()
+        out_tangents: Results = ()
         if any(loop.carried):
-            # The number of steps is not known, so nothing of them can be kept: the linear loop computes all again.
+            # The number of steps is not known, so residuals have no size: the linear loop computes all again.
             operands = loop.operands(primals, trace.linear_value)
-            out = trace.stage_linear(self, operands, loop.params)[len(results) :]
-        return results, spread(out, loop.carried, [type_of(x) for x in results])
+            out_tangents = trace.stage_linear(self, operands, loop.params)[len(results) :]
+        return results, spread(out_tangents, loop.carried, [type_of(x) for x in results])
 
     def transpose(self, cotangents, operands, params):
         raise IrreversibleLoopError(
@@ -111,10 +113,10 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
             condition = batch_jaxpr(params.cond_jaxpr.jaxpr, axis, [*cond_dims, *inner])
             body = batch_jaxpr(params.body_jaxpr.jaxpr, axis, [*body_dims, *inner], carry_batched)
             ends_apart = condition.mask[0] is not None
-            found = [ends_apart or d is not None for d in body.mask]
-            if found == carry_batched:
+            out_batched = [ends_apart or d is not None for d in body.mask]
+            if out_batched == carry_batched:
                 break
-            carry_batched = found
+            carry_batched = out_batched
         carry = [
             brought_to(axis, x, d, 0) if b else x
             for x, d, b in zip(carry, carry_dims, carry_batched, strict=True)
@@ -128,57 +130,6 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
         new = WhileParams(body.program, len(body_consts), condition.program, len(cond_consts))
         results = bind(self, *cond_consts, *body_consts, *carry, params=new)
         return results, [0 if b else None for b in carry_batched]
-
-    # References -----------------------------------------------------------------------------------
-
-    def discharge(self, operands, params):
-        # References that the body writes are carried, in front; the condition reads them from there.
-        n, m = params.cond_nconsts, params.body_nconsts
-        condition = discharged(params.cond_jaxpr.jaxpr, (*operands[:n], *operands[n + m :]))
-        body = discharged(params.body_jaxpr.jaxpr, operands[n:])
-        if condition.written:
-            raise EffectsError(
-                "the condition of a while_loop can't write to a reference.",
-                got=", ".join(params.cond_jaxpr.in_avals[i].text() for i in condition.written),
-                do="Write to it in the body.",
-            )
-        written = [operands[n + i] for i in body.written]
-        carried = {id(cell): i for i, cell in enumerate(written)}
-        fixed = [i for i in range(n + m) if id(operands[i]) not in carried]
-        n_fixed, n_written = len(fixed), len(written)
-
-        def given(first: int, stop: int, values: Operands) -> list[Any]:
-            """What operands `first` to `stop` are in a step that has `values`: those fixed, then the carry."""
-            held_now = dict(zip(fixed, values, strict=False))
-            return [
-                held_now[i] if i in held_now else values[n_fixed + carried[id(operands[i])]]
-                for i in range(first, stop)
-            ]
-
-        def test(*values: Any) -> list[Any]:
-            rest = values[n_fixed + n_written :]
-            inputs = (*condition.consts, *given(0, n, values), *rest)
-            return replay(condition.program.jaxpr, (), *inputs)
-
-        def step(*values: Any) -> list[Any]:
-            rest = values[n_fixed + n_written :]
-            inputs = (*body.consts, *given(n, n + m, values), *rest)
-            found = replay(body.program.jaxpr, (), *inputs)
-            n_results = len(found) - n_written
-            return [*found[n_results:], *found[:n_results]]
-
-        values = held(operands)
-        carry = [*(cell.value for cell in written), *values[n + m :]]
-        avals = [type_of(x) for x in (*(values[i] for i in fixed), *carry)]
-        new_condition, cond_consts = stage_open(test, avals, params.cond_jaxpr.jaxpr.debug)
-        new_body, body_consts = stage_open(step, avals, params.body_jaxpr.jaxpr.debug)
-        cond_consts = [*cond_consts, *(values[i] for i in fixed)]
-        body_consts = [*body_consts, *(values[i] for i in fixed)]
-        new = WhileParams(new_body, len(body_consts), new_condition, len(cond_consts))
-        found = bind(self, *cond_consts, *body_consts, *carry, params=new)
-        for cell, value in zip(written, found, strict=False):
-            cell.value = value
-        return found[n_written:]
 
     # Running --------------------------------------------------------------------------------------
 
@@ -207,20 +158,6 @@ class While(Linearized, OnReferences, Programs[WhileParams]):
             ctx, [_BOOL, *avals], [go_on, *carry], lambda values: values[0], step, effects
         )[1:]
 
-    def dead_code(self, used, equation):
-        if not any(used) and not equation.effects:
-            return [False] * len(equation.operands), None
-        program, body, used_inputs, carried = _pruned_loop(equation.params, tuple(used))
-        keep = lambda items, flags: [x for x, u in zip(items, flags, strict=True) if u]
-        n, m = equation.params.cond_nconsts, equation.params.body_nconsts
-        params = WhileParams(body, sum(used_inputs[n : n + m]), program, sum(used_inputs[:n]))
-        remaining = equation.replace(
-            operands=keep(equation.operands, used_inputs),
-            results=keep(equation.results, carried),
-            params=params,
-        )
-        return used_inputs, remaining
-
 
 while_p = While()
 _BOOL = shaped_array((), np.dtype(bool))
@@ -232,7 +169,7 @@ class _DifferentiatedLoop:
     def __init__(self, params: WhileParams, tangents: Operands) -> None:
         jaxpr = params.body_jaxpr.jaxpr
         self.source = params
-        _, consts, carry = params.split([type(t) is not Zero for t in tangents])
+        _, consts, carry = params.split(nonzero_mask(tangents))
         while True:
             derived = jvp_jaxpr(jaxpr, [*consts, *carry], carry)
             if list(derived.mask) == list(carry):
@@ -242,38 +179,23 @@ class _DifferentiatedLoop:
         self.tangents = params.split(tangents)
         self.consts = derived.consts
         n_consts, n_carry, first = params.body_nconsts, len(jaxpr.outvars), len(derived.consts)
-        inputs = [
-            *range(first),
-            *interleaved(first, [n_consts, n_carry], [sum(consts), sum(carry)]),
-        ]
-        body = rearranged(derived.program, inputs, range(n_carry + sum(carry)))
+        sizes, tangent_sizes = [n_consts, n_carry], [sum(consts), sum(carry)]
+        inputs = [*range(first), *interleaved(first, sizes, tangent_sizes)]
         tangent_avals = [a.tangent() for a, c in zip(jaxpr.out_avals, carry, strict=True) if c]
-        condition = _with_more_inputs(params.cond_jaxpr, tuple(tangent_avals))
+        tested = range(len(params.cond_jaxpr.jaxpr.invars))
         self.params = WhileParams(
-            body, first + n_consts + sum(consts), condition, params.cond_nconsts
-        )
+            rearranged(derived.program, inputs), first + n_consts + sum(consts),
+            rearranged(params.cond_jaxpr, [*tested, *tangent_avals]), params.cond_nconsts,
+        )  # fmt: skip
 
     def operands(self, primals: Operands, carried: Callable[[Any], Any]) -> tuple[Any, ...]:
         """Operands of the loop; `carried` makes an array of a tangent that the loop carries."""
         cond_consts, body_consts, carry = self.source.split(primals)
         _, const_tangents, carry_tangents = self.tangents
         return (
-            *cond_consts, *self.consts, *body_consts, *(t for t in const_tangents if type(t) is not Zero), *carry,
-            *(carried(t) for t, c in zip(carry_tangents, self.carried, strict=True) if c),
+            *cond_consts, *self.consts, *body_consts, *nonzero(const_tangents), *carry,
+            *map(carried, compress(carry_tangents, self.carried)),
         )  # fmt: skip
-
-
-def _with_more_inputs(program: ClosedJaxpr, avals: tuple[Any, ...]) -> ClosedJaxpr:
-    """The program with further inputs, of types `avals`, that it doesn't use."""
-    if not avals:
-        return program
-    jaxpr = program.jaxpr
-    key = ("with more inputs", avals)
-    found = jaxpr.memo.get(key)
-    if found is None:
-        more = jaxpr.replace(invars=[*jaxpr.invars, *map(Var, avals)])
-        found = jaxpr.memo[key] = ClosedJaxpr(more)
-    return found
 
 
 def _ending_apart(
@@ -327,33 +249,3 @@ def _chosen(goes_on: Any, old: Any, new: Any) -> Any:
     """`new` for the elements of a batch that go on, `old` for the others."""
     shape = type_of(new).shape
     return select_n(broadcast_in_dim(goes_on, shape, (0,)) if len(shape) > 1 else goes_on, old, new)
-
-
-def _pruned_loop(
-    params: WhileParams, used: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[bool]]:
-    """(condition, body, which operands they take, which carries remain) for the `used` results."""
-    condition, body = params.cond_jaxpr.jaxpr, params.body_jaxpr.jaxpr
-    n, m = params.cond_nconsts, params.body_nconsts
-    key = ("pruned loop", condition, used, n, m)
-    found = body.memo.get(key)
-    if found is None:
-        pruned_condition, tested = remove_dead_equations(condition)
-        carried = [u or t for u, t in zip(used, tested[n:], strict=True)]
-        while True:
-            pruned, needed = remove_dead_equations(body, carried)
-            more = [c or d for c, d in zip(carried, needed[m:], strict=True)]
-            if more == carried:
-                break
-            carried = more
-        kept = [*tested[:n], *carried], [*needed[:m], *carried]
-        programs = [
-            ClosedJaxpr(
-                jaxpr.replace(invars=[v for v, k in zip(full.invars, keep, strict=True) if k])
-            )
-            for jaxpr, full, keep in zip(
-                (pruned_condition, pruned), (condition, body), kept, strict=True
-            )
-        ]
-        found = body.memo[key] = (*programs, [*tested[:n], *needed[:m], *carried], carried)
-    return found  # pyright: ignore[reportReturnType]

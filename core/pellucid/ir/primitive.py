@@ -228,6 +228,10 @@ class Programs(Primitive[P]):
         """The programs with the roles of operands and results; None where these are no inputs of the programs."""
         return None
 
+    def with_slots(self, params: P, slots: Slots) -> P:
+        """`params` with the programs of `slots`, and with the sizes of its groups."""
+        raise self.missing("with_slots")
+
     def called(self, params: P) -> Any:
         """The program that this primitive does nothing but call, if it is such a primitive."""
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pellucid.ir.avals import AbstractValue
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Programs
 
@@ -59,23 +60,30 @@ def constants_as_inputs(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
 
 
-def rearranged(program: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
-    """The program whose inputs and results are those of `program` at the given positions; it has no constants.
+def rearranged(
+    program: ClosedJaxpr,
+    inputs: Sequence[int | AbstractValue],
+    results: Sequence[int] | None = None,
+) -> ClosedJaxpr:
+    """The program, without constants, whose inputs and results are those of `program` at the given positions.
 
-    `inputs` is a permutation; results may be repeated or left out. One object for equal questions.
+    `inputs` is a permutation, with the types of further inputs, which are not used. Results (by default all) may be
+    repeated or left out; `~i` is the input at position i. Equal arguments give one object.
     """
     jaxpr = program.jaxpr
+    if results is None:
+        results = range(len(jaxpr.outvars))
     if tuple(inputs) == tuple(range(len(jaxpr.invars))) and tuple(results) == tuple(
         range(len(jaxpr.outvars))
     ):
         return program
     key = ("rearranged", tuple(inputs), tuple(results))
-    found = jaxpr.memo.get(key)
-    if found is None:
-        invars = [jaxpr.invars[i] for i in inputs]
-        outvars = [jaxpr.outvars[i] for i in results]
-        found = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
-    return found
+    derived = jaxpr.memo.get(key)
+    if derived is None:
+        invars = [jaxpr.invars[i] if isinstance(i, int) else Var(i) for i in inputs]
+        outvars = [jaxpr.outvars[i] if i >= 0 else jaxpr.invars[~i] for i in results]
+        derived = jaxpr.memo[key] = ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
+    return derived
 
 
 def with_known(jaxpr: Jaxpr, known: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:

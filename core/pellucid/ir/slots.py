@@ -1,12 +1,13 @@
 """Slots: the programs among the params of a primitive, and the roles of the operands they take and results they give.
 
-Readers that follow values through programs (divergence, costs, views) read this declaration, and know no primitive.
+Readers that follow values through programs (divergence, costs, views) read this declaration, and know no primitive;
+rewrites (dead code, references, checks) put other programs in their place.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -72,15 +73,26 @@ class Slots(NamedTuple):
         return list(zip(operands, results, strict=True))
 
     def split(self, values: Sequence[Any]) -> list[list[Any]]:
-        """What is given for each operand, group by group."""
+        """`values`, one for each operand, group by group."""
         return _split(self.operands, values)
 
-    def gathered(self, slot: Slot, groups: Sequence[Sequence[Any]]) -> list[Any]:
-        """What is given for each input of a program, of what is given for each operand."""
+    def split_results(self, values: Sequence[Any]) -> list[list[Any]]:
+        """`values`, one for each result, group by group."""
+        return _split(self.results, values)
+
+    def gathered(
+        self, slot: Slot, groups: Sequence[Sequence[Any]] | Mapping[int, Sequence[Any]]
+    ) -> list[Any]:
+        """The values for the inputs of a program, from those for all operands by group."""
         return [x for group in slot.takes for x in groups[group]]
 
+    def taken(self, slot: Slot, values: Sequence[Any]) -> dict[int, list[Any]]:
+        """`values`, one for each input of a program, by position of the operand group."""
+        sizes = [self.operands[group] for group in slot.takes]
+        return dict(zip(slot.takes, _split(sizes, values), strict=True))
+
     def given(self, slot: Slot, values: Sequence[Any]) -> list[tuple[int, list[Any]]]:
-        """What is given for each result of a program, with the position of the result group that it is."""
+        """`values`, one for each result of a program, with the position of their result group."""
         sizes = [self.results[group] for group in slot.gives]
         return list(zip(slot.gives, _split(sizes, values), strict=True))
 
@@ -97,8 +109,8 @@ def call_slots(program: ClosedJaxpr) -> Slots:
 
 
 def _split(groups: Sequence[Group], values: Sequence[Any]) -> list[list[Any]]:
-    found, start = [], 0
+    parts, start = [], 0
     for group in groups:
-        found.append(list(values[start : start + group.size]))
+        parts.append(list(values[start : start + group.size]))
         start += group.size
-    return found
+    return parts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pellucid.ir.primitive import registry
-from pellucid.ir.rules import Avals, Operands, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Zero
 from pellucid.primitives.addends import recast
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import instantiate, ones, zeros
@@ -17,10 +17,33 @@ from pellucid.tracing.trace import bind1
 
 
 def spread(tangents: Operands, nonzero: Sequence[bool], avals: Avals) -> list[Any]:
-    """A tangent for each result of the types `avals`: those that are given, and zeros where none is."""
-    found = iter(tangents)
+    """A tangent for each result of the types `avals`: the next of `tangents` where `nonzero`, else `Zero`."""
+    values = iter(tangents)
     return [
-        next(found) if nz else Zero(aval.tangent()) for nz, aval in zip(nonzero, avals, strict=True)
+        next(values) if nz else Zero(aval.tangent())
+        for nz, aval in zip(nonzero, avals, strict=True)
+    ]
+
+
+def nonzero_mask(tangents: Operands) -> list[bool]:
+    """Whether each of `tangents` (or cotangents) is a value, and no `Zero`."""
+    return [type(t) is not Zero for t in tangents]
+
+
+def nonzero(tangents: Operands) -> list[Any]:
+    """`tangents` (or cotangents) without those that are `Zero`."""
+    return [t for t in tangents if type(t) is not Zero]
+
+
+def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool]) -> list[Any]:
+    """The results of a transpose rule: a cotangent for each `LinearOperand`, None for the other operands.
+
+    `mask` has a flag for each linear operand: whether `cotangents` holds its cotangent, which is zero otherwise.
+    """
+    values, masked = iter(cotangents), iter(mask)
+    return [
+        None if type(x) is not LinearOperand else next(values) if next(masked) else Zero(x.aval)
+        for x in operands
     ]
 
 
@@ -51,4 +74,7 @@ def as_cotangent_of(aval: Any, ct: Any) -> Any:
     return bind1(reshard_p, ct, params=ReshardParams(NamedSharding(mesh, spec)))
 
 
-__all__ = ["add_tangents", "as_cotangent_of", "instantiate", "ones", "zeros"]
+__all__ = [
+    "add_tangents", "as_cotangent_of", "cotangents_of", "instantiate", "nonzero", "nonzero_mask", "ones", "spread",
+    "zeros",
+]  # fmt: skip
