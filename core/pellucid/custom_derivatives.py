@@ -1,9 +1,11 @@
 """Functions with their own derivatives, under the names of `jax.custom_derivatives`."""
 
 from pellucid.higher_order.custom_jvp import (
-    SymbolicZero as SymbolicZero,
     custom_jvp as custom_jvp,
     custom_jvp_call_p as custom_jvp_call_p,
+)
+from pellucid.higher_order.custom_rules import (
+    SymbolicZero as SymbolicZero,
     zero_from_primal as zero_from_primal,
 )
 from pellucid.higher_order.custom_vjp import (

@@ -1,7 +1,7 @@
 """`custom_vjp`: a function whose reverse derivative the user defines.
 
-When it is differentiated, the user's forward function runs, and an equation `custom_lin` stands for the derivative,
-which is not known: only its transpose is, the user's backward function.
+When it is differentiated, the user's forward function runs, and the tangents are results of an equation `custom_lin`,
+whose only rule is its transpose: the user's backward function.
 """
 
 from __future__ import annotations
@@ -12,28 +12,24 @@ from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DerivativeRuleError, UnexpectedTracerError
-from pellucid.base.tree import (
-    register_pytree_node,
-    shown_path,
-    structure_differences,
-    tree_flatten,
-)
-from pellucid.higher_order.custom_jvp import (
-    CustomCall,
+from pellucid.base.tree import Partial, shown_path, structure_differences, tree_flatten
+from pellucid.higher_order.bodies import body_of, types_of
+from pellucid.higher_order.custom_rules import (
     CustomFunction,
+    DerivativeCall,
+    FlatCall,
     ResultPlaces,
     SymbolicZero,
-    as_rule_sees,
+    as_pair,
+    as_rule_argument,
+    batch_with_zeros,
     calling,
-    captured_by_rule,
-    check_same_result,
     debug_of,
-    refuse_closed_over,
-    unbatched,
+    refuse_captured,
 )
 from pellucid.higher_order.remat_opt import optimized
 from pellucid.ir.facets import OnReferences, Shown
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs, derived_types
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero
 from pellucid.ir.traits import CONTROL
@@ -53,15 +49,15 @@ from pellucid.transforms.arguments import (
     with_aux,
 )
 from pellucid.transforms.derived import stage_open
-from pellucid.transforms.vmap import batch_flat
-from pellucid.transforms.zeros import spread
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.transforms.vmap import batch_flat, batched_aval
+from pellucid.transforms.zeros import nonzero, nonzero_mask, spread
+from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 
 # A call of flat values ----------------------------------------------------------------------------------
 
 
 class Forward(NamedTuple):
-    """What the forward function gives: results, residuals, and whatever the backward function wants to know."""
+    """Results and residuals of the forward function; `form` is passed on to the backward function."""
 
     results: list[Any]
     residuals: list[Any]
@@ -77,39 +73,40 @@ class CustomVjpCall(NamedTuple):
 
     name: str
     function: Callable[..., Sequence[Any]]
-    forward: Callable[[Sequence[Any], Sequence[bool]], Forward]
-    backward: Callable[[Any, Sequence[Any], Sequence[Any]], list[Any]]
+    forward: Callable[[Operands, Sequence[bool]], Forward]
+    backward: Callable[[Any, Operands, Operands], list[Any]]
     forward_name: str
     backward_name: str
     symbolic_zeros: bool
-    debug: Callable[[], DebugInfo]
+    debug: DebugInfo
+
+    def bind(self, operands: tuple[Any, ...]) -> list[Any]:
+        """Results under the current trace."""
+        return context.trace.custom_vjp_call(self, operands)
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
         """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
         tangents = [
             Zero(t.aval) if is_reference(x) else t for x, t in zip(primals, tangents, strict=True)
         ]
-        perturbed = tuple([type(t) is not Zero for t in tangents])
-        forward = self.forward(primals, perturbed)
-        avals = tuple([type_of(x) for x in forward.results])
-        differentiable = [a.tangent().dtype != dtypes.float0 for a in avals]
-        out_avals = tuple([a.tangent() for a, d in zip(avals, differentiable, strict=True) if d])
+        perturbed = tuple(nonzero_mask(tangents))
+        results, residuals, form = self.forward(primals, perturbed)
+        avals = types_of(results)
+        tangent_avals = [a.tangent() for a in avals]
+        differentiable = [a.dtype != dtypes.float0 for a in tangent_avals]
+        out_avals = tuple(compress(tangent_avals, differentiable))
         if not out_avals:
-            return forward.results, [Zero(a.tangent()) for a in avals]
+            return results, [*map(Zero, tangent_avals)]
+        backward = _Backward(self, form, tuple(avals), perturbed)
         params = CustomLinParams(
-            _Backward(self, forward.form, avals, perturbed),
-            perturbed,
-            len(forward.residuals),
-            out_avals,
-            self.symbolic_zeros,
+            backward, perturbed, len(residuals), out_avals, self.symbolic_zeros
         )
-        live = [t for t in tangents if type(t) is not Zero]
-        found = bind(custom_lin_p, *forward.residuals, *live, params=params)
-        return forward.results, spread(found, differentiable, avals)
+        out_tangents = bind(custom_lin_p, *residuals, *nonzero(tangents), params=params)
+        return results, spread(out_tangents, differentiable, avals)
 
     def staged(self, trace: Any, operands: tuple[Any, ...]) -> list[Any]:
         """Results of an equation of `trace` that calls this."""
-        program, consts = stage_open(self.function, [type_of(x) for x in operands], self.debug())
+        program, consts = stage_open(self.function, types_of(operands), self.debug)
         params = CustomVjpParams(
             self.backward, self.backward_name, program, self.forward, self.forward_name, self.name, len(consts),
             self.symbolic_zeros,
@@ -135,62 +132,38 @@ class CustomVjpCall(NamedTuple):
                 inner.append(self.forward(values, perturbed))
                 return [*inner[0].results, *inner[0].residuals]
 
-            values, found = batch_flat(run, axis, operands, dims, tag)
+            values, value_dims = batch_flat(run, axis, operands, dims, tag)
             n = len(inner[0].results)
-            results = places.place(values[:n], found[:n])
-            return Forward(results, values[n:], (inner[0].form, tuple(found[n:])))
+            results = places.place(values[:n], value_dims[:n])
+            return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
 
         def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
             inner_form, residual_dims = form
-            live = [ct for ct in cotangents if type(ct) is not Zero]
-            live_dims = [
-                d for ct, d in zip(cotangents, places.dims, strict=True) if type(ct) is not Zero
-            ]
-            kept: list[Any] = []
-
-            def run(*values: Any) -> list[Any]:
-                given = iter(values[len(residuals) :])
-                inner = [
-                    Zero(unbatched(ct.aval, d)) if type(ct) is Zero else next(given)
-                    for ct, d in zip(cotangents, places.dims, strict=True)
-                ]
-                kept[:] = self.backward(inner_form, values[: len(residuals)], inner)
-                return [ct for ct in kept if type(ct) is not Zero]
-
-            values, found = batch_flat(
-                run, axis, [*residuals, *live], [*residual_dims, *live_dims], tag
-            )
+            n = len(residuals)
+            cts, ct_dims = batch_with_zeros(
+                lambda *values: self.backward(inner_form, values[:n], values[n:]),
+                axis, (*residuals, *cotangents), (*residual_dims, *places.dims), tag,
+            )  # fmt: skip
             if None in places.dims:  # neither a result nor an operand is batched
-                if any(d is not None for d in found):
-                    raise captured_by_rule(self.name)
-                rest = iter(values)
-                return [ct if type(ct) is Zero else next(rest) for ct in kept]
-            rest = iter(zip(values, found, strict=True))
-            return [
-                _batched_zero(ct, axis, dim)
-                if type(ct) is Zero
-                else _as_operand(axis, *next(rest), dim)
-                for ct, dim in zip(kept, dims, strict=True)
-            ]
+                places.check_unbatched(ct_dims)
+                return cts
+            return _of_operands(axis, cts, ct_dims, dims)
 
         return self._replace(function=function, forward=forward, backward=backward), places.dims
 
 
-def _batched_zero(zero: Zero, axis: BatchAxis, dim: BatchDim) -> Zero:
-    if dim is None:
-        return zero
-    return Zero(axis.added_to(zero.aval, dim))
-
-
-def _as_operand(axis: BatchAxis, cotangent: Any, found: BatchDim, dim: BatchDim) -> Any:
-    """A cotangent for an operand with batch axis `dim`; the sum over the batch if the operand has none."""
-    if dim is not None:
-        return brought_to(axis, cotangent, found, dim)
-    return (
-        reduce_sum(brought_to(axis, cotangent, found, 0), (0,))
-        if found is None
-        else reduce_sum(cotangent, (found,))
-    )
+def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> list[Any]:
+    """Cotangents of operands with batch axes at `dims`; sums over the batch for operands without one."""
+    cts: list[Any] = []
+    for ct, ct_dim, dim in zip(cotangents, ct_dims, dims, strict=True):
+        if type(ct) is Zero:
+            cts.append(Zero(batched_aval(ct.aval, axis, dim)))
+        elif dim is not None:
+            cts.append(brought_to(axis, ct, ct_dim, dim))
+        else:
+            batch = ct_dim or 0
+            cts.append(reduce_sum(brought_to(axis, ct, ct_dim, batch), (batch,)))
+    return cts
 
 
 # The primitives -----------------------------------------------------------------------------------------
@@ -209,30 +182,28 @@ class CustomVjpParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomVjpCallPrimitive(Shown, CustomCall[CustomVjpParams]):
+class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
     """A staged call of a `custom_vjp` function."""
 
     name = "custom_vjp_call"
 
-    def call_of(self, params) -> CustomVjpCall:
+    def call_of(self, params: CustomVjpParams) -> CustomVjpCall:
         n, jaxpr = params.num_consts, params.call_jaxpr.jaxpr
 
         def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
-            refuse_closed_over(
-                params.name, [x for x, p in zip(operands[:n], perturbed, strict=False) if p]
-            )
+            refuse_captured(params.name, list(compress(operands[:n], perturbed)))
             return params.fwd(operands[n:], perturbed[n:])
 
         def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
-            outside = [Zero(a.tangent()) for a in jaxpr.in_avals[:n]]
-            return [*outside, *params.bwd(form, residuals, cotangents)]
+            captured = [Zero(a.tangent()) for a in jaxpr.in_avals[:n]]
+            return [*captured, *params.bwd(form, residuals, cotangents)]
 
         return CustomVjpCall(
             params.name, calling(jaxpr), forward, backward, params.fwd_name, params.bwd_name,
             params.symbolic_zeros, debug_of(jaxpr),
         )  # fmt: skip
 
-    def giving(self, params: CustomVjpParams, used: Sequence[bool]) -> CustomVjpParams:
+    def restricted(self, params: CustomVjpParams, used: Sequence[bool]) -> CustomVjpParams:
         avals = params.call_jaxpr.out_avals
 
         def forward(operands: Operands, perturbed: Sequence[bool]) -> Forward:
@@ -244,50 +215,27 @@ class CustomVjpCallPrimitive(Shown, CustomCall[CustomVjpParams]):
 
         return params._replace(fwd=forward, bwd=backward)
 
-    def batch(self, axis, operands, dims, params):
-        call, out_dims = self.call_of(params).batched(axis, dims)
-        return context.trace.custom_vjp_call(call, operands), out_dims
-
-    def printed_params(self, equation):
-        params = equation.params
-        return {
-            "name": params.name, "bwd": params.bwd_name, "call_jaxpr": params.call_jaxpr, "fwd": params.fwd_name,
-            **({"num_consts": params.num_consts} if params.num_consts else {}),
-            "symbolic_zeros": params.symbolic_zeros,
-        }  # fmt: skip
-
 
 custom_vjp_call_p = CustomVjpCallPrimitive()
 
 
-class _Backward:
-    """The backward function of one call, with what it must know."""
+class _Backward(NamedTuple):
+    """The backward function of one call, for results of types `out_avals` and the operands that are `perturbed`."""
 
-    def __init__(
-        self,
-        call: CustomVjpCall,
-        form: Any,
-        out_avals: tuple[Any, ...],
-        perturbed: tuple[bool, ...],
-    ) -> None:
-        self.call = call
-        self.form = form
-        self.out_avals = out_avals
-        self.perturbed = perturbed
+    call: CustomVjpCall
+    form: Any
+    out_avals: tuple[Any, ...]
+    perturbed: tuple[bool, ...]
 
     def __call__(self, residuals: Operands, cotangents: Operands) -> list[Any]:
         """Cotangents of the perturbed operands, from those of the differentiable results."""
-        given = iter(cotangents)
-        full = [
-            Zero(a.tangent()) if a.tangent().dtype == dtypes.float0 else next(given)
-            for a in self.out_avals
-        ]
-        found = self.call.backward(self.form, residuals, full)
-        return [ct for ct, p in zip(found, self.perturbed, strict=True) if p]
+        differentiable = [a.tangent().dtype != dtypes.float0 for a in self.out_avals]
+        full = spread(cotangents, differentiable, self.out_avals)
+        return list(compress(self.call.backward(self.form, residuals, full), self.perturbed))
 
 
 class CustomLinParams(NamedTuple):
-    """`perturbed` says which operands of the function have tangents here, `out_avals` are those of the results."""
+    """`perturbed` marks the operands of the function that have tangents, `out_avals` are types of the results' tangents."""
 
     bwd: _Backward
     perturbed: tuple[bool, ...]
@@ -308,56 +256,37 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
 
     def jvp(self, primals, tangents, params):
         n = params.num_res
-        if any(type(t) is not Zero for t in tangents[:n]):
+        if nonzero(tangents[:n]):
             raise self.not_forward(params)
         results = bind(self, *primals, params=params)
-        nonzero = iter([type(t) is not Zero for t in tangents[n:]])
-        still = tuple([p and next(nonzero) for p in params.perturbed])
-        backward = _Backward(params.bwd.call, params.bwd.form, params.bwd.out_avals, still)
-        live = [t for t in tangents[n:] if type(t) is not Zero]
-        out = bind(self, *primals[:n], *live, params=params._replace(bwd=backward, perturbed=still))
-        return results, out
+        mask = iter(nonzero_mask(tangents[n:]))
+        perturbed = tuple([p and next(mask) for p in params.perturbed])
+        backward = params.bwd._replace(perturbed=perturbed)
+        inner = params._replace(bwd=backward, perturbed=perturbed)
+        return results, bind(self, *primals[:n], *nonzero(tangents[n:]), params=inner)
 
     def transpose(self, cotangents, operands, params):
         n = params.num_res
-        found = params.bwd(operands[:n], cotangents)
-        return [*[None] * n, *found]
+        return [*[None] * n, *params.bwd(operands[:n], cotangents)]
 
     def batch(self, axis, operands, dims, params):
         n = params.num_res
         places = [0] * len(params.out_avals)
-        results = [axis.added_to(a, 0) for a in params.out_avals]
+        out_avals = tuple([batched_aval(a, axis, 0) for a in params.out_avals])
 
         def backward(form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
-            live = [ct for ct in cotangents if type(ct) is not Zero]
-            kept: list[Any] = []
+            cts, ct_dims = batch_with_zeros(
+                lambda *values: params.bwd(values[:n], values[n:]),
+                axis, (*residuals, *cotangents), (*dims[:n], *places),
+            )  # fmt: skip
+            return _of_operands(axis, cts, ct_dims, dims[n:])
 
-            def run(*values: Any) -> list[Any]:
-                given = iter(values[n:])
-                inner = [
-                    Zero(a) if type(ct) is Zero else next(given)
-                    for ct, a in zip(cotangents, params.out_avals, strict=True)
-                ]
-                kept[:] = params.bwd(values[:n], inner)
-                return [ct for ct in kept if type(ct) is not Zero]
-
-            values, found = batch_flat(
-                run, axis, [*residuals, *live], [*dims[:n], *places[: len(live)]]
-            )
-            rest = iter(zip(values, found, strict=True))
-            return [
-                _batched_zero(ct, axis, dim)
-                if type(ct) is Zero
-                else _as_operand(axis, *next(rest), dim)
-                for ct, dim in zip(kept, dims[n:], strict=True)
-            ]
-
-        call = params.bwd.call._replace(backward=backward)
         perturbed = (True,) * (len(operands) - n)
+        call = params.bwd.call._replace(backward=backward)
         batched = params._replace(
-            bwd=_Backward(call, None, tuple(results), perturbed),
+            bwd=_Backward(call, None, out_avals, perturbed),
             perturbed=perturbed,
-            out_avals=tuple(results),
+            out_avals=out_avals,
         )
         return bind(self, *operands, params=batched), places
 
@@ -368,7 +297,7 @@ class CustomLin(OnReferences, Shown, Programs[CustomLinParams]):
         raise self.not_forward(params)
 
     def not_forward(self, params: CustomLinParams) -> DerivativeRuleError:
-        """Forward mode was asked for."""
+        """The error for forward mode."""
         return DerivativeRuleError(
             f"can't apply forward-mode autodiff (jvp) to `{params.bwd.call.name}`, which is a custom_vjp.",
             got=f"it only has a reverse derivative: `{params.bwd.call.backward_name}`",
@@ -409,13 +338,19 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The tree of the values of `CustomVJPPrimal`s."""
+    """The tree of the values in a tree of `CustomVJPPrimal`s.
+
+    Raises: DerivativeRuleError for other leaves.
+
+    >>> custom_vjp_primal_tree_values({"w": CustomVJPPrimal(2.0, True)})
+    {'w': 2.0}
+    """
     leaves, structure = flatten(tree)
     for leaf in leaves:
         if type(leaf) is not CustomVJPPrimal:
             raise DerivativeRuleError(
                 "custom_vjp_primal_tree_values takes a tree of CustomVJPPrimal.",
-                got=f"got {type(leaf).__name__}",
+                got=f"{type(leaf).__name__}",
             )
     return structure.unflatten([leaf.value for leaf in leaves])
 
@@ -427,6 +362,9 @@ class custom_vjp(CustomFunction):
     the result and gives a tuple of cotangents, one for each argument (None for zero). Arguments at `nondiff_argnums`
     (or `nondiff_argnames`) are not differentiated: `bwd` gets them first, as they are.
 
+    Raises: DerivativeRuleError for a call without rules, for results of `fwd` and cotangents of another structure, shape
+    or dtype than the function's results and arguments, and for forward mode.
+
     >>> from pellucid import grad
     >>> @custom_vjp
     ... def f(x):
@@ -436,17 +374,10 @@ class custom_vjp(CustomFunction):
     Array(10., dtype=float32, weak_type=True)
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: Sequence[str] = (),
-    ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-        self.optimize_remat = False
+    definitions = "defvjp"
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    optimize_remat = False
 
     def defvjp(
         self,
@@ -467,169 +398,122 @@ class custom_vjp(CustomFunction):
             raise DerivativeRuleError(
                 "defvjp: optimize_remat can't be combined with symbolic_zeros."
             )
-        self.fwd = fwd
-        self.bwd = bwd
+        self.fwd, self.bwd, self.is_defined = fwd, bwd, True
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = self.signature.name
-        if self.fwd is None or self.bwd is None:
-            raise DerivativeRuleError(
-                f"`{name}` is a custom_vjp, but no derivative was given to it.",
-                do="Define it with defvjp.",
-            )
-        args = self.signature.positional(args, kwargs)
-        differentiated, others = self.signature.split(args)
-        for x in flatten(others)[0] if others else ():
+    def _bound(self, call):
+        for x in flatten(call.others)[0] if call.others else ():
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(
-                    f"`{name}` got a traced value as an argument that is not differentiated (nondiff_argnums).",
+                    f"`{call.name}` got a traced value as an argument that is not differentiated (nondiff_argnums).",
                     got=repr(x),
                     do="nondiff_argnums is for functions and settings; make array arguments differentiable.",
                 )
-        leaves, tree = flatten(tuple(differentiated))
-        leaves = checked_leaves(leaves, "custom_vjp", self.fun, args, {})
-        run = _Run(self, tree, others, [type_of(x) for x in leaves])
-        call = CustomVjpCall(
-            name, run.function, run.forward, run.backward, name_of(self.fwd), name_of(self.bwd),
-            self.symbolic_zeros, lambda: DebugInfo(name),
+        rules = _Rules(self, call, self.fwd, self.bwd)  # pyright: ignore[reportArgumentType]
+        return CustomVjpCall(
+            call.name, call.function, rules.optimized_forward if self.optimize_remat else rules.forward,
+            rules.backward, name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros, DebugInfo(call.name),
         )  # fmt: skip
-        results = context.trace.custom_vjp_call(call, tuple(leaves))
-        return run.out_tree.unflatten(results)
 
 
-class _Run:
-    """One call of a custom_vjp function: the user's functions as functions of flat values."""
+class _Rules(NamedTuple):
+    """The rules of one call of a custom_vjp function, as functions of flat values."""
 
-    def __init__(
-        self, custom: custom_vjp, in_tree: Any, others: list[Any], in_avals: list[Any]
-    ) -> None:
-        self.custom = custom
-        self.in_tree = in_tree
-        self.others = others
-        self.in_avals = in_avals
-        self.out_tree: Any = None
-        self.out_avals: list[Any] | None = None
+    custom: custom_vjp
+    call: FlatCall
+    fwd: Callable[..., Any]
+    bwd: Callable[..., Any]
 
-    def function(self, *leaves: Any) -> list[Any]:
-        custom = self.custom
-        args = custom.signature.joined(self.in_tree.unflatten(leaves), self.others)
-        results, self.out_tree = result_leaves(custom.fun(*args), "custom_vjp", custom.fun)
-        self.out_avals = [type_of(x) for x in results]
-        return results
-
-    def forward(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
-        """Results and residuals of the user's forward function, with `optimize_remat` by one equation."""
-        if not self.custom.optimize_remat:
-            return self.forward_at_once(operands, perturbed)
-        forms: list[tuple[int, Any]] = []
+    def optimized_forward(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
+        """`forward` as one equation, which runs the function where no residuals are needed."""
+        parts: list[Forward] = []
 
         def flat(*leaves: Any) -> list[Any]:
-            found = self.forward_at_once(leaves, perturbed)
-            forms.append((len(found.results), found.form))
-            return [*found.results, *found.residuals]
+            parts.append(self.forward(leaves, perturbed))
+            return [*parts[0].results, *parts[0].residuals]
 
-        values = optimized(flat, self.function, operands, self.custom.signature.name)
-        [(n, form)] = forms
-        return Forward(values[:n], values[n:], form)
+        values = optimized(flat, self.call.function, operands, self.call.name)
+        n = len(parts[0].results)
+        return Forward(values[:n], values[n:], parts[0].form)
 
-    def forward_at_once(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
-        """Results and residuals of the user's forward function."""
-        custom = self.custom
-        leaves = operands
-        if custom.symbolic_zeros:
+    def forward(self, operands: Operands, perturbed: Sequence[bool]) -> Forward:
+        """Results and residuals of the user's forward function; the form is the structures of both."""
+        call, leaves = self.call, operands
+        if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, p) for x, p in zip(operands, perturbed, strict=True)]
-        args = custom.signature.joined(self.in_tree.unflatten(leaves), self.others)
-        pair = custom.fwd(*args)  # type: ignore[misc]
-        rule = f"the fwd rule `{name_of(custom.fwd)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise DerivativeRuleError(
-                f"{rule} must return a pair (result, residuals).",
-                got=f"it returned {described(pair)}",
-            )
-        results, tree = result_leaves(pair[0], "custom_vjp", custom.fun)
-        check_same_result(rule, tree, [type_of(x) for x in results], self.out_tree, self.out_avals)
-        self.out_tree = tree
-        residuals, residual_tree = result_leaves(
-            pair[1],
-            "custom_vjp",
-            custom.fwd,  # type: ignore[arg-type]
-            may_be_references=True,
-        )
-        return Forward(results, residuals, (tree, residual_tree))
+        rule = call.rule_name("fwd", self.fwd)
+        pair = as_pair(self.fwd(*call.arguments(leaves)), rule, "result, residuals")
+        results = call.rule_results(rule, pair[0])
+        residuals, tree = result_leaves(pair[1], "custom_vjp", self.fwd, may_be_references=True)
+        return Forward(results, residuals, (call.out_tree, tree))
 
     def backward(self, form: Any, residuals: Operands, cotangents: Operands) -> list[Any]:
-        custom = self.custom
+        """Flat cotangents of the user's backward function, which are checked; `Zero` for None."""
         out_tree, residual_tree = form
-        seen = [as_rule_sees(ct, custom.symbolic_zeros) for ct in cotangents]
-        found = custom.bwd(
-            *self.others, residual_tree.unflatten(residuals), out_tree.unflatten(seen)
-        )  # type: ignore[misc]
-        return self.checked(found)
+        arguments = [as_rule_argument(ct, self.custom.symbolic_zeros) for ct in cotangents]
+        result = self.bwd(
+            *self.call.others, residual_tree.unflatten(residuals), out_tree.unflatten(arguments)
+        )
+        return _checked_cotangents(self.call, self.call.rule_name("bwd", self.bwd), result)
 
-    def checked(self, found: Any) -> list[Any]:
-        """Leaves of what the backward function returned; None stands for zeros."""
-        custom, in_tree = self.custom, self.in_tree
-        rule = f"the bwd rule `{name_of(custom.bwd)}` of `{custom.signature.name}`"  # type: ignore[arg-type]
-        children = in_tree.children()
-        found = tuple(found) if isinstance(found, list) else found
-        if not isinstance(found, tuple) or len(found) != len(children):
-            shown = f"tuple of {len(found)}" if isinstance(found, tuple) else described(found)
-            raise DerivativeRuleError(
-                f"{rule} must return a tuple, one cotangent for each argument.",
-                got=f"got {shown}, expected tuple of {len(children)}",
-                do="Use None for arguments whose cotangent is zero; a single cotangent is written `(ct,)`.",
-            )
-        cotangents: list[Any] = []
-        for position, (part, child) in enumerate(zip(found, children, strict=True)):
-            cotangents += self._part(rule, position, part, child)
-        checked = []
-        for i, (ct, aval) in enumerate(zip(cotangents, self.in_avals, strict=True)):
-            expected = aval.tangent()
-            if (
-                ct is None
-                or isinstance(ct, (Zero, SymbolicZero))
-                or expected.dtype == dtypes.float0
-            ):
-                checked.append(Zero(expected))
-                continue
-            got = type_of(ct)
-            differs = not got.varying <= expected.varying
-            if got.shape != expected.shape or got.dtype != expected.dtype or differs:
-                path = flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0][i][0]
-                raise DerivativeRuleError(
-                    f"{rule} returned a cotangent of another type than its argument.",
-                    got=f"{shown_path('cotangents', path)}: got {got.text()}, expected {expected.text()}",
-                    do="Sum it with `psum`: the argument is the same along that mesh axis."
-                    if differs
-                    else None,
-                )
-            checked.append(vary(ct, expected.varying))
-        return checked
 
-    def _part(self, rule: str, position: int, part: Any, child: Any) -> list[Any]:
-        """For each leaf of one argument, its cotangent or None."""
-        leaves, tree = tree_flatten(part, lambda x: x is None)
-        if tree == child:
-            return leaves
-        try:
-            parts = tree.flatten_up_to(child.unflatten([0] * child.num_leaves))
-        except (TypeError, ValueError):
-            parts = None
-        if parts is None or any(
-            x is not None for x, p in zip(leaves, parts, strict=True) if flatten(p)[1].num_nodes > 1
-        ):
+def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> list[Any]:
+    """Leaves of what a backward function returned; raises DerivativeRuleError where they don't fit the arguments."""
+    children = call.in_tree.children()
+    result = tuple(result) if isinstance(result, list) else result
+    if not isinstance(result, tuple) or len(result) != len(children):
+        shown = f"tuple of {len(result)}" if isinstance(result, tuple) else described(result)
+        raise DerivativeRuleError(
+            f"{rule} must return a tuple, one cotangent for each argument.",
+            got=f"got {shown}, expected tuple of {len(children)}",
+            do="Use None for arguments whose cotangent is zero; a single cotangent is written `(ct,)`.",
+        )
+    cotangents: list[Any] = []
+    for position, (part, child) in enumerate(zip(result, children, strict=True)):
+        cotangents += _leaves_like(rule, position, part, child)
+    checked: list[Any] = []
+    for i, (ct, aval) in enumerate(zip(cotangents, call.in_avals, strict=True)):
+        expected = aval.tangent()
+        is_zero = ct is None or isinstance(ct, (Zero, SymbolicZero))
+        if is_zero or expected.dtype == dtypes.float0:
+            checked.append(Zero(expected))
+            continue
+        own = type_of(ct)
+        differs = not own.varying <= expected.varying
+        if own.shape != expected.shape or own.dtype != expected.dtype or differs:
+            tree = call.in_tree
+            path = flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][i][0]
             raise DerivativeRuleError(
-                f"{rule} returned a cotangent of another structure than its argument.",
-                got=[
-                    d.text(f"cotangents[{position}]")
-                    for d in structure_differences(child, tree, leaves=leaves)[:3]
-                ],
+                f"{rule} returned a cotangent of another type than its argument.",
+                got=f"{shown_path('cotangents', path)}: got {own.text()}, expected {expected.text()}",
+                do="Sum it with `psum`: the argument is the same along that mesh axis."
+                if differs
+                else None,
             )
-        return [
-            x for x, p in zip(leaves, parts, strict=True) for _ in range(flatten(p)[1].num_leaves)
-        ]
+        checked.append(vary(ct, expected.varying))
+    return checked
+
+
+def _leaves_like(rule: str, position: int, part: Any, tree: Any) -> list[Any]:
+    """For each leaf of an argument of structure `tree` its cotangent in `part`, where None stands for whole subtrees."""
+    leaves, part_tree = tree_flatten(part, lambda x: x is None)
+    if part_tree == tree:
+        return leaves
+    try:
+        parts = part_tree.flatten_up_to(tree.unflatten([0] * tree.num_leaves))
+    except (TypeError, ValueError):
+        parts = None
+    subtrees = [] if parts is None else [flatten(p)[1] for p in parts]
+    if parts is None or any(
+        x is not None and subtree.num_nodes > 1 for x, subtree in zip(leaves, subtrees, strict=True)
+    ):
+        differences = structure_differences(tree, part_tree, leaves=leaves)[:3]
+        raise DerivativeRuleError(
+            f"{rule} returned a cotangent of another structure than its argument.",
+            got=[d.text(f"cotangents[{position}]") for d in differences],
+        )
+    return [x for x, t in zip(leaves, subtrees, strict=True) for _ in range(t.num_leaves)]
 
 
 # Built on it ----------------------------------------------------------------------------------------------
@@ -637,6 +521,8 @@ class _Run:
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """A function with its own reverse derivative: `fun` gives (result, function from cotangent to cotangents).
+
+    Raises: ArgumentTypeError where `fun` returns no pair; DerivativeRuleError for cotangents that don't fit the arguments.
 
     >>> from pellucid import grad
     >>> f = custom_gradient(lambda x: (x * x, lambda ct: 10.0 * ct))
@@ -652,38 +538,17 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     def fwd(*args: Any, **kwargs: Any) -> Any:
         result, rule = with_aux(fun(*args, **kwargs), fun, "custom_gradient")
         leaves, out_tree = flatten(result)
-        trees: list[Any] = []
+        avals = [type_of(x).tangent() for x in leaves]
+        body = body_of(rule, treedef_tuple([out_tree]), avals, "custom_gradient")
+        run = lambda *xs: body.out_tree.unflatten(calling(body.program.jaxpr)(*xs))
+        return result, Partial(run, *body.consts)
 
-        def flat(*cotangents: Any) -> list[Any]:
-            found, tree = flatten(rule(out_tree.unflatten(cotangents)))
-            trees.append(tree)
-            return found
-
-        program, consts = stage_open(
-            flat, [type_of(x).tangent() for x in leaves], DebugInfo(name_of(fun))
-        )
-        return result, Captured(consts, (program, trees[0]))
-
-    def bwd(captured: Captured, cotangent: Any) -> Any:
-        program, tree = captured.data
-        found = tree.unflatten(calling(program.jaxpr)(*captured.consts, *flatten(cotangent)[0]))
-        return found if isinstance(found, (tuple, list)) else (found,)
+    def bwd(rule: Callable[..., Any], cotangent: Any) -> Any:
+        cotangents = rule(*flatten(cotangent)[0])
+        return cotangents if isinstance(cotangents, (tuple, list)) else (cotangents,)
 
     wrapped_fun.defvjp(fwd, bwd)
     return wrapped_fun
-
-
-class Captured:
-    """A tree whose leaves are the values that a program captured."""
-
-    def __init__(self, consts: list[Any], data: Any) -> None:
-        self.consts = consts
-        self.data = data
-
-
-register_pytree_node(
-    Captured, lambda x: (x.consts, x.data), lambda data, consts: Captured(list(consts), data)
-)
 
 
 def closure_convert(
@@ -693,6 +558,8 @@ def closure_convert(
 
     `converted(*args, *values)` is `fun(*args)` for arguments of the types of `example_args`.
 
+    Raises: DerivativeRuleError where `converted` gets arguments of another structure.
+
     >>> converted, values = closure_convert(lambda x: x * x, 2.0)
     >>> converted(3.0, *values)
     Array(9., dtype=float32, weak_type=True)
@@ -700,14 +567,7 @@ def closure_convert(
     check_callable(fun, "closure_convert")
     leaves, in_tree = flatten(example_args)
     leaves = checked_leaves(leaves, "closure_convert", fun, example_args, {})
-    trees: list[Any] = []
-
-    def flat(*xs: Any) -> list[Any]:
-        results, tree = result_leaves(fun(*in_tree.unflatten(xs)), "closure_convert", fun)
-        trees.append(tree)
-        return results
-
-    program, consts = stage_open(flat, [type_of(x) for x in leaves], DebugInfo(name_of(fun)))
+    program, consts, out_tree = body_of(fun, in_tree, types_of(leaves), "closure_convert")
     hoisted = [
         isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts
     ]
@@ -716,15 +576,14 @@ def closure_convert(
     def converted(*args_and_values: Any) -> Any:
         split = len(args_and_values) - n
         args, values = args_and_values[:split], iter(args_and_values[split:])
-        given, tree = flatten(tuple(args))
+        inputs, tree = flatten(tuple(args))
         if tree != in_tree:
+            differences = structure_differences(in_tree, tree, leaves=inputs)[:3]
             raise DerivativeRuleError(
                 "a closure-converted function got arguments of another structure than the example's.",
-                got=[
-                    d.text("args") for d in structure_differences(in_tree, tree, leaves=given)[:3]
-                ],
+                got=[d.text("args") for d in differences],
             )
         captured = [next(values) if h else c for c, h in zip(consts, hoisted, strict=True)]
-        return trees[0].unflatten(calling(program.jaxpr)(*captured, *given))
+        return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
 
-    return converted, [c for c, h in zip(consts, hoisted, strict=True) if h]
+    return converted, list(compress(consts, hoisted))

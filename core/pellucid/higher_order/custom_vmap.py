@@ -5,127 +5,127 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from pellucid.base.errors import BatchingRuleError
 from pellucid.base.tree import TreeError, broadcast_prefix_to, structure_differences
 from pellucid.higher_order.bodies import traced, types_of
-from pellucid.higher_order.custom_jvp import CustomCall, ForwardsDefinitions, Signature
+from pellucid.higher_order.custom_rules import (
+    CustomCall,
+    ForwardsDefinitions,
+    Signature,
+    as_pair,
+)
 from pellucid.higher_order.loops import map as sequential_map
+from pellucid.higher_order.scan import transposed_flat
 from pellucid.ir.facets import Linearized, Shown
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.rewriting import rearranged
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Operands, Zero
+from pellucid.ir.rules import BatchAxis, LinearOperand, Operands, Results, Zero
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, described, result_leaves
+from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
+from pellucid.transforms.derived import Derived
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
-from pellucid.transforms.linearize import linearize_flat
-from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
+from pellucid.transforms.transpose import transpose_jaxpr
 from pellucid.transforms.vmap import batch_flat, batched_aval
-from pellucid.transforms.zeros import instantiate, spread, zeros
+from pellucid.transforms.zeros import cotangents_of, instantiate, nonzero, nonzero_mask, spread
 from pellucid.xla.pytree import flatten
 
-FlatRule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
-"""From (length of the batch, which operands are batched, operands) to results and which of them are batched."""
+FlatResults = tuple[list[Any], list[bool]]
+"""Results, and which of them are batched."""
+FlatRule = Callable[[int, Sequence[bool], Operands], FlatResults]
+"""A batching rule: takes (length of the batch, which operands are batched, operands)."""
 
 
 class CustomVmapParams(NamedTuple):
-    """`call_jaxpr` has no constants: what the function closes over are its first `num_consts` operands."""
+    """`call` has no constants: what the function closes over are its first `num_consts` operands."""
 
-    call_jaxpr: ClosedJaxpr
+    call: ClosedJaxpr
     num_consts: int
     in_tree: Any
     out_tree: Any
     rule: FlatRule
     rule_name: str
 
+    def derived(self, program: Derived, rule: FlatRule) -> CustomVmapParams:
+        """Params of a call of a program derived from this one, with its batching rule."""
+        n_consts = len(program.consts) + self.num_consts
+        return self._replace(call=program.program, num_consts=n_consts, rule=rule)
 
-class CustomVmapCall(Shown, Linearized, CustomCall[CustomVmapParams]):
+
+class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
     """A call with its own batching rule, from which the rules of its derivatives are made."""
 
     name = "custom_vmap_call"
+    program_field = "call"
 
     def batch(self, axis, operands, dims, params):
         n = params.num_consts
-        if any(d is not None for d in dims[:n]):
+        captured = [x for x, d in zip(operands[:n], dims[:n], strict=True) if d is not None]
+        if captured:
             raise BatchingRuleError(
                 f"`{params.rule_name}` is the batching rule of a function that captures a batched value.",
-                got=type_of(
-                    next(x for x, d in zip(operands, dims, strict=False) if d is not None)
-                ).text(),
-                do="Pass the value as an argument: the rule only speaks of arguments.",
+                got=type_of(captured[0]).text(),
+                do="Pass the value as an argument: the rule is one of arguments.",
             )
-        given = [
+        inputs = [
             x if d is None else brought_to(axis, x, d, 0)
             for x, d in zip(operands[n:], dims[n:], strict=True)
         ]
-        results, batched = params.rule(axis.size, [d is not None for d in dims[n:]], given)
-        return results, [0 if b else None for b in batched]
+        results, flags = params.rule(axis.size, [d is not None for d in dims[n:]], inputs)
+        return results, [0 if b else None for b in flags]
 
     def jvp(self, primals, tangents, params):
-        nonzero = [type(t) is not Zero for t in tangents]
-        program, consts, mask = jvp_jaxpr(params.call_jaxpr.jaxpr, nonzero, False)
-        live = [t for t in tangents if type(t) is not Zero]
-        rule = _differentiated(params.rule, nonzero, params.num_consts, mask)
-        n_consts = len(consts) + params.num_consts
+        mask = nonzero_mask(tangents)
+        derived = jvp_jaxpr(params.call.jaxpr, mask, False)
+        rule = _differentiated(params.rule, mask, params.num_consts, derived.mask)
         results = bind(
-            self, *consts, *primals, *live,
-            params=params._replace(call_jaxpr=program, num_consts=n_consts, rule=rule),
+            self, *derived.consts, *primals, *nonzero(tangents), params=params.derived(derived, rule)
         )  # fmt: skip
-        n = len(mask)
-        return results[:n], spread(results[n:], mask, params.call_jaxpr.out_avals)
+        n = len(derived.mask)
+        return results[:n], spread(results[n:], derived.mask, params.call.out_avals)
 
     def linearize(self, trace, primals, tangents, params):
         # The tangents are a call of their own, with their own batching rule, that takes the primals again.
-        nonzero = [type(t) is not Zero for t in tangents]
+        mask = nonzero_mask(tangents)
         results = bind(self, *primals, params=params)
-        program, consts, mask = jvp_jaxpr(params.call_jaxpr.jaxpr, nonzero, False)
-        if not any(mask):
-            return results, spread([], mask, params.call_jaxpr.out_avals)
-        n = len(mask)
-        tangents_only = rearranged(
-            program, range(len(program.in_avals)), range(n, len(program.out_avals))
-        )
-        both = _differentiated(params.rule, nonzero, params.num_consts, mask)
+        derived = jvp_jaxpr(params.call.jaxpr, mask, False)
+        n = len(derived.mask)
+        both = _differentiated(params.rule, mask, params.num_consts, derived.mask)
 
-        def rule(size: int, batched: Sequence[bool], operands: Operands) -> Any:
-            found, flags = both(size, batched, operands)
-            return found[n:], flags[n:]
+        def rule(size: int, flags: Sequence[bool], operands: Operands) -> FlatResults:
+            values, out_flags = both(size, flags, operands)
+            return values[n:], out_flags[n:]
 
-        live = [t for t in tangents if type(t) is not Zero]
-        n_consts = len(consts) + params.num_consts
-        linear = params._replace(call_jaxpr=tangents_only, num_consts=n_consts, rule=rule)
-        out = trace.stage_linear(self, (*consts, *primals, *live), linear)
-        return results, spread(out, mask, params.call_jaxpr.out_avals)
+        out_tangents: Results = ()
+        if any(derived.mask):
+            program = derived.program
+            n_inputs, n_results = len(program.in_avals), len(program.out_avals)
+            program = rearranged(program, range(n_inputs), range(n, n_results))
+            linear = params.derived(derived._replace(program=program), rule)
+            operands = (*derived.consts, *primals, *nonzero(tangents))
+            out_tangents = trace.stage_linear(self, operands, linear)
+        return results, spread(out_tangents, derived.mask, params.call.out_avals)
 
     def transpose(self, cotangents, operands, params):
         linear = [type(x) is LinearOperand for x in operands]
-        wanted = [x.aval if type(x) is LinearOperand else None for x in operands]
+        linear_avals = [x.aval if type(x) is LinearOperand else None for x in operands]
         avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
-        program, consts, _ = transpose_jaxpr(params.call_jaxpr.jaxpr, linear, avals, True)
-        n_consts = len(consts) + params.num_consts
-        rule = _transposed(params.rule, wanted[params.num_consts :], [a is not None for a in avals])
-        given = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
-        given += [ct for ct in cotangents if type(ct) is not Zero]
-        found = iter(
-            bind(
-                self, *consts, *given,
-                params=params._replace(call_jaxpr=program, num_consts=n_consts, rule=rule),
-            )
+        derived = transpose_jaxpr(params.call.jaxpr, linear, avals, True)
+        rule = _transposed(params.rule, linear_avals[params.num_consts :], nonzero_mask(cotangents))
+        residuals = [x for x in operands if type(x) is not LinearOperand]
+        results = bind(
+            self, *derived.consts, *residuals, *nonzero(cotangents), params=params.derived(derived, rule)
         )  # fmt: skip
-        return [next(found) if is_linear else None for is_linear in linear]
-
-    def dead_code(self, used, equation):
-        remaining = equation if any(used) or equation.effects else None
-        return [remaining is not None] * len(equation.operands), remaining
+        return cotangents_of(operands, results, itertools.repeat(True))
 
     def printed_params(self, equation):
         params = equation.params
         return {
-            "call": params.call_jaxpr,
+            "call": params.call,
             "in_tree": params.in_tree,
             "out_tree": params.out_tree,
             "rule": params.rule_name,
@@ -133,6 +133,11 @@ class CustomVmapCall(Shown, Linearized, CustomCall[CustomVmapParams]):
 
 
 custom_vmap_call_p = CustomVmapCall()
+
+
+def _in_front(axis: BatchAxis, values: Operands, flags: Sequence[bool]) -> list[Any]:
+    """`values` with batch axes in front, which those at `flags` have there already."""
+    return [x if b else brought_to(axis, x, None, 0) for x, b in zip(values, flags, strict=True)]
 
 
 def _differentiated(
@@ -147,11 +152,9 @@ def _differentiated(
     if any(nonzero[:n_consts]):
         return _refuse_captured
     nonzero = nonzero[n_consts:]
+    n = len(nonzero)
 
-    def of_both(
-        size: int, batched: Sequence[bool], operands: Operands
-    ) -> tuple[list[Any], list[bool]]:
-        n = len(nonzero)
+    def of_both(size: int, batched: Sequence[bool], operands: Operands) -> FlatResults:
         axis = BatchAxis(size)
         primal_flags = list(batched[:n])
         rest = iter(batched[n:])
@@ -159,47 +162,38 @@ def _differentiated(
             next(rest) if nz else b for nz, b in zip(nonzero, primal_flags, strict=True)
         ]
 
-        def both(flags: Sequence[bool], values: Operands) -> tuple[list[Any], list[bool]]:
+        def both(flags: Sequence[bool], values: Operands) -> FlatResults:
             """Results, then tangents, of `rule` for operands that are batched as `flags` say."""
-            live = iter(values[n:])
-            tangents = [
-                next(live) if nz else Zero(type_of(x).tangent())
-                for x, nz in zip(values, nonzero, strict=False)
-            ]
-            found: list[bool] = []
+            tangents = spread(values[n:], nonzero, types_of(values[:n]))
+            out_flags: list[bool] = []
 
             def run(*primals: Any) -> Any:
-                results, found[:] = rule(size, flags, primals)
+                results, out_flags[:] = rule(size, flags, primals)
                 return results, ()
 
             results, out_tangents, _ = jvp_flat(run, values[:n], tangents)
-            wanted = [instantiate(t) for t, m in zip(out_tangents, mask, strict=True) if m]
-            return [*results, *wanted], [*found, *itertools.compress(found, mask)]
+            kept = map(instantiate, itertools.compress(out_tangents, mask))
+            return [*results, *kept], [*out_flags, *itertools.compress(out_flags, mask)]
 
         if not any(map(operator.and_, primal_flags, tangent_flags)):
-            claimed: list[bool] = []
+            element_flags: list[bool] = []
 
             def one(*elements: Any) -> list[Any]:
-                values, claimed[:] = both([False] * n, elements)
+                values, element_flags[:] = both([False] * n, elements)
                 return values
 
             values, dims = batch_flat(one, axis, operands, [0 if b else None for b in batched])
-            if not any(claimed):
+            if not any(element_flags):
                 placed = [
                     x if d is None else brought_to(axis, x, d, 0)
                     for x, d in zip(values, dims, strict=True)
                 ]
                 return placed, [d is not None for d in dims]
-        wanted = list(map(operator.or_, primal_flags, tangent_flags))
-        all_wanted = [*wanted, *itertools.compress(wanted, nonzero)]
-        values, flags = both(
-            wanted,
-            [
-                brought_to(axis, x, None, 0) if w and not b else x
-                for x, b, w in zip(operands, batched, all_wanted, strict=True)
-            ],
-        )
-        if wanted != primal_flags:  # tangents say nothing about the results
+        joined = list(map(operator.or_, primal_flags, tangent_flags))
+        needed = [*joined, *itertools.compress(joined, nonzero)]
+        present = [b or not needs for b, needs in zip(batched, needed, strict=True)]
+        values, flags = both(joined, _in_front(axis, operands, present))
+        if joined != primal_flags:  # whether results are batched doesn't depend on tangents
             results, result_flags = rule(size, primal_flags, operands[:n])
             values[: len(mask)], flags[: len(mask)] = results, result_flags
         return values, flags
@@ -213,43 +207,29 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Sequence[bool]) 
     `linear` has the types of the operands in which the function is linear, and None for the others.
     """
 
-    def of_cotangents(
-        size: int, batched: Sequence[bool], operands: Operands
-    ) -> tuple[list[Any], list[bool]]:
+    def of_cotangents(size: int, batched: Sequence[bool], operands: Operands) -> FlatResults:
         axis = BatchAxis(size)
-        given = iter(
-            [
-                x if b else brought_to(axis, x, None, 0)
-                for x, b in zip(operands, batched, strict=True)
-            ]
-        )
-        fixed = [next(given) if aval is None else None for aval in linear]
-        cotangents = list(given)
+        values = iter(_in_front(axis, operands, batched))
+        residuals = [next(values) if aval is None else None for aval in linear]
+        cotangents = list(values)
 
-        def run(*tangents: Any) -> Any:
-            values = iter(tangents)
-            full = [next(values) if x is None else x for x in fixed]
-            results, flags = rule(size, [True] * len(full), full)
-            placed = [
-                x if b else brought_to(axis, x, None, 0)
-                for x, b in zip(results, flags, strict=True)
-            ]
-            return [x for x, nz in zip(placed, nonzero, strict=True) if nz], ()
+        def run(*tangents: Any) -> list[Any]:
+            rest = iter(tangents)
+            inputs = [next(rest) if x is None else x for x in residuals]
+            results, flags = rule(size, [True] * len(inputs), inputs)
+            return list(itertools.compress(_in_front(axis, results, flags), nonzero))
 
-        at_zero = [zeros(batched_aval(aval, axis, 0)) for aval in linear if aval is not None]
-        _, program, _ = linearize_flat(run, at_zero, [True] * len(at_zero))
-        live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-        wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # pyright: ignore[reportArgumentType]
-        found = backward_pass(program.jaxpr, program.residuals, wanted, live)
-        return [instantiate(ct) for ct in found], [True] * len(found)
+        avals = [batched_aval(aval, axis, 0) for aval in linear if aval is not None]
+        cts = [instantiate(ct) for ct in transposed_flat(run, avals, cotangents)]
+        return cts, [True] * len(cts)
 
     return of_cotangents
 
 
-def _refuse_captured(size: int, batched: Sequence[bool], operands: Operands) -> Any:
+def _refuse_captured(size: int, batched: Sequence[bool], operands: Operands) -> NoReturn:
     raise BatchingRuleError(
         "a function with its own batching rule captures a value by which it is differentiated.",
-        do="Pass the value as an argument: the rule only speaks of arguments.",
+        do="Pass the value as an argument: the rule is one of arguments.",
     )
 
 
@@ -273,7 +253,7 @@ class custom_vmap(ForwardsDefinitions):
     def __init__(self, fun: Callable[..., Any]) -> None:
         check_callable(fun, "custom_vmap")
         self.fun = fun
-        self.signature = Signature(fun, (), ())
+        self.signature = Signature(fun)
         self.vmap_rule: Callable[..., Any] | None = None
         self.__wrapped__ = fun
         self.__name__ = name_of(fun)
@@ -287,8 +267,10 @@ class custom_vmap(ForwardsDefinitions):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:
-            raise BatchingRuleError(f"`{self.__name__}` is a custom_vmap, but no rule was given to it.",
-                                    do="Define it with def_vmap.")  # fmt: skip
+            raise BatchingRuleError(
+                f"`{self.__name__}` is a custom_vmap, but no rule was given to it.",
+                do="Define it with def_vmap.",
+            )
         args = self.signature.positional(args, kwargs)
         leaves, tree = flatten(tuple(args))
         leaves = checked_leaves(leaves, "custom_vmap", self.fun, args, {})
@@ -309,21 +291,19 @@ def _flat_rule(
     """The user's rule on flat values, with its answers checked."""
     what = f"the batching rule `{name_of(rule)}` of `{custom.__name__}`"
 
-    def flat(
-        size: int, batched: Sequence[bool], operands: Operands
-    ) -> tuple[list[Any], list[bool]]:
+    def flat(size: int, batched: Sequence[bool], operands: Operands) -> FlatResults:
         pair = rule(size, list(in_tree.unflatten(batched)), *in_tree.unflatten(operands))
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise BatchingRuleError(f"{what} must return a pair (result, whether it is batched).",
-                                    got=f"it returned {described(pair)}")  # fmt: skip
-        results, tree = result_leaves(pair[0], "custom_vmap", rule)
+        result, batched_result = as_pair(
+            pair, what, "result, whether it is batched", BatchingRuleError
+        )
+        results, tree = result_leaves(result, "custom_vmap", rule)
         if tree != out_tree:
             raise BatchingRuleError(
                 f"{what} returned another structure than the function.",
                 got=[d.text("result") for d in structure_differences(out_tree, tree)[:3]],
             )
         try:
-            flags = broadcast_prefix_to(pair[1], out_tree)
+            flags = broadcast_prefix_to(batched_result, out_tree)
         except TreeError as error:
             raise BatchingRuleError(
                 f"{what} must say for each result whether it is batched.",
@@ -354,17 +334,15 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> Any:
         leaves, tree = flatten(args)
         flags = flatten(tuple(in_batched))[0]
-        batched = [x for x, b in zip(leaves, flags, strict=True) if b]
+        batched = list(itertools.compress(leaves, flags))
 
         def one(elements: list[Any]) -> Any:
-            given = iter(elements)
-            return f(
-                *tree.unflatten(
-                    [next(given) if b else x for x, b in zip(leaves, flags, strict=True)]
-                )
-            )
+            rest = iter(elements)
+            filled = [next(rest) if b else x for x, b in zip(leaves, flags, strict=True)]
+            return f(*tree.unflatten(filled))
 
         result = sequential_map(one, batched)
-        return result, flatten(result)[1].unflatten([True] * flatten(result)[1].num_leaves)
+        out_tree = flatten(result)[1]
+        return result, out_tree.unflatten([True] * out_tree.num_leaves)
 
     return sequential

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import DerivativeRuleError
-from pellucid.higher_order.bodies import differing_types, types_of
-from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
-from pellucid.higher_order.cond import with_common_consts
+from pellucid.higher_order.bodies import body_of, differing_types, types_of
+from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
+from pellucid.higher_order.custom_rules import CustomCall
+from pellucid.higher_order.structured import with_common_consts, with_common_inputs
 from pellucid.ir.facets import Shown
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
-from pellucid.ir.rules import BatchAxis, BatchDim, LinearOperand, Operands, Zero
+from pellucid.ir.jaxpr import ClosedJaxpr
+from pellucid.ir.rules import LinearOperand, Results, Zero
 from pellucid.primitives.broadcasting import brought_to
 from pellucid.tracing.function import name_of
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
-from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves
-from pellucid.transforms.derived import stage_open
+from pellucid.transforms.arguments import check_callable, checked_leaves
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import add_tangents, instantiate
+from pellucid.transforms.zeros import add_tangents, cotangents_of, instantiate, nonzero_mask
 from pellucid.xla.pytree import flatten, treedef_tuple
 
 
@@ -33,73 +33,60 @@ class LinearCallParams(NamedTuple):
     transpose: ClosedJaxpr
     num_res: int
 
-    @property
-    def jaxpr(self) -> ClosedJaxpr:
-        """The program that is called."""
-        return self.callee
 
-    def transposed(self) -> LinearCallParams:
-        """Params of the transposed call."""
-        return LinearCallParams(self.transpose, self.callee, self.num_res)
-
-
-class LinearCall(Shown, Call[LinearCallParams]):
+class LinearCall(Shown, CustomCall[LinearCallParams]):
     """A call that is linear in the operands behind the residuals."""
 
     name = "linear_call"
-    is_linearized = False
+    program_field = "callee"
 
-    def called(self, params):
-        return None
+    def with_slots(self, params, slots):
+        added = slots.operands[0].size - len(params.callee.in_avals)
+        callee = slots.programs[0].program
+        transpose = with_common_inputs(params.transpose, (), callee.in_avals[:added])
+        return LinearCallParams(callee, transpose, params.num_res + added)
 
     def jvp(self, primals, tangents, params):
         n = params.num_res
-        residuals, tangents_of_linear = tangents[:n], tangents[n:]
-        out: Operands = [Zero(a.tangent()) for a in params.callee.out_avals]
-        if any(type(t) is not Zero for t in tangents_of_linear):
-            out = bind(self, *primals[:n], *map(instantiate, tangents_of_linear), params=params)
-        if all(type(t) is Zero for t in residuals):
+        residual_tangents, linear_tangents = tangents[:n], tangents[n:]
+        out: Results = [Zero(a.tangent()) for a in params.callee.out_avals]
+        if any(nonzero_mask(linear_tangents)):
+            out = bind(self, *primals[:n], *map(instantiate, linear_tangents), params=params)
+        if not any(nonzero_mask(residual_tangents)):
             return bind(self, *primals, params=params), out
-        fixed = [Zero(t.aval) if type(t) is Zero else Zero(type_of(t)) for t in tangents_of_linear]
+        constant = [Zero(t.aval if type(t) is Zero else type_of(t)) for t in linear_tangents]
         results, by_residuals = closed_call_p.jvp(
-            primals, (*residuals, *fixed), ClosedCallParams(params.callee)
+            primals, (*residual_tangents, *constant), ClosedCallParams(params.callee)
         )
         return results, [add_tangents(a, b) for a, b in zip(out, by_residuals, strict=True)]
 
     def transpose(self, cotangents, operands, params):
         n = params.num_res
-        if any(type(x) is LinearOperand for x in operands[:n]):
+        linear = [x.aval.text() for x in operands[:n] if type(x) is LinearOperand]
+        if linear:
             raise DerivativeRuleError(
                 "linear_call is linear in its linear arguments only, not in its residuals.",
-                got=", ".join(x.aval.text() for x in operands[:n] if type(x) is LinearOperand),
+                got=", ".join(linear),
             )
-        given = [instantiate(ct) for ct in cotangents]
-        found = bind(self, *operands[:n], *given, params=params.transposed())
-        return [
-            *[None] * n,
-            *(
-                ct if type(x) is LinearOperand else None
-                for x, ct in zip(operands[n:], found, strict=True)
-            ),
+        transposed = LinearCallParams(params.transpose, params.callee, n)
+        cts = bind(self, *operands[:n], *map(instantiate, cotangents), params=transposed)
+        linear_cts = [
+            ct for x, ct in zip(operands[n:], cts, strict=True) if type(x) is LinearOperand
         ]
+        return cotangents_of(operands, linear_cts, [True] * len(linear_cts))
 
     def batch(self, axis, operands, dims, params):
-        n = params.num_res
-        given = [brought_to(axis, x, d, 0) for x, d in zip(operands[n:], dims[n:], strict=True)]
-        n_results = len(params.callee.out_avals)
-        callee, more, _ = batch_jaxpr(
-            params.callee.jaxpr, axis, [*dims[:n], *[0] * len(given)], True
+        n, n_results = params.num_res, len(params.callee.out_avals)
+        linear = [brought_to(axis, x, d, 0) for x, d in zip(operands[n:], dims[n:], strict=True)]
+        derived = [
+            batch_jaxpr(program.jaxpr, axis, [*dims[:n], *[0] * size], True)
+            for program, size in ((params.callee, len(linear)), (params.transpose, n_results))
+        ]
+        (callee, transpose), consts = with_common_consts(
+            [d.program for d in derived], [d.consts for d in derived]
         )
-        transpose, others, _ = batch_jaxpr(
-            params.transpose.jaxpr, axis, [*dims[:n], *[0] * n_results], True
-        )
-        (callee, transpose), consts = with_common_consts([callee, transpose], [more, others])
         batched = LinearCallParams(callee, transpose, len(consts) + n)
-        return bind(self, *consts, *operands[:n], *given, params=batched), [0] * n_results
-
-    def dead_code(self, used, equation):
-        remaining = equation if any(used) or equation.effects else None
-        return [remaining is not None] * len(equation.operands), remaining
+        return bind(self, *consts, *operands[:n], *linear, params=batched), [0] * n_results
 
     def printed_params(self, equation):
         params = equation.params
@@ -136,35 +123,27 @@ def linear_call(
     )
     avals = types_of(leaves)
     n = len(residuals)
-    trees: list[Any] = []
-
-    def forward(*xs: Any) -> list[Any]:
-        args = treedef_tuple([residual_tree, linear_tree]).unflatten(xs)
-        results, tree = result_leaves(fun(*args), "linear_call", fun)
-        trees.append(tree)
-        return results
-
-    callee, consts = stage_open(forward, avals, DebugInfo(name_of(fun)))
-    [out_tree] = trees
-
-    def backward(*xs: Any) -> list[Any]:
-        args = treedef_tuple([residual_tree, out_tree]).unflatten(xs)
-        results, tree = result_leaves(fun_transpose(*args), "linear_call", fun_transpose)
-        found = types_of(results)
-        if tree != linear_tree or differing_types(avals[n:], found):
-            raise DerivativeRuleError(
-                f"linear_call: `{name_of(fun_transpose)}` must return cotangents of the linear arguments.",
-                got=[
-                    f"linear_args: {linear_tree.unflatten([a.text() for a in avals[n:]])}",
-                    f"returned: {tree.unflatten([a.text() for a in found])}",
-                ],
-            )
-        return results
-
-    cotangent_avals = [a.tangent() for a in callee.out_avals]
-    transpose, others = stage_open(
-        backward, [*avals[:n], *cotangent_avals], DebugInfo(name_of(fun_transpose))
+    callee, consts, out_tree = body_of(
+        fun, treedef_tuple([residual_tree, linear_tree]), avals, "linear_call"
     )
-    (callee, transpose), common = with_common_consts([callee, transpose], [consts, others])
-    params = LinearCallParams(callee, transpose, len(common) + n)
+    cotangent_avals = [a.tangent() for a in callee.out_avals]
+    transpose = body_of(
+        fun_transpose,
+        treedef_tuple([residual_tree, out_tree]),
+        [*avals[:n], *cotangent_avals],
+        "linear_call",
+    )
+    linear_avals, ct_avals = avals[n:], transpose.out_avals
+    if transpose.out_tree != linear_tree or differing_types(linear_avals, ct_avals):
+        raise DerivativeRuleError(
+            f"linear_call: `{name_of(fun_transpose)}` must return cotangents of the linear arguments.",
+            got=[
+                f"linear_args: {linear_tree.unflatten([a.text() for a in linear_avals])}",
+                f"returned: {transpose.out_tree.unflatten([a.text() for a in ct_avals])}",
+            ],
+        )
+    (program, transposed), common = with_common_consts(
+        [callee, transpose.program], [consts, transpose.consts]
+    )
+    params = LinearCallParams(program, transposed, len(common) + n)
     return out_tree.unflatten(bind(linear_call_p, *common, *leaves, params=params))

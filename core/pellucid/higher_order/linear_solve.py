@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
 from pellucid.base.tree import keystr
 from pellucid.higher_order.bodies import differing_types, types_of
 from pellucid.higher_order.custom_jvp import CustomJvpCall
-from pellucid.ir.effects import Effects
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, LinearOperand, Operands, Zero
+from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
-from pellucid.tracing.context import context
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
@@ -27,14 +26,19 @@ from pellucid.transforms.gradient import linear_transpose
 from pellucid.transforms.jvp import jvp_flat, jvp_jaxpr
 from pellucid.transforms.linearize import linearize
 from pellucid.transforms.vmap import batch_jaxpr
-from pellucid.transforms.zeros import add_tangents, instantiate
-from pellucid.xla.pytree import flatten, flatten_with_path
-
-# The primitive ------------------------------------------------------------------------------------------
+from pellucid.transforms.zeros import (
+    add_tangents,
+    cotangents_of,
+    instantiate,
+    nonzero,
+    nonzero_mask,
+    spread,
+)
+from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
 
 
 class LinearSolveTuple(NamedTuple):
-    """One thing for each of the functions that make a linear solve; the last but two are for the transpose."""
+    """One item for each of the functions that make a linear solve; `vecmat` and `transpose_solve` are of the transpose."""
 
     matvec: Any
     vecmat: Any
@@ -52,17 +56,20 @@ class LinearSolveParams(NamedTuple):
     const_lengths: LinearSolveTuple
     jaxprs: LinearSolveTuple
 
-    def split(self, values: Operands) -> tuple[LinearSolveTuple, Sequence[Any]]:
-        """(things given for the constants, things given for the right-hand side)."""
-        parts, start = [], 0
-        for n in self.const_lengths:
-            parts.append(values[start : start + n])
-            start += n
-        return LinearSolveTuple(*parts), values[start:]
+    def split(self, values: Operands) -> tuple[LinearSolveTuple, list[Any]]:
+        """`values`, one for each operand: (those for the constants, those for the right-hand side)."""
+        *consts, b = _split(self.const_lengths, values)
+        return LinearSolveTuple(*consts), b
 
     def transposed(self) -> LinearSolveParams:
         """Params of the transposed system."""
         return LinearSolveParams(self.const_lengths.transposed(), self.jaxprs.transposed())
+
+
+def _split(sizes: Sequence[int], values: Operands) -> list[list[Any]]:
+    """Consecutive parts of `values` of these sizes, and the rest."""
+    rest = iter(values)
+    return [*(list(islice(rest, n)) for n in sizes), list(rest)]
 
 
 class LinearSolve(Programs[LinearSolveParams]):
@@ -80,22 +87,19 @@ class LinearSolve(Programs[LinearSolveParams]):
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         consts, b = params.split(primals)
-        const_tangents, b_tangents = params.split(tangents)
-        n = len(b)
-        right = list(b_tangents)
-        nonzero = [type(t) is not Zero for t in const_tangents.matvec]
-        if any(nonzero):
-            program, more, mask = jvp_jaxpr(
-                params.jaxprs.matvec.jaxpr, [*nonzero, *[False] * n], False
-            )
-            live = [t for t in const_tangents.matvec if type(t) is not Zero]
-            found = iter(replay(program.jaxpr, (), *more, *consts.matvec, *results[:n], *live)[n:])
-            right = [
-                add_tangents(t, neg(next(found))) if m else t
-                for t, m in zip(right, mask, strict=True)
-            ]
+        const_tangents, right = params.split(tangents)
+        n, matvec_tangents = len(b), const_tangents.matvec
         aux_tangents = [Zero(type_of(x).tangent()) for x in results[n:]]
-        if all(type(t) is Zero for t in right):
+        mask = nonzero_mask(matvec_tangents)
+        if any(mask):
+            program, more, out_mask = jvp_jaxpr(
+                params.jaxprs.matvec.jaxpr, [*mask, *[False] * n], False
+            )
+            operands = (*more, *consts.matvec, *results[:n], *nonzero(matvec_tangents))
+            products = replay(program.jaxpr, (), *operands)
+            terms = spread([*map(neg, products[n:])], out_mask, types_of(products[:n]))
+            right = [add_tangents(a, t) for a, t in zip(right, terms, strict=True)]
+        if not any(nonzero_mask(right)):
             return results, [*right, *aux_tangents]
         operands = [*primals[: len(primals) - n], *map(instantiate, right)]
         return results, [*bind(self, *operands, params=params)[:n], *aux_tangents]
@@ -111,33 +115,36 @@ class LinearSolve(Programs[LinearSolveParams]):
             raise DerivativeRuleError(
                 "custom_linear_solve is linear in all of its right-hand side at once."
             )
-        cts = [instantiate(ct) for ct in cotangents[: len(b)]]
-        moved = consts.transposed()
-        found = bind(self, *(x for part in moved for x in part), *cts, params=params.transposed())
-        return [*[None] * (len(operands) - len(b)), *found[: len(b)]]
+        n, transposed = len(b), params.transposed()
+        cts = bind(
+            self, *chain(*consts.transposed()), *map(instantiate, cotangents[:n]), params=transposed
+        )  # fmt: skip
+        return cotangents_of(operands, cts[:n], [True] * n)
 
     def batch(self, axis, operands, dims, params):
         consts, b = params.split(operands)
         const_dims, b_dims = params.split(dims)
         n = len(b)
-        programs, new_consts, out_dims = [], [], []
-        for jaxpr, values, value_dims in zip(params.jaxprs, consts, const_dims, strict=True):
-            if jaxpr is None:
-                programs.append(None)
-                new_consts.append([])
-                continue
-            want = [i < n for i in range(len(jaxpr.out_avals))]
-            program, more, found = batch_jaxpr(jaxpr.jaxpr, axis, [*value_dims, *[0] * n], want)
-            programs.append(program)
-            new_consts.append([*more, *values])
-            out_dims.append(found)
-        b = [brought_to(axis, x, d, 0) for x, d in zip(b, b_dims, strict=True)]
+        derived = LinearSolveTuple(
+            *[
+                jaxpr
+                and batch_jaxpr(
+                    jaxpr.jaxpr, axis, [*jaxpr_dims, *[0] * n],
+                    [i < n for i in range(len(jaxpr.out_avals))],
+                )
+                for jaxpr, jaxpr_dims in zip(params.jaxprs, const_dims, strict=True)
+            ]
+        )  # fmt: skip
+        new_consts = [
+            [] if d is None else [*d.consts, *values]
+            for d, values in zip(derived, consts, strict=True)
+        ]
         new = LinearSolveParams(
-            LinearSolveTuple(*map(len, new_consts)), LinearSolveTuple(*programs)
+            LinearSolveTuple(*map(len, new_consts)),
+            LinearSolveTuple(*[d and d.program for d in derived]),
         )
-        results = bind(self, *(x for part in new_consts for x in part), *b, params=new)
-        solve_dims = batch_dims_of_solve(params, out_dims)
-        return results, solve_dims
+        b = [brought_to(axis, x, d, 0) for x, d in zip(b, b_dims, strict=True)]
+        return bind(self, *chain(*new_consts), *b, params=new), derived.solve.mask
 
     def lower(self, ctx, operands, params):
         consts, b = params.split(operands)
@@ -151,12 +158,73 @@ class LinearSolve(Programs[LinearSolveParams]):
 linear_solve_p = LinearSolve()
 
 
-def batch_dims_of_solve(
-    params: LinearSolveParams, out_dims: Sequence[Sequence[BatchDim]]
-) -> list[BatchDim]:
-    """Where the results of the batched solve have their batch axes."""
-    position = sum(jaxpr is not None for jaxpr in params.jaxprs[:2])
-    return list(out_dims[position])
+# Programs of the user's functions ---------------------------------------------------------------------------
+
+
+class _Program(NamedTuple):
+    program: ClosedJaxpr
+    consts: list[Any]
+    aux_tree: Any
+
+
+def _program(
+    caller: str,
+    what: str,
+    function: Callable[..., Any],
+    call: Callable[..., Any],
+    tree: Any,
+    avals: Avals,
+    more_avals: Avals = (),
+    *,
+    has_aux: bool = False,
+) -> _Program:
+    """The program of `call`, which takes one or two trees of structure `tree` and gives one of types `avals`.
+
+    The leaves of the second have types `more_avals`. With `has_aux`, it gives (that tree, auxiliary data).
+    """
+    aux_trees: list[Any] = []
+    in_tree = treedef_tuple([tree, tree] if more_avals else [tree])
+
+    def flat(*leaves: Any) -> list[Any]:
+        result, aux = call(*in_tree.unflatten(leaves)), None
+        if has_aux:
+            result, aux = with_aux(result, function, caller)
+        aux_leaves, aux_tree = flatten(aux)
+        aux_trees.append(aux_tree)
+        results, out_tree = result_leaves(result, caller, function)
+        check_same_type(caller, what, tree, avals, out_tree, types_of(results))
+        return [*results, *aux_leaves]
+
+    program, consts = stage_open(flat, [*avals, *more_avals], DebugInfo(name_of(function)))
+    return _Program(program, consts, aux_trees[0])
+
+
+def check_same_type(
+    caller: str, what: str, tree: Any, avals: Avals, out_tree: Any, out_avals: Avals
+) -> None:
+    """Raise ArgumentTypeError unless a result has the structure and types `tree` and `avals`."""
+    if tree != out_tree:
+        raise ArgumentTypeError(
+            f"{caller}: {what} must return the structure that it takes.",
+            got=[f"taken {tree}", f"returned {out_tree}"],
+        )
+    different = differing_types(avals, out_avals)
+    if different:
+        paths = [path for path, _ in flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
+        raise ArgumentTypeError(
+            f"{caller}: {what} must return the types that it takes.",
+            got=[
+                f"value{keystr(paths[i])}: taken {avals[i].text()}, returned {out_avals[i].text()}"
+                for i in different[:4]
+            ],
+        )
+
+
+def _solution(tree: Any, results: Results, solver: _Program, has_aux: bool) -> Any:
+    """The solution of structure `tree`, or (solution, aux), from flat results."""
+    n = tree.num_leaves
+    solution = tree.unflatten(results[:n])
+    return (solution, solver.aux_tree.unflatten(results[n:])) if has_aux else solution
 
 
 # custom_linear_solve --------------------------------------------------------------------------------------
@@ -181,31 +249,29 @@ def custom_linear_solve(
     >>> custom_linear_solve(lambda x: 2.0 * x, 3.0, lambda matvec, b: b / 2.0, symmetric=True)
     Array(1.5, dtype=float32, weak_type=True)
     """
+    caller = "custom_linear_solve"
     for function in (matvec, solve, *([transpose_solve] if transpose_solve is not None else [])):
-        check_callable(function, "custom_linear_solve")
+        check_callable(function, caller)
     leaves, tree = flatten(b)
-    leaves = (
-        checked_leaves(leaves, "custom_linear_solve", solve, (None, b), {}) if leaves else leaves
-    )
+    leaves = checked_leaves(leaves, caller, solve, (None, b), {})
     avals = types_of(leaves)
-    forward = _program(matvec, matvec, tree, avals, "matvec")
-    solver = _program(solve, lambda y: solve(matvec, y), tree, avals, "solve", has_aux=has_aux)
-    backward: _Program | None = None
-    transpose_solver: _Program | None = None
+
+    def solver_of(
+        what: str, solver: Callable[..., Any], operator: Callable[[Any], Any]
+    ) -> _Program:
+        call = lambda y: solver(operator, y)
+        return _program(caller, what, solver, call, tree, avals, has_aux=has_aux)
+
+    forward = _program(caller, "matvec", matvec, matvec, tree, avals)
+    solver = solver_of("solve", solve, matvec)
+    backward = transpose_solver = None
     if symmetric:
-        backward, transpose_solver = forward, solver
-        if transpose_solve is not None:
-            given = transpose_solve
-            transpose_solver = _program(
-                given, lambda y: given(matvec, y), tree, avals, "transpose_solve", has_aux=has_aux
-            )
+        backward, transpose_solver, vecmat = forward, solver, matvec
     elif transpose_solve is not None:
-        given = transpose_solve
         vecmat = lambda y: linear_transpose(matvec, tree.unflatten(avals))(y)[0]
-        backward = _program(matvec, vecmat, tree, avals, "vecmat")
-        transpose_solver = _program(
-            given, lambda y: given(vecmat, y), tree, avals, "transpose_solve", has_aux=has_aux
-        )
+        backward = _program(caller, "vecmat", matvec, vecmat, tree, avals)
+    if transpose_solve is not None:
+        transpose_solver = solver_of("transpose_solve", transpose_solve, vecmat)  # pyright: ignore[reportPossiblyUnbound]
     programs = (forward, backward, solver, transpose_solver)
     params = LinearSolveParams(
         LinearSolveTuple(*(0 if p is None else len(p.consts) for p in programs)),
@@ -213,63 +279,7 @@ def custom_linear_solve(
     )
     consts = [c for p in programs if p is not None for c in p.consts]
     results = bind(linear_solve_p, *consts, *leaves, params=params)
-    n = len(leaves)
-    solution = tree.unflatten(results[:n])
-    return (solution, solver.aux_tree.unflatten(results[n:])) if has_aux else solution
-
-
-class _Program(NamedTuple):
-    program: ClosedJaxpr
-    consts: list[Any]
-    aux_tree: Any
-
-
-def _program(
-    function: Callable[..., Any],
-    call: Callable[[Any], Any],
-    tree: Any,
-    avals: Avals,
-    what: str,
-    *,
-    has_aux: bool = False,
-) -> _Program:
-    """The program of `call`, which must give a tree of the structure and types that it takes."""
-    aux_trees: list[Any] = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        result = call(tree.unflatten(leaves))
-        aux: list[Any] = []
-        if has_aux:
-            result, auxiliary = with_aux(result, function, "custom_linear_solve")
-            aux, aux_tree = flatten(auxiliary)
-            aux_trees.append(aux_tree)
-        results, out_tree = result_leaves(result, "custom_linear_solve", function)
-        check_same_type("custom_linear_solve", what, tree, avals, out_tree, types_of(results))
-        return [*results, *aux]
-
-    program, consts = stage_open(flat, avals, DebugInfo(name_of(function)))
-    return _Program(program, consts, aux_trees[0] if aux_trees else None)
-
-
-def check_same_type(
-    caller: str, what: str, tree: Any, avals: Avals, out_tree: Any, out_avals: Avals
-) -> None:
-    """Raise ArgumentTypeError unless a result has the structure and types `tree` and `avals`."""
-    if tree != out_tree:
-        raise ArgumentTypeError(
-            f"{caller}: {what} must return the structure that it takes.",
-            got=[f"taken {tree}", f"returned {out_tree}"],
-        )
-    different = differing_types(avals, out_avals)
-    if different:
-        paths = [path for path, _ in flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
-        raise ArgumentTypeError(
-            f"{caller}: {what} must return the types that it takes.",
-            got=[
-                f"value{keystr(paths[i])}: taken {avals[i].text()}, returned {out_avals[i].text()}"
-                for i in different[:4]
-            ],
-        )
+    return _solution(tree, results, solver, has_aux)
 
 
 # custom_root ----------------------------------------------------------------------------------------------
@@ -287,87 +297,49 @@ def custom_root(
     `tangent_solve(g, y)` solves `g(x) = y` for a linear g, the derivative of `f` at the root. The derivative is by the
     values that `f` captures; `initial_guess` counts as a constant. With `has_aux`, `solve` gives (root, aux).
 
+    Raises: ArgumentTypeError where `f`, `solve` or `tangent_solve` return another structure or types than they take.
+
     >>> newton = lambda f, x: x - f(x) / 2.0
     >>> custom_root(lambda x: 2.0 * x - 3.0, 0.0, newton, lambda g, y: y / g(1.0))
     Array(1.5, dtype=float32, weak_type=True)
     """
+    caller = "custom_root"
     for function in (f, solve, tangent_solve):  # pyright: ignore[reportAssignmentType]
-        check_callable(function, "custom_root")
+        check_callable(function, caller)
     leaves, tree = flatten(initial_guess)
-    leaves = (
-        checked_leaves(leaves, "custom_root", solve, (None, initial_guess), {})
-        if leaves
-        else leaves
-    )
+    leaves = checked_leaves(leaves, caller, solve, (None, initial_guess), {})
     avals = types_of(leaves)
-    aux_trees: list[Any] = []
-
-    def flat_f(*xs: Any) -> list[Any]:
-        results, out_tree = result_leaves(f(tree.unflatten(xs)), "custom_root", f)
-        check_same_type("custom_root", f"`{name_of(f)}`", tree, avals, out_tree, types_of(results))
-        return results
-
-    def flat_solve(*xs: Any) -> list[Any]:
-        result = solve(f, tree.unflatten(xs))
-        aux: list[Any] = []
-        if has_aux:
-            result, auxiliary = with_aux(result, solve, "custom_root")
-            aux, aux_tree = flatten(auxiliary)
-            aux_trees.append(aux_tree)
-        results, out_tree = result_leaves(result, "custom_root", solve)
-        check_same_type("custom_root", "solve", tree, avals, out_tree, types_of(results))
-        return [*results, *aux]
-
-    def linearize_and_solve(*values: Any) -> list[Any]:
-        n = len(avals)
-        _, derivative = linearize(f, tree.unflatten(values[:n]))
-        results, out_tree = result_leaves(
-            tangent_solve(derivative, tree.unflatten(values[n:])), "custom_root", tangent_solve
-        )
-        check_same_type("custom_root", "tangent_solve", tree, avals, out_tree, types_of(results))
-        return results
-
-    f_program, f_consts = stage_open(flat_f, avals, DebugInfo(name_of(f)))
-    solve_program, solve_consts = stage_open(flat_solve, avals, DebugInfo(name_of(solve)))
-    tangent_avals = [*avals, *(a.tangent() for a in avals)]
-    tangent_program, tangent_consts = stage_open(
-        linearize_and_solve, tangent_avals, DebugInfo(name_of(tangent_solve))
-    )
-    n, n_f, n_solve, n_tangent = len(avals), len(f_consts), len(solve_consts), len(tangent_consts)
+    tangent_avals = [a.tangent() for a in avals]
+    parts = (
+        _program(caller, f"`{name_of(f)}`", f, f, tree, avals),
+        _program(caller, "solve", solve, lambda x: solve(f, x), tree, avals, has_aux=has_aux),
+        _program(
+            caller, "tangent_solve", tangent_solve,
+            lambda root, right: tangent_solve(linearize(f, root)[1], right), tree, avals, tangent_avals,
+        ),
+    )  # fmt: skip
+    of_f, solver, of_tangents = (part.program.jaxpr for part in parts)
+    sizes, n = [len(part.consts) for part in parts], len(avals)
 
     def function(*operands: Any) -> list[Any]:
-        return replay(
-            solve_program.jaxpr,
-            (),
-            *operands[n_f : n_f + n_solve],
-            *operands[n_f + n_solve + n_tangent :],
-        )
+        _, consts, _, guess = _split(sizes, operands)
+        return replay(solver, (), *consts, *guess)
 
     def rule(primals: Operands, tangents: Operands) -> tuple[list[Any], list[Any]]:
-        results = context.trace.custom_jvp_call(call, tuple(primals))
+        results = call.bind(tuple(primals))
         root = results[:n]
+        f_consts, _, tangent_consts, _ = _split(sizes, primals)
         _, right, _ = jvp_flat(
-            lambda *consts: (replay(f_program.jaxpr, (), *consts, *root), ()),
-            primals[:n_f],
-            tangents[:n_f],
+            lambda *consts: (replay(of_f, (), *consts, *root), ()),
+            f_consts,
+            tangents[: len(f_consts)],
         )
-        aux_tangents = [Zero(type_of(x).tangent()) for x in results[n:]]
-        if all(type(t) is Zero for t in right):
-            return results, [*(Zero(type_of(x).tangent()) for x in root), *aux_tangents]
-        consts = primals[n_f + n_solve : n_f + n_solve + n_tangent]
-        given = [instantiate(t) for t in right]
-        found = replay(tangent_program.jaxpr, (), *consts, *root, *given)
-        return results, [*map(neg, found), *aux_tangents]
+        out_tangents = [Zero(type_of(x).tangent()) for x in results]
+        if any(nonzero_mask(right)):
+            solution = replay(of_tangents, (), *tangent_consts, *root, *map(instantiate, right))
+            out_tangents[:n] = map(neg, solution)
+        return results, out_tangents
 
-    call = CustomJvpCall(
-        "custom_root",
-        function,
-        rule,
-        "implicit derivative",
-        False,
-        lambda: DebugInfo("custom_root"),
-    )
-    operands = (*f_consts, *solve_consts, *tangent_consts, *leaves)
-    results = context.trace.custom_jvp_call(call, operands)
-    solution = tree.unflatten(results[:n])
-    return (solution, aux_trees[0].unflatten(results[n:])) if has_aux else solution
+    call = CustomJvpCall(caller, function, rule, "implicit derivative", False, DebugInfo(caller))
+    results = call.bind((*(c for part in parts for c in part.consts), *leaves))
+    return _solution(tree, results, parts[1], has_aux)

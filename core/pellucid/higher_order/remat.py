@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pellucid.base.errors import ConcretizationError, EffectsError, RemovedError
 from pellucid.higher_order.bodies import Body, known_body
 from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
-from pellucid.higher_order.custom_jvp import CustomCall
+from pellucid.higher_order.custom_rules import CustomCall
 from pellucid.higher_order.remat_policies import Offloadable, Policy, decision, nothing_saveable
 from pellucid.ir.effects import StateEffect
 from pellucid.ir.facets import Shown

@@ -17,7 +17,7 @@ from pellucid.base.errors import (
 from pellucid.base.tree import broadcast_prefix_to
 from pellucid.compilation.shardy import ShardyAttributes
 from pellucid.higher_order.bodies import Body, known_body
-from pellucid.higher_order.custom_jvp import ForwardsDefinitions
+from pellucid.higher_order.custom_rules import ForwardsDefinitions
 from pellucid.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo

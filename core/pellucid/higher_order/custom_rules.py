@@ -1,0 +1,436 @@
+"""The parts that `custom_jvp`, `custom_vjp`, `custom_vmap` and `linear_call` share.
+
+They call a function of the user whose derivative or batching the user defines, too. Here are the decorated function and
+its signature, one call of it as functions of flat values, its batched form, and the primitive of a staged call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any
+
+from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError, PellucidError
+from pellucid.higher_order.bodies import types_of
+from pellucid.higher_order.structured import Structured
+from pellucid.ir.avals import Described
+from pellucid.ir.facets import Shown
+from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from pellucid.ir.primitive import P
+from pellucid.ir.rewriting import remove_dead_equations
+from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Results, Zero
+from pellucid.ir.slots import call_slots
+from pellucid.primitives.broadcasting import brought_to
+from pellucid.tracing.discharge import inline_on_cells
+from pellucid.tracing.function import indices, name_of, resolve_arguments, signature_of
+from pellucid.tracing.replay import replay
+from pellucid.tracing.values import type_of
+from pellucid.transforms.arguments import check_callable, checked_leaves, described, result_leaves
+from pellucid.transforms.vmap import batch_flat
+from pellucid.transforms.zeros import instantiate, nonzero, nonzero_mask, zeros
+from pellucid.xla.pytree import flatten
+
+# Symbolic zeros -----------------------------------------------------------------------------------------
+
+
+class SymbolicZero(Described):
+    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` get it; it is no array."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(val: Any) -> SymbolicZero:
+        """The zero tangent of `val`."""
+        return SymbolicZero(type_of(val).tangent())
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval.text()})"
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """A zero tangent of `val`: an array of its shape, or a SymbolicZero.
+
+    >>> zero_from_primal(np.float32(3))
+    Array(0., dtype=float32)
+    """
+    return SymbolicZero.from_primal_value(val) if symbolic_zeros else zeros(type_of(val).tangent())
+
+
+def as_rule_argument(tangent: Any, symbolic_zeros: bool) -> Any:
+    """A tangent or cotangent in the form that the user's rule takes."""
+    if type(tangent) is not Zero:
+        return tangent
+    return SymbolicZero(tangent.aval) if symbolic_zeros else instantiate(tangent)
+
+
+# The decorated function ---------------------------------------------------------------------------------
+
+
+class Signature:
+    """The signature of a function with rules of its own: binds the arguments of a call to positions."""
+
+    def __init__(
+        self, function: Callable[..., Any], nondiff_argnums: Any = (), nondiff_argnames: Any = ()
+    ) -> None:
+        self.name = name_of(function)
+        self.signature = signature_of(function)
+        parameters = [] if self.signature is None else list(self.signature.parameters.values())
+        self.is_plain = all(
+            p.default is p.empty for p in parameters if p.kind is not p.KEYWORD_ONLY
+        )
+        named, _ = resolve_arguments(function, None, nondiff_argnames or None, "nondiff")
+        self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *named}))
+
+    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, defaults included."""
+        if self.signature is None or (not kwargs and self.is_plain):
+            if kwargs:
+                raise ArgumentTypeError(
+                    f"`{self.name}` takes positional arguments only: its signature is unknown."
+                )
+            return args
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(
+                f"`{self.name}` was called with arguments that don't fit.", got=str(error)
+            ) from None
+        bound.apply_defaults()
+        keywords = [name for name in bound.kwargs if name in kwargs]
+        if keywords:
+            raise ArgumentTypeError(
+                f"`{self.name}` has its own derivative, so all its arguments must have positions.",
+                got=f"only by keyword: {', '.join(keywords)}",
+                do="Bind them with functools.partial, or make them positional.",
+            )
+        return bound.args
+
+    def split(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+        """(arguments that are differentiated, the others)."""
+        if self.nondiff and self.nondiff[-1] >= len(args):
+            raise ArgumentTypeError(
+                f"nondiff_argnums names argument {self.nondiff[-1]} of `{self.name}`, which was not given.",
+                got=f"got {len(args)} positional arguments",
+            )
+        differentiated = [x for i, x in enumerate(args) if i not in self.nondiff]
+        return differentiated, [args[i] for i in self.nondiff]
+
+    def joined(self, differentiated: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+        """All arguments in their order: the inverse of `split`."""
+        args = list(differentiated)
+        for i, x in zip(self.nondiff, others, strict=True):
+            args.insert(i, x)
+        return args
+
+
+class ForwardsDefinitions:
+    """A decorated function `fun` whose decorator has definitions of its own (`def…`); those it lacks are `fun`'s.
+
+    So decorators can be stacked: `custom_vjp(custom_vmap(f)).def_vmap` defines the batching rule.
+    """
+
+    fun: Callable[..., Any]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("def") and "fun" in self.__dict__:
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class CustomFunction(ForwardsDefinitions):
+    """A function with its own derivative, as users call it."""
+
+    symbolic_zeros = False
+    is_defined = False
+    definitions = ""
+    """Names of the methods that define the derivative, for messages."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ) -> None:
+        check_callable(fun, type(self).__name__)
+        self.__wrapped__ = fun
+        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+            if hasattr(fun, attribute):
+                setattr(self, attribute, getattr(fun, attribute))
+        self.fun = fun
+        self.signature = Signature(fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = self.signature.nondiff
+
+    def _bound(self, call: FlatCall) -> Any:
+        """The call of flat values that traces interpret, with the rules of the user; it has `bind`."""
+        raise NotImplementedError(type(self))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.is_defined:
+            raise DerivativeRuleError(
+                f"`{self.signature.name}` is a {type(self).__name__}, but no derivative was given to it.",
+                do=f"Define it with {self.definitions}.",
+            )
+        args = self.signature.positional(args, kwargs)
+        differentiated, others = self.signature.split(args)
+        leaves, tree = flatten(tuple(differentiated))
+        leaves = checked_leaves(leaves, type(self).__name__, self.fun, args, {})
+        call = FlatCall(self, tree, others, types_of(leaves))
+        results = self._bound(call).bind(tuple(leaves))
+        return call.out_tree.unflatten(results)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
+
+
+class FlatCall:
+    """One call of a function with its own derivative, as a function of flat values.
+
+    `others` are the arguments that are not differentiated, `in_tree` is the structure of the tuple of those that are.
+    """
+
+    def __init__(
+        self, custom: CustomFunction, in_tree: Any, others: list[Any], in_avals: list[Any]
+    ) -> None:
+        self.custom = custom
+        self.caller = type(custom).__name__
+        self.name = custom.signature.name
+        self.in_tree = in_tree
+        self.others = others
+        self.in_avals = in_avals
+        self.out_tree: Any = None
+        self.out_avals: list[Any] | None = None
+
+    def arguments(self, leaves: Operands) -> list[Any]:
+        """The arguments of the user's function with these leaves."""
+        return self.custom.signature.joined(self.in_tree.unflatten(leaves), self.others)
+
+    def function(self, *leaves: Any) -> list[Any]:
+        """Flat results of the user's function."""
+        fun = self.custom.fun
+        results, self.out_tree = result_leaves(fun(*self.arguments(leaves)), self.caller, fun)
+        self.out_avals = types_of(results)
+        return results
+
+    def rule_name(self, kind: str, rule: Any) -> str:
+        """The user's rule in messages."""
+        return f"the {kind} rule `{name_of(rule)}` of `{self.name}`"
+
+    def rule_results(self, rule: str, value: Any) -> list[Any]:
+        """Flat results that a rule returned; raises DerivativeRuleError where they aren't of the function's type."""
+        results, tree = result_leaves(value, self.caller, self.custom.fun)
+        avals = types_of(results)
+        if self.out_avals is not None:
+            types = [(a.shape, a.dtype) for a in avals]
+            if tree != self.out_tree or types != [(a.shape, a.dtype) for a in self.out_avals]:
+                raise DerivativeRuleError(
+                    f"{rule} returned a result of another type than the function.",
+                    got=[
+                        f"rule: {tree.unflatten(avals)}",
+                        f"function: {self.out_tree.unflatten(self.out_avals)}",
+                    ],
+                )
+        self.out_tree = tree
+        return results
+
+
+def as_pair(
+    value: Any, rule: str, contents: str, error: type[PellucidError] = DerivativeRuleError
+) -> tuple[Any, Any]:
+    """`value`, which a rule returned; raises `error` unless it is a pair of `contents`."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise error(
+            f"{rule} must return a pair ({contents}).", got=f"it returned {described(value)}"
+        )
+    return value[0], value[1]
+
+
+# Batches ------------------------------------------------------------------------------------------------
+
+
+def batch_with_zeros(
+    function: Callable[..., Results],
+    axis: BatchAxis,
+    operands: Operands,
+    dims: Dims,
+    tag: object = None,
+) -> tuple[list[Any], list[BatchDim]]:
+    """`batch_flat` for operands and results that may be `Zero`.
+
+    A `Zero` among `operands` has the type of a batch; one among the results has the type of an element, and no batch
+    axis.
+    """
+    mask = nonzero_mask(operands)
+    elements: list[Any] = []
+
+    def run(*values: Any) -> list[Any]:
+        rest = iter(values)
+        inputs = [
+            next(rest) if nz else Zero(unbatched(x.aval, d))
+            for x, d, nz in zip(operands, dims, mask, strict=True)
+        ]
+        elements[:] = function(*inputs)
+        return nonzero(elements)
+
+    results, result_dims = batch_flat(
+        run, axis, list(compress(operands, mask)), list(compress(dims, mask)), tag
+    )
+    pairs = iter(zip(results, result_dims, strict=True))
+    merged = [(x, None) if type(x) is Zero else next(pairs) for x in elements]
+    return [x for x, _ in merged], [d for _, d in merged]
+
+
+class ResultPlaces:
+    """Where the results of a batched call have their batch axes: decided when it first runs, kept from then on.
+
+    Results have none only if no operand has one and neither does a value that the first run captured.
+    """
+
+    def __init__(self, name: str, axis: BatchAxis, dims: Dims) -> None:
+        self.name = name
+        self.axis = axis
+        self.always = axis.name is not None or any(d is not None for d in dims)
+        self.dims: list[BatchDim] = []
+
+    def place(self, results: Results, dims: Dims, tangent_dims: Dims = ()) -> list[Any]:
+        """`results`, whose batch axes are at `dims`, with their batch axes where they belong.
+
+        `tangent_dims` are the batch axes of their tangents, where a rule gave these too.
+        """
+        if not self.dims:
+            always = self.always or any(d is not None for d in (*dims, *tangent_dims))
+            self.dims[:] = [0 if d is None and always else d for d in dims]
+        elif None in self.dims:
+            self.check_unbatched((*dims, *tangent_dims))
+        return self.moved(results, dims)
+
+    def moved(self, values: Operands, dims: Dims) -> list[Any]:
+        """`values`, one for each result, whose batch axes are at `dims`, with those of the results."""
+        return [
+            x if place is None or type(x) is Zero else brought_to(self.axis, x, d, place)
+            for x, d, place in zip(values, dims, self.dims, strict=True)
+        ]
+
+    def check_unbatched(self, dims: Dims) -> None:
+        """Raise DerivativeRuleError for a derivative with a batch axis where the results have none."""
+        if any(d is not None for d in dims):
+            raise DerivativeRuleError(
+                f"the derivative of `{self.name}` is batched, but its result isn't.",
+                got="a rule that captures a value over which vmap maps; the function doesn't use it",
+                do="Pass the value to the function as an argument.",
+            )
+
+
+def unbatched(aval: Any, dim: BatchDim) -> Any:
+    """Type of one element of a batch of type `aval`."""
+    return aval if dim is None else aval.without_dim(dim)
+
+
+# The primitives -----------------------------------------------------------------------------------------
+
+
+class CustomCall(Structured[P]):
+    """A staged call of a function whose derivative or batching the user defines.
+
+    The program is the field `program_field` of the params; its first inputs, `num_consts` of them, are what the function
+    closes over.
+    """
+
+    program_field = "call_jaxpr"
+
+    def program(self, params: P) -> ClosedJaxpr:
+        """The function's program."""
+        return getattr(params, self.program_field)
+
+    def abstract_eval(self, avals, params):
+        return self.program(params).out_avals
+
+    def effects(self, avals, params):
+        return self.program(params).effects
+
+    def slots(self, params):
+        return call_slots(self.program(params))
+
+    def with_slots(self, params: Any, slots):
+        added = slots.operands[0].size - len(self.program(params).in_avals)
+        changes = {self.program_field: slots.programs[0].program}
+        return params._replace(**changes, num_consts=params.num_consts + added)
+
+    def discharge(self, operands, params):
+        # Only compilation comes after this, so the user's rules are no longer needed.
+        return inline_on_cells(self.program(params).jaxpr, operands)
+
+    def lower(self, ctx, operands, params):
+        return ctx.inline(self.program(params).jaxpr, (), operands)
+
+    def dead_code(self, used, equation):
+        remaining = equation if any(used) or equation.effects else None
+        return [remaining is not None] * len(equation.operands), remaining
+
+
+class DerivativeCall(Shown, CustomCall[P]):
+    """A staged call of a function with its own derivative."""
+
+    def call_of(self, params: Any) -> Any:
+        """The call that was staged, with the constants as first operands."""
+        raise NotImplementedError(type(self))
+
+    def restricted(self, params: Any, used: Sequence[bool]) -> Any:
+        """Params with rules that give only the `used` results."""
+        raise NotImplementedError(type(self))
+
+    def jvp(self, primals, tangents, params):
+        return self.call_of(params).rule(primals, tangents)
+
+    def batch(self, axis, operands, dims, params):
+        call, out_dims = self.call_of(params).batched(axis, dims)
+        return call.bind(operands), out_dims
+
+    def dead_code(self, used, equation):
+        used_operands, remaining = super().dead_code(used, equation)
+        if remaining is None:
+            return used_operands, None
+        jaxpr = equation.params.call_jaxpr.jaxpr
+        key = ("used results", tuple(used))
+        if key not in jaxpr.memo:
+            pruned, _ = remove_dead_equations(jaxpr, used, keep_inputs=True)
+            is_changed = pruned.equations != jaxpr.equations or not all(used)
+            jaxpr.memo[key] = ClosedJaxpr(pruned) if is_changed else None
+        program = jaxpr.memo[key]
+        if program is None:
+            return used_operands, equation
+        params = equation.params if all(used) else self.restricted(equation.params, used)
+        results = list(compress(equation.results, used))
+        return used_operands, equation.replace(
+            results=results, params=params._replace(call_jaxpr=program)
+        )
+
+    def printed_params(self, equation):
+        fields = equation.params._asdict()
+        shown = {"name": fields.pop("name")}
+        for field, value in fields.items():
+            if not field.endswith("_name") and (field != "num_consts" or value):
+                shown[field] = fields.get(f"{field}_name", value)
+        return shown
+
+
+def calling(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
+    """The program `jaxpr` as a function."""
+    return lambda *operands: replay(jaxpr, (), *operands)
+
+
+def debug_of(jaxpr: Jaxpr) -> DebugInfo:
+    """The names that `jaxpr` has for messages."""
+    return jaxpr.debug or DebugInfo("custom")
+
+
+def refuse_captured(name: str, values: Operands) -> None:
+    """Raise DerivativeRuleError if `values` that the function `name` captured have tangents: its rule has none for them."""
+    if values:
+        raise DerivativeRuleError(
+            f"`{name}` has its own derivative, but uses a value from outside by which it is differentiated.",
+            got=f"captured: {type_of(values[0]).text()}",
+            do="Pass the value as an argument: the derivative rule is one by arguments.",
+        )
