@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,15 @@ from pellucid.base.errors import ArgumentTypeError
 from pellucid.checks.automatic import check_equation
 from pellucid.checks.check import check_p
 from pellucid.checks.errors import Error, ErrorCategory, JaxException, error_of, user_checks
-from pellucid.checks.found import NONE, Checked, Found, Site, first, nothing
-from pellucid.higher_order.calls import Call, ClosedCallParams, closed_call_p
-from pellucid.higher_order.cond import cond_p, with_common_consts
-from pellucid.higher_order.custom_jvp import CustomCall
-from pellucid.higher_order.jit import Defined, jit_p
-from pellucid.higher_order.scan import scan_p
-from pellucid.higher_order.while_loop import WhileParams, while_p
+from pellucid.checks.notes import NONE, Checked, Notes, Site, first, nothing
+from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
+from pellucid.higher_order.custom_rules import CustomCall
+from pellucid.higher_order.jit import Defined
+from pellucid.higher_order.structured import Structured, bind_programs
 from pellucid.ir.jaxpr import DebugInfo, Equation, Jaxpr, Lineage, Literal, uses_references
 from pellucid.ir.rewriting import constants_as_inputs, rearranged
 from pellucid.ir.rules import Operands, Results
+from pellucid.ir.slots import Slot
 from pellucid.parallel.local_types import REPLICATED
 from pellucid.parallel.manual import shard_map_p
 from pellucid.primitives.arithmetic import neg
@@ -51,7 +50,7 @@ _PYTHON_NUMBERS = (bool, int, float, complex)
 def checkify(
     f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_checks
 ) -> Callable[..., Any]:
-    """`f`, which gives (error, result): the first failure of the checks in it, or none, as a value.
+    """Transforms `f` into a function that returns (error, result): the first failure of its checks, or none, as a value.
 
     `errors` says what is checked: `user_checks` (what `check` states), `nan_checks`, `div_checks`, `index_checks`, or
     unions of them (`float_checks`, `automatic_checks`, `all_checks`). After a failure the program goes on. Checks in loops,
@@ -70,8 +69,8 @@ def checkify(
     -1.0 is not positive (`check` failed)
     """
     check_callable(f, "checkify")
-    wanted = frozenset(errors)
-    unknown = [e for e in wanted if not (isinstance(e, type) and issubclass(e, JaxException))]
+    categories = frozenset(errors)
+    unknown = [e for e in categories if not (isinstance(e, type) and issubclass(e, JaxException))]
     if unknown:
         raise ArgumentTypeError(
             "checkify: errors must be categories of errors.",
@@ -83,21 +82,23 @@ def checkify(
     def checked_function(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         leaves, tree = flatten((args, kwargs))
         is_array = [is_array_like(x) and type(x) not in _PYTHON_NUMBERS for x in leaves]
-        arrays = list(itertools.compress(leaves, is_array))
+        arrays = list(compress(leaves, is_array))
         trees: list[Any] = []
 
         def flat(*traced: Any) -> list[Any]:
             rest = iter(traced)
-            given = [next(rest) if a else x for x, a in zip(leaves, is_array, strict=True)]
-            inner_args, inner_kwargs = tree.unflatten(given)
+            filled = [next(rest) if a else x for x, a in zip(leaves, is_array, strict=True)]
+            inner_args, inner_kwargs = tree.unflatten(filled)
             results, out_tree = result_leaves(f(*inner_args, **inner_kwargs), "checkify", f)
             trees.append(out_tree)
             return results
 
-        names = lambda: tuple(itertools.compress(argument_paths(f, args, kwargs), is_array))
+        names = lambda: tuple(compress(argument_paths(f, args, kwargs), is_array))
         debug = DebugInfo(name_of(f), names)
         jaxpr, consts = stage(flat, [type_of(x) for x in arrays], debug)
-        error, results = _checked_results(constants_as_inputs(jaxpr), [*consts, *arrays], wanted)
+        error, results = _checked_results(
+            constants_as_inputs(jaxpr), [*consts, *arrays], categories
+        )
         return error, trees[0].unflatten(results)
 
     return checked_function
@@ -107,16 +108,16 @@ def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[
     """(error, results) of `jaxpr`, which has no constants. References hold afterwards what it writes to them."""
     on_values = discharged(jaxpr) if uses_references(jaxpr) else None
     program = jaxpr if on_values is None else on_values.program.jaxpr
-    more = [] if on_values is None else on_values.consts
+    more_consts = [] if on_values is None else on_values.consts
     checked = checked_program(program, errors)
     values = [get(x) if is_reference(x) else x for x in operands]
-    given = (*checked.consts, *more, *values)
+    inputs = (*checked.consts, *more_consts, *values)
     if context.trace.is_eager:
-        found = bind(closed_call_p, *given, params=ClosedCallParams(checked.program))
+        results = bind(closed_call_p, *inputs, params=ClosedCallParams(checked.program))
     else:
-        found = replay(checked.program.jaxpr, (), *given)
-    n = checked.n_found
-    error, results = error_of(found[0], found[1:n], checked.sites), found[n:]
+        results = replay(checked.program.jaxpr, (), *inputs)
+    (code, *payload), results = results[: checked.n_notes], results[checked.n_notes :]
+    error = error_of(code, payload, checked.sites)
     if on_values is None:
         return error, results
     n_results = len(results) - len(on_values.written)
@@ -126,7 +127,7 @@ def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[
 
 
 def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
-    """`jaxpr`, which has no constants, as a program that gives what it found, then its results; made once."""
+    """The program of `jaxpr`, which has no constants, that gives its notes, then its results; remembered."""
     return remembered(jaxpr, ("checked", errors), lambda: _checked_program(jaxpr, errors))
 
 
@@ -134,16 +135,16 @@ def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
     sites: list[Site] = []
 
     def run(*operands: Any) -> list[Any]:
-        found = Found()
-        results = _run(found, jaxpr, operands, errors)
-        sites.extend(found.sites)
-        return [*found.results(), *results]
+        notes = Notes()
+        results = _run(notes, jaxpr, operands, errors)
+        sites.extend(notes.sites)
+        return [*notes.results(), *results]
 
     program, consts = stage_open(run, jaxpr.in_avals, jaxpr.debug)
     return Checked(program, consts, tuple(sites))
 
 
-def _run(found: Found, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> list[Any]:
+def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> list[Any]:
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
     outer = context.scope, context.source, context.lineage
     try:
@@ -151,210 +152,143 @@ def _run(found: Found, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> list
             context.scope = joined_scope(outer[0], equation.scope)
             context.source = equation.source
             context.lineage = Lineage("checkify", (equation,))
-            given = [a.val if type(a) is Literal else values[a] for a in equation.operands]
-            results = _results(found, equation, given, errors)
+            inputs = [a.val if type(a) is Literal else values[a] for a in equation.operands]
+            results = _results(notes, equation, inputs, errors)
             values.update(zip(equation.results, results, strict=True))
     finally:
         context.scope, context.source, context.lineage = outer
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 
-def _results(found: Found, equation: Equation, operands: Operands, errors: Errors) -> Results:
-    """Results of an equation; what is found in it is noted."""
-    primitive = equation.primitive
+def _results(notes: Notes, equation: Equation, operands: Operands, errors: Errors) -> Results:
+    """Results of an equation; failures in it are noted."""
+    primitive, params = equation.primitive, equation.params
     if primitive is check_p:
-        _note_check(found, operands, equation.params, errors)
+        if any(site.category in errors for site in params.sites):
+            notes.merge(params.sites, operands)
         return []
-    rule = _RULES.get(primitive)
-    if rule is not None:
-        return rule(found, equation.params, operands, errors)
+    if primitive is shard_map_p:
+        return _shard_map(notes, params, operands, errors)
+    if isinstance(primitive, Defined):
+        primitive, params = primitive.definition, params.as_call()
     if isinstance(primitive, CustomCall):
-        return _custom_call(found, primitive, equation.params, operands, errors)
-    if isinstance(primitive, Call):
-        return _call(found, primitive, equation.params, operands, errors)
-    results = bind(primitive, *operands, params=equation.params)
-    check_equation(found, equation, operands, results, errors)
+        return _custom_call(notes, primitive, params, operands, errors)
+    if isinstance(primitive, Structured):
+        return _structured(notes, primitive, params, operands, errors)
+    results = bind(primitive, *operands, params=params)
+    check_equation(notes, equation, operands, results, errors)
     return results
 
 
-def _note_check(found: Found, operands: Operands, params: Any, errors: Errors) -> None:
-    if any(site.category in errors for site in params.sites):
-        found.merge(params.sites, operands)
-
-
-def _call(found: Found, primitive: Any, params: Any, operands: Operands, errors: Errors) -> Results:
-    if isinstance(primitive, Defined):
-        primitive, params = jit_p, params.as_call()
-    body = checked_program(params.jaxpr.jaxpr, errors)
-    results = bind(primitive, *body.consts, *operands, params=params.on(body.program))
-    found.merge(body.sites, results[: body.n_found])
-    return results[body.n_found :]
-
-
 def _custom_call(
-    found: Found, primitive: CustomCall, params: Any, operands: Operands, errors: Errors
+    notes: Notes, primitive: CustomCall[Any], params: Any, operands: Operands, errors: Errors
 ) -> Results:
-    """The call keeps its own derivative, without the checks; what these find is computed beside it."""
-    jaxpr = params.call_jaxpr.jaxpr
+    """The call keeps the rules of its user, without checks; failures are computed beside it."""
+    slots = primitive.slots(params)
+    jaxpr = slots.programs[0].program.jaxpr
     body = checked_program(jaxpr, errors)
     if body.sites:
         results = replay(body.program.jaxpr, (), *body.consts, *operands)
-        found.merge(body.sites, results[: body.n_found])
+        notes.merge(body.sites, results[: body.n_notes])
     unchecked = checked_program(jaxpr, frozenset())
-    n = len(unchecked.consts)
-    plain = rearranged(
-        unchecked.program,
-        range(n + len(operands)),
-        range(1, len(unchecked.program.jaxpr.outvars)),
+    n_results = len(unchecked.program.jaxpr.outvars)
+    program = rearranged(
+        unchecked.program, range(len(unchecked.program.jaxpr.invars)), range(1, n_results)
     )
-    new = params._replace(call_jaxpr=plain, num_consts=params.num_consts + n)
-    return bind(primitive, *unchecked.consts, *operands, params=new)
+    return bind_programs(primitive, params, slots, [operands], [program], [unchecked.consts])
 
 
-def _cond(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
-    bodies = [checked_program(b.jaxpr, errors) for b in params.branches]
-    sites = [site for body in bodies for site in body.sites]
-    offsets = [sum(len(b.sites) for b in bodies[:i]) for i in range(len(bodies))]
-    programs = [_branch(body, sites, offset) for body, offset in zip(bodies, offsets, strict=True)]
-    branches, consts = with_common_consts(programs, [b.consts for b in bodies])
-    results = bind(
-        cond_p, operands[0], *consts, *operands[1:], params=params._replace(branches=branches)
-    )
-    n_found = len(nothing(sites))
-    found.merge(sites, results[:n_found])
-    return results[n_found:]
+def _structured(
+    notes: Notes, primitive: Structured[Any], params: Any, operands: Operands, errors: Errors
+) -> Results:
+    """Programs give notes in front of their results: a branch as they are, a loop as part of its carry.
 
+    What a predicate notes is noted before the loop for the first run, and in each run for the next.
+    """
+    slots = primitive.slots(params)
+    groups = slots.split(operands)
+    bodies = [checked_program(slot.program.jaxpr, errors) for slot in slots.programs]
+    if len(bodies) == 1 and not slots.carries:
+        [body] = bodies
+        results = bind_programs(primitive, params, slots, groups, [body.program], [body.consts])
+        notes.merge(body.sites, results[: body.n_notes])
+        return results[body.n_notes :]
+    order = sorted(range(len(bodies)), key=lambda i: slots.programs[i].is_predicate)
+    sites = [site for i in order for site in bodies[i].sites]
+    n = len(nothing(sites)) if sites else 0
 
-def _branch(body: Checked, sites: Sequence[Any], offset: int) -> Any:
-    """A branch that tells what it found at the sites of all branches."""
+    def run(i: int, inputs: Operands) -> list[Any]:
+        return replay(bodies[i].program.jaxpr, (), *bodies[i].consts, *inputs)
 
-    def run(*operands: Any) -> list[Any]:
-        results = replay(body.program.jaxpr, (), *operands)
-        mine = Found()
-        mine.sites, mine.values = list(sites[:offset]), nothing(sites[:offset])[1:]
-        mine.merge(body.sites, results[: body.n_found])
-        after = nothing(sites[offset + len(body.sites) :])[1:]
-        return [*mine.results(), *after, *results[body.n_found :]]
+    def noted(i: int, results: Results, next_groups: Sequence[Operands]) -> list[Any]:
+        """Notes of program `i`, and of predicates on the operands of the next run."""
+        if not sites:
+            return []
+        merged = Notes()
+        for j in order:
+            slot, body = slots.programs[j], bodies[j]
+            if slot.is_predicate and body.sites:
+                results = run(j, slots.gathered(slot, next_groups))
+            if i == j or slot.is_predicate:
+                merged.merge(body.sites, results[: body.n_notes])
+            else:
+                merged.skip(body.sites)
+        return merged.results()
 
-    return stage_open(run, body.program.in_avals, body.program.jaxpr.debug)[0]
-
-
-def _scan(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
-    body = checked_program(params.jaxpr.jaxpr, errors)
-    n = body.n_found
-    n_more, n_consts = len(body.consts), params.num_consts
-
-    def step(*values: Any) -> list[Any]:
-        consts, rest = values[: n_more + n_consts], values[n_more + n_consts :]
-        results = replay(body.program.jaxpr, (), *consts, *rest[n:])
-        return [*first(rest[:n], results[:n]), *results[n:]]
-
-    if not body.sites:
-        n = 0
-        program, more = (
-            rearranged(
-                body.program,
-                range(n_more + len(operands)),
-                range(1, len(body.program.jaxpr.outvars)),
-            ),
-            [],
-        )
-    else:
-        before = [type_of(x) for x in nothing(body.sites)]
-        avals = list(body.program.in_avals)
-        avals[n_more + n_consts : n_more + n_consts] = before
-        program, more = stage_open(step, avals, params.jaxpr.jaxpr.debug)
-    results = bind(
-        scan_p,
-        *more,
-        *body.consts,
-        *operands[:n_consts],
-        *(nothing(body.sites) if n else ()),
-        *operands[n_consts:],
-        params=params._replace(
-            jaxpr=program,
-            num_consts=len(more) + n_more + n_consts,
-            num_carry=n + params.num_carry,
+    new_groups, result_groups = [*groups], [*slots.results]
+    if slots.carries:
+        [(carry, _)] = slots.carries
+        new_groups[carry] = [*noted(-1, (), groups), *groups[carry]]
+    result_groups[0] = result_groups[0]._replace(size=result_groups[0].size + n)
+    new_slots = slots._replace(
+        operands=tuple(
+            [g._replace(size=len(xs)) for g, xs in zip(slots.operands, new_groups, strict=True)]
         ),
+        results=tuple(result_groups),
     )
-    found.merge(body.sites, results[:n])
+    programs, consts = [], []
+    for i, slot in enumerate(slots.programs):
+
+        def step(*values: Any, i: int = i, slot: Slot = slot) -> list[Any]:
+            inputs, next_groups, previous = new_slots.taken(slot, values), [*groups], []
+            for carry, _ in slots.carries:
+                previous, inputs[carry] = inputs[carry][:n], inputs[carry][n:]
+            results = run(i, slots.gathered(slot, inputs))
+            outputs = results[bodies[i].n_notes :]
+            if slot.is_predicate:
+                return outputs
+            if not slots.carries:
+                return [*noted(i, results, groups), *outputs]
+            for (carry, _), (_, values_out) in zip(
+                slots.carries, slots.given(slot, outputs), strict=False
+            ):
+                next_groups[carry] = values_out
+            return [*first(previous, noted(i, results, next_groups)), *outputs]
+
+        avals = slots.taken(slot, slot.program.in_avals)
+        for carry, _ in slots.carries:
+            avals[carry] = [*map(type_of, new_groups[carry][:n]), *avals[carry]]
+        program, more = stage_open(step, [*chain(*avals.values())], slot.program.jaxpr.debug)
+        programs.append(program)
+        consts.append(more)
+    results = bind_programs(primitive, params, new_slots, new_groups, programs, consts)
+    notes.merge(sites, results[:n])
     return results[n:]
 
 
-def _while(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
-    """What the condition finds is found in the body, for the next step, and before the loop, for the first."""
-    cond_consts, body_consts, carry = params.split(operands)
-    condition = checked_program(params.cond_jaxpr.jaxpr, errors)
-    body = checked_program(params.body_jaxpr.jaxpr, errors)
-    sites = (*body.sites, *condition.sites)
-    n, n_body = len(nothing(sites)), body.n_found
-    cond_operands = [*condition.consts, *cond_consts]
-    body_operands = [*body.consts, *body_consts]
-    n_cond, n_own = len(cond_operands), len(body_operands)
-
-    def tell(own: Sequence[Any], now: Sequence[Any]) -> list[Any]:
-        """What the body found, and then the condition."""
-        both = Found()
-        both.merge(body.sites, own)
-        both.merge(condition.sites, now)
-        return both.results()
-
-    def test(*values: Any) -> list[Any]:
-        given, rest = values[:n_cond], values[n_cond:]
-        return replay(condition.program.jaxpr, (), *given, *rest[n:])[condition.n_found :]
-
-    def step(*values: Any) -> list[Any]:
-        for_cond, own, rest = (
-            values[:n_cond],
-            values[n_cond : n_cond + n_own],
-            values[n_cond + n_own :],
-        )
-        results = replay(body.program.jaxpr, (), *own, *rest[n:])
-        new = results[n_body:]
-        now: Sequence[Any] = ()
-        if condition.sites:
-            now = replay(condition.program.jaxpr, (), *for_cond, *new)[: condition.n_found]
-        return [*first(rest[:n], tell(results[:n_body], now)), *new]
-
-    at_start = Found()
-    if condition.sites:
-        seen = replay(condition.program.jaxpr, (), *cond_operands, *carry)
-        at_start.sites, at_start.values = list(body.sites), nothing(body.sites)[1:]
-        at_start.merge(condition.sites, seen[: condition.n_found])
-    else:
-        at_start.code, *at_start.values = nothing(sites)
-    initial = [*at_start.results(), *carry]
-    carry_avals = [type_of(x) for x in initial]
-    cond_avals = [type_of(x) for x in cond_operands]
-    own_avals = [type_of(x) for x in body_operands]
-    new_cond, more_cond = stage_open(
-        test, [*cond_avals, *carry_avals], params.cond_jaxpr.jaxpr.debug
-    )
-    new_body, more_body = stage_open(
-        step, [*cond_avals, *own_avals, *carry_avals], params.body_jaxpr.jaxpr.debug
-    )
-    new = WhileParams(new_body, len(more_body) + n_cond + n_own, new_cond, len(more_cond) + n_cond)
-    results = bind(
-        while_p, *more_cond, *cond_operands, *more_body, *cond_operands, *body_operands, *initial,
-        params=new,
-    )  # fmt: skip
-    found.merge(sites, results[:n])
-    return results[n:]
-
-
-def _shard_map(found: Found, params: Any, operands: Operands, errors: Errors) -> Results:
-    """Each position along the manual axes tells what it found; of those that failed, the first at the first site counts."""
+def _shard_map(notes: Notes, params: Any, operands: Operands, errors: Errors) -> Results:
+    """Notes of all positions along the manual axes are gathered; the first failure at the first site counts."""
     axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
     with params.scope():
         body = checked_program(params.jaxpr.jaxpr, errors)
-        n = body.n_found if body.sites else 0
+        n = body.n_notes if body.sites else 0
 
         def run(*parts: Any) -> list[Any]:
             results = replay(body.program.jaxpr, (), *parts)
-            return [*(broadcast(x, (1,)) for x in results[:n]), *results[body.n_found :]]
+            return [*(broadcast(x, (1,)) for x in results[:n]), *results[body.n_notes :]]
 
-        program, more = stage_open(run, body.program.in_avals, params.jaxpr.jaxpr.debug)
-    consts = [*more, *body.consts]
+        program, more_consts = stage_open(run, body.program.in_avals, params.jaxpr.jaxpr.debug)
+    consts = [*more_consts, *body.consts]
     called = params.on(
         program,
         (*[REPLICATED] * len(consts), *params.in_specs),
@@ -366,7 +300,7 @@ def _shard_map(found: Found, params: Any, operands: Operands, errors: Errors) ->
         last = broadcast(np.int32(-len(body.sites) - 1), type_of(codes).shape)
         index = argmax(select_n(ne(codes, NONE), last, neg(codes)), 0, np.dtype(np.int32))
         chosen = [dynamic_index_in_dim(x, index, 0, False) for x in (codes, *values)]
-        found.merge(body.sites, chosen)
+        notes.merge(body.sites, chosen)
     return results[n:]
 
 
@@ -374,8 +308,3 @@ def _whole(x: Any) -> Any:
     """`x`, on each device in full where its type shows how it is cut."""
     shown = type_of(x).shown_sharding
     return x if shown is None else reshard(x, NamedSharding(shown.mesh, PartitionSpec()))
-
-
-_RULES: dict[Any, Callable[..., Sequence[Any]]] = {
-    cond_p: _cond, scan_p: _scan, while_p: _while, shard_map_p: _shard_map,
-}  # fmt: skip

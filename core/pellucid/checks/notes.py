@@ -1,4 +1,4 @@
-"""What was found so far, while a program is rewritten so that it gives its failures as values."""
+"""Notes of failures, while a program is rewritten so that it gives its first failure as a value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.checks.errors import Site
 from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Operands
+from pellucid.ir.rules import Operands, Results
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.conversion import stop_gradient
@@ -18,12 +18,13 @@ from pellucid.primitives.logical import bitwise_and, eq, gt, ne, select_n
 from pellucid.tracing.values import type_of
 
 NONE = np.int32(0)
+"""Code of no failure."""
 
 
 class Checked(NamedTuple):
-    """A program that gives (the number of the first of its `sites` that failed, or 0; their values; its results).
+    """A program that takes (`consts`, inputs) and gives (notes, results).
 
-    It takes (`consts`, the inputs).
+    Its notes are the number of the first of its `sites` that failed, from 1, or 0, and the values of all sites.
     """
 
     program: ClosedJaxpr
@@ -31,13 +32,13 @@ class Checked(NamedTuple):
     sites: tuple[Site, ...]
 
     @property
-    def n_found(self) -> int:
-        """How many results in front of the program's own tell what was found."""
+    def n_notes(self) -> int:
+        """Number of results that are notes."""
         return 1 + sum(len(s.avals) for s in self.sites)
 
 
-class Found:
-    """The first failure at this point of the program: its number, and the values of all sites so far."""
+class Notes:
+    """The first failure up to this point of the program: its number, and the values of all sites so far."""
 
     def __init__(self) -> None:
         self.code: Any = NONE
@@ -45,20 +46,25 @@ class Found:
         self.sites: list[Site] = []
 
     def add(self, site: Site, has_failed: Any, values: Operands = ()) -> None:
-        """Another site, which fails where the boolean scalar `has_failed` is true."""
+        """Adds a site, which fails where the boolean scalar `has_failed` is true."""
         self.sites.append(site)
         self.values += map(stop_gradient, values)
         self._note(has_failed, np.int32(len(self.sites)))
 
-    def merge(self, sites: Sequence[Site], found: Sequence[Any]) -> None:
-        """The sites of a program within this one, with what it found: a number and values."""
+    def merge(self, sites: Sequence[Site], notes: Results) -> None:
+        """Adds the `sites` of a program within this one, which gave these `notes`."""
         if not sites:
             return
-        code, *values = found
+        code, *values = notes
         offset = np.int32(len(self.sites))
         self.sites += sites
         self.values += values
         self._note(gt(code, NONE), add(code, offset))
+
+    def skip(self, sites: Sequence[Site]) -> None:
+        """Adds the `sites` of a program that didn't run."""
+        self.sites += sites
+        self.values += nothing(sites)[1:]
 
     def _note(self, has_failed: Any, code: Any) -> None:
         if self.code is NONE:
@@ -67,17 +73,19 @@ class Found:
             self.code = select_n(bitwise_and(eq(self.code, NONE), has_failed), self.code, code)
 
     def results(self) -> list[Any]:
-        """What the rewritten program gives in front of its results."""
+        """The notes as results of the rewritten program."""
         return [self.code, *self.values]
 
 
 def nothing(sites: Sequence[Site]) -> list[Any]:
-    """What a program gives that finds no failure at `sites`."""
+    """The notes of a program in which none of `sites` failed."""
     return [NONE, *(zeros(a) for s in sites for a in s.avals)]
 
 
-def first(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
-    """Of two failures (or none) at the same sites the first."""
+def first(before: Operands, after: Operands) -> list[Any]:
+    """Of two notes of the same sites the earlier that has a failure; empty notes of no sites stay empty."""
+    if not before:
+        return []
     had = ne(before[0], NONE)
     return [select_n(_like(had, new), new, old) for old, new in zip(before, after, strict=True)]
 
