@@ -6,14 +6,12 @@ import builtins
 import enum
 import operator
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, DtypeError
-from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import Avals, Zero
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Linear
 from pellucid.primitives.accuracy import accuracy_params, with_accuracy
@@ -34,6 +32,8 @@ from pellucid.primitives.families import (
     constant_like,
     full_as,
     kind_of,
+    real_transcendental,
+    transcendental,
 )
 from pellucid.primitives.logical import (
     bitwise_and,
@@ -43,6 +43,7 @@ from pellucid.primitives.logical import (
     shift_right_arithmetic,
     shift_right_logical,
 )
+from pellucid.primitives.monoids import MONOIDS, Monoid, combined
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -347,43 +348,24 @@ def min(x: Any, y: Any) -> Any:
     return bind1(min_p, x, y)
 
 
-def _lower_extremum(op: str, direction: str) -> Any:
-    def lower(ctx: Any, operands: Any, params: Any) -> Any:
-        [result] = ctx.avals_out
-        if kind_of(result.dtype) != "complex":
-            return ctx.op1(op, result, operands)
-        part = shaped_array(result.shape, real_dtype(result.dtype))
-        truth = shaped_array(result.shape, np.dtype(bool))
-        reals = [ctx.op1("stablehlo.real", part, [x]) for x in operands]
-        imags = [ctx.op1("stablehlo.imag", part, [x]) for x in operands]
-        first = ctx.op1(
-            "stablehlo.select", truth,
-            [ctx.compare(*reals, "EQ", part), ctx.compare(*imags, direction, part),
-             ctx.compare(*reals, direction, part)],
-        )  # fmt: skip
-        return ctx.op1("stablehlo.select", result, [first, *operands])
-
-    return lower
-
-
-def _share(x: Any, z: Any, y: Any) -> Any:
+def share(x: Any, z: Any, y: Any) -> Any:
     """How much of the extremum `z` of `x` and `y` is `x`: 1, 0, or a half where they are equal."""
     is_x = select(eq(x, z), full_as(z, 1), full_as(z, 0))
     return div(is_x, select(eq(y, z), full_as(z, 2), full_as(z, 1)))
 
 
-def _extremum(name: str, op: str, direction: str) -> Elementwise:
+def _extremum(monoid: Monoid) -> Elementwise:
     return Elementwise(
-        name, traits=CHEAP_ARITHMETIC, accepts=NUMBER | BOOL, hlo=_lower_extremum(op, direction),
+        monoid.name, traits=CHEAP_ARITHMETIC, accepts=NUMBER | BOOL,
+        hlo=lambda ctx, operands, params: combined(ctx, monoid, operands[0], operands[1], ctx.avals_out[0]),
         tangents=(
-            lambda t, z, x, y: mul(t, _share(x, z, y)),
-            lambda t, z, x, y: mul(t, _share(y, z, x)),
+            lambda t, z, x, y: mul(t, share(x, z, y)),
+            lambda t, z, x, y: mul(t, share(y, z, x)),
         ),
     )  # fmt: skip
 
 
-max_p = _extremum("max", "stablehlo.maximum", "GT")
-min_p = _extremum("min", "stablehlo.minimum", "LT")
+max_p, min_p = _extremum(MONOIDS["max"]), _extremum(MONOIDS["min"])
 
 
 # Powers and roots ---------------------------------------------------------------------------------
@@ -455,13 +437,7 @@ def log(x: Any, *, accuracy: Any = None) -> Any:
 
 
 # Here rather than among the transcendental functions because the derivative of `pow` needs it.
-log_p: Elementwise = Elementwise(
-    "log",
-    traits=TRANSCENDENTAL,
-    accepts=FLOATING | COMPLEX,
-    hlo=with_accuracy("log"),
-    tangents=(lambda t, y, x: div(t, x),),
-)
+log_p = transcendental("log", with_accuracy("log"), lambda t, y, x: div(t, x))
 
 
 class IntegerPowParams(NamedTuple):
@@ -574,10 +550,9 @@ def sqrt(x: Any, *, accuracy: Any = None) -> Any:
     return bind1(sqrt_p, x, params=accuracy_params(accuracy))
 
 
-sqrt_p: Elementwise = Elementwise(
-    "sqrt", traits=TRANSCENDENTAL, accepts=FLOATING | COMPLEX, hlo=with_accuracy("sqrt"),
-    tangents=(lambda t, y, x: div(mul(t, constant_like(x, 0.5)), y),),
-)  # fmt: skip
+sqrt_p = transcendental(
+    "sqrt", with_accuracy("sqrt"), lambda t, y, x: div(mul(t, constant_like(x, 0.5)), y)
+)
 
 
 def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
@@ -591,10 +566,9 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     return bind1(rsqrt_p, x, params=accuracy_params(accuracy))
 
 
-rsqrt_p: Elementwise = Elementwise(
-    "rsqrt", traits=TRANSCENDENTAL, accepts=FLOATING | COMPLEX, hlo=with_accuracy("rsqrt"),
-    tangents=(lambda t, y, x: mul(t, mul(constant_like(x, -0.5), div(y, x))),),
-)  # fmt: skip
+rsqrt_p = transcendental(
+    "rsqrt", with_accuracy("rsqrt"), lambda t, y, x: mul(t, mul(constant_like(x, -0.5), div(y, x)))
+)
 
 
 def cbrt(x: Any, *, accuracy: Any = None) -> Any:
@@ -608,10 +582,11 @@ def cbrt(x: Any, *, accuracy: Any = None) -> Any:
     return bind1(cbrt_p, x, params=accuracy_params(accuracy))
 
 
-cbrt_p: Elementwise = Elementwise(
-    "cbrt", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=with_accuracy("cbrt"),
-    tangents=(lambda t, y, x: mul(t, mul(constant_like(x, 1 / 3), integer_pow(y, -2))),),
-)  # fmt: skip
+cbrt_p = real_transcendental(
+    "cbrt",
+    with_accuracy("cbrt"),
+    lambda t, y, x: mul(t, mul(constant_like(x, 1 / 3), integer_pow(y, -2))),
+)
 
 
 # Rounding -----------------------------------------------------------------------------------------

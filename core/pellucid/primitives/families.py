@@ -9,12 +9,12 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Shown
-from pellucid.ir.factors import Factors, pointwise
+from pellucid.ir.factors import pointwise
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
-from pellucid.ir.traits import ARITHMETIC, Traits
+from pellucid.ir.rules import Avals, Zero, is_linear
+from pellucid.ir.traits import ARITHMETIC, TRANSCENDENTAL, Traits
 from pellucid.primitives.broadcasting import (
     aligned_for_batch,
     broadcast_to,
@@ -72,6 +72,33 @@ def constant_like(x: Any, value: Any) -> Any:
     return number_as(value, aval.dtype)
 
 
+Accepts = frozenset[str] | tuple[frozenset[str], ...]
+"""Kinds of elements that all operands may have, or one set for each."""
+
+
+def check_elements(name: str, avals: Avals, accepts: Accepts) -> None:
+    """Raise DtypeError for an element type that `accepts` doesn't hold."""
+    for i, aval in enumerate(avals):
+        kinds = accepts[i] if isinstance(accepts, tuple) else accepts
+        if kind_of(aval.dtype) not in kinds:
+            raise DtypeError(
+                f"{name} does not accept {dtypes.short_name(aval.dtype)} elements.",
+                got=texts("operand", avals),
+                do=f"It accepts {', '.join(sorted(kinds))} elements.",
+            )
+
+
+def check_one_dtype(name: str, avals: Avals, what: str = "operands", do: str | None = None) -> None:
+    """Raise DtypeError unless all `avals` have one dtype."""
+    if any(a.dtype != avals[0].dtype for a in avals):
+        raise DtypeError(f"{name} needs {what} of one dtype.", got=texts("operand", avals), do=do)
+
+
+def texts(what: str, avals: Avals) -> list[str]:
+    """The types `avals` as lines of an error, numbered: `operand 0: float32[3]`."""
+    return [f"{what} {i}: {aval.text()}" for i, aval in enumerate(avals)]
+
+
 def full_as(x: Any, value: Any) -> Any:
     """An array of the shape and dtype of `x` with all elements equal to `value`."""
     return broadcast_to(constant_like(x, value), type_of(x).shape)
@@ -101,7 +128,7 @@ class Elementwise(Shown, Primitive[P]):
         name: str,
         *,
         traits: Traits,
-        accepts: frozenset[str] | tuple[frozenset[str], ...],
+        accepts: Accepts,
         hlo: str | Callable[..., Any],
         tangents: Sequence[TangentRule | None] | None = None,
         transposes: Sequence[Callable[..., Any] | None] | None = None,
@@ -134,7 +161,7 @@ class Elementwise(Shown, Primitive[P]):
     def _more(self, params: Any) -> dict[str, Any]:
         return {"params": params} if self.rules_take_params else {}
 
-    def _shape(self, avals: tuple[Any, ...]) -> tuple[int, ...]:
+    def _shape(self, avals: Avals) -> tuple[int, ...]:
         shape: tuple[int, ...] = ()
         for aval in avals:
             other = aval.shape
@@ -149,26 +176,19 @@ class Elementwise(Shown, Primitive[P]):
             else:
                 raise ShapeError(
                     f"{self.name} needs operands of one shape, up to dimensions of size 1 and scalars.",
-                    got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+                    got=texts("operand", avals),
                     do=f"Broadcast them first, or use `jnp.{self.name}`.",
                 )
         return shape
 
-    def _check_dtypes(self, avals: tuple[Any, ...]) -> None:
-        if self.same_dtype and any(a.dtype != avals[0].dtype for a in avals):
-            raise DtypeError(
-                f"{self.name} needs operands of one dtype.",
-                got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+    def _check_dtypes(self, avals: Avals) -> None:
+        if self.same_dtype:
+            check_one_dtype(
+                self.name,
+                avals,
                 do="Convert one with `lax.convert_element_type`, or use the `jnp` function, which promotes.",
             )
-        for i, aval in enumerate(avals):
-            accepted = self.accepts[i] if isinstance(self.accepts, tuple) else self.accepts
-            if kind_of(aval.dtype) not in accepted:
-                raise DtypeError(
-                    f"{self.name} does not accept {dtypes.short_name(aval.dtype)} elements.",
-                    got=[f"operand {j}: {a.text()}" for j, a in enumerate(avals)],
-                    do=f"It accepts {', '.join(sorted(accepted))} elements.",
-                )
+        check_elements(self.name, avals, self.accepts)
 
     def jvp(self, primals, tangents, params):
         if self.tangents is None:
@@ -194,17 +214,17 @@ class Elementwise(Shown, Primitive[P]):
             raise self.missing("transpose")
         [cotangent] = cotangents
         more = self._more(params)
-        given = []
+        results = []
         for rule, x in zip(self.transposes, operands, strict=True):
             if not is_linear(x):
-                given.append(None)
+                results.append(None)
             elif type(cotangent) is Zero:
-                given.append(Zero(x.aval))
+                results.append(Zero(x.aval))
             elif rule is None:
                 raise self.missing("transpose")
             else:
-                given.append(unbroadcast(rule(cotangent, *operands, **more), x.aval))
-        return given
+                results.append(unbroadcast(rule(cotangent, *operands, **more), x.aval))
+        return results
 
     def batch(self, axis, operands, dims, params):
         if len(operands) == 1:
@@ -259,12 +279,25 @@ add_any_p: Elementwise = AddAny(
 """Sum of two tangents or cotangents of one type."""
 
 
+def transcendental(
+    name: str,
+    hlo: str | Callable[..., Any],
+    *tangents: TangentRule,
+    accepts: frozenset[str] = FLOATING | COMPLEX,
+) -> Elementwise:
+    """A transcendental function, with one tangent rule for each operand, or none if it has no derivative."""
+    return Elementwise(
+        name, traits=TRANSCENDENTAL, accepts=accepts, hlo=hlo, tangents=tangents or None
+    )
+
+
+def real_transcendental(
+    name: str, hlo: str | Callable[..., Any], *tangents: TangentRule
+) -> Elementwise:
+    """A transcendental function of real numbers."""
+    return transcendental(name, hlo, *tangents, accepts=FLOATING)
+
+
 def boolean(*_: Any, **__: Any) -> np.dtype:
     """The dtype rule of predicates."""
     return np.dtype(bool)
-
-
-__all__ = [
-    "ANY", "ANY_OR_KEY", "BOOL", "COMPLEX", "FLOATING", "INTEGER", "KEY", "NUMBER", "REAL", "SIGNED", "UNSIGNED",
-    "Elementwise", "LinearElementwise", "add_any_p", "boolean", "constant_like", "full_as", "kind_of",
-]  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.base.errors import MissingRule
-from pellucid.ir.traits import TRANSCENDENTAL
 from pellucid.primitives.arithmetic import add, mul, neg
-from pellucid.primitives.families import FLOATING, Elementwise, constant_like
+from pellucid.primitives.families import constant_like, real_transcendental
 from pellucid.tracing.trace import bind1
 
 
@@ -63,28 +62,22 @@ def zeta(x: Any, q: Any) -> Any:
     return bind1(zeta_p, x, q)
 
 
-lgamma_p: Elementwise = Elementwise(
-    "lgamma",
-    traits=TRANSCENDENTAL,
-    accepts=FLOATING,
-    hlo="chlo.lgamma",
-    tangents=(lambda t, y, x: mul(t, digamma(x)),),
+lgamma_p = real_transcendental("lgamma", "chlo.lgamma", lambda t, y, x: mul(t, digamma(x)))
+digamma_p = real_transcendental(
+    "digamma", "chlo.digamma", lambda t, y, x: mul(t, polygamma(constant_like(x, 1), x))
 )
-digamma_p: Elementwise = Elementwise(
-    "digamma", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.digamma",
-    tangents=(lambda t, y, x: mul(t, polygamma(constant_like(x, 1), x)),),
-)  # fmt: skip
-polygamma_p: Elementwise = Elementwise(
-    "polygamma", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.polygamma",
-    tangents=(no_derivative("polygamma", "m"), lambda t, y, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x))),
-)  # fmt: skip
-zeta_p: Elementwise = Elementwise(
-    "zeta", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.zeta",
-    tangents=(
-        no_derivative("zeta", "x"),
-        lambda t, y, x, q: mul(t, neg(mul(x, zeta(add(x, constant_like(x, 1)), q)))),
-    ),
-)  # fmt: skip
+polygamma_p = real_transcendental(
+    "polygamma",
+    "chlo.polygamma",
+    no_derivative("polygamma", "m"),
+    lambda t, y, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x)),
+)
+zeta_p = real_transcendental(
+    "zeta",
+    "chlo.zeta",
+    no_derivative("zeta", "x"),
+    lambda t, y, x, q: mul(t, neg(mul(x, zeta(add(x, constant_like(x, 1)), q)))),
+)
 
 __all__ = [
     "digamma",

@@ -9,22 +9,20 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.ir.traits import TRANSCENDENTAL
+from pellucid.primitives import formulas
 from pellucid.primitives.arithmetic import (
     abs as absolute,
     add,
-    div,
     integer_pow,
     log,
     mul,
     neg,
     sign,
-    sqrt,
     square,
     sub,
 )
 from pellucid.primitives.beta_functions import lower_regularized_incomplete_beta
-from pellucid.primitives.families import FLOATING, Elementwise, constant_like, full_as
+from pellucid.primitives.families import constant_like, full_as, real_transcendental
 from pellucid.primitives.gamma import (
     digamma,
     digamma_p,
@@ -42,8 +40,8 @@ from pellucid.primitives.gamma_functions import (
     lower_igammac,
     lower_random_gamma_grad,
 )
-from pellucid.primitives.iteration import inlined, widened
-from pellucid.primitives.logical import gt, le, select
+from pellucid.primitives.iteration import Formula
+from pellucid.primitives.logical import gt, select
 from pellucid.primitives.transcendental import exp, log1p
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -82,24 +80,17 @@ def _gaussian(t: Any, x: Any, factor: float) -> Any:
     return mul(constant_like(x, factor), mul(t, exp(neg(square(x)))))
 
 
-erf_p: Elementwise = Elementwise(
-    "erf",
-    traits=TRANSCENDENTAL,
-    accepts=FLOATING,
-    hlo="chlo.erf",
-    tangents=(lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi)),),
+erf_p = real_transcendental(
+    "erf", "chlo.erf", lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi))
 )
-erfc_p: Elementwise = Elementwise(
-    "erfc",
-    traits=TRANSCENDENTAL,
-    accepts=FLOATING,
-    hlo="chlo.erfc",
-    tangents=(lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi)),),
+erfc_p = real_transcendental(
+    "erfc", "chlo.erfc", lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi))
 )
-erf_inv_p: Elementwise = Elementwise(
-    "erf_inv", traits=TRANSCENDENTAL, accepts=FLOATING, hlo="chlo.erf_inv",
-    tangents=(lambda t, y, x: mul(constant_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(y)))),),
-)  # fmt: skip
+erf_inv_p = real_transcendental(
+    "erf_inv",
+    "chlo.erf_inv",
+    lambda t, y, x: mul(constant_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(y)))),
+)
 
 
 # Incomplete gamma functions -----------------------------------------------------------------------
@@ -150,20 +141,20 @@ def _density(a: Any, x: Any) -> Any:
     return exp(sub(add(neg(x), mul(sub(a, constant_like(a, 1)), log(x))), lgamma(a)))
 
 
-igamma_p: Elementwise = Elementwise(
-    "igamma", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_igamma,
-    tangents=(lambda t, y, a, x: mul(t, igamma_grad_a(a, x)), lambda t, y, a, x: mul(t, _density(a, x))),
-)  # fmt: skip
-igammac_p: Elementwise = Elementwise(
-    "igammac", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_igammac,
-    tangents=(lambda t, y, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, y, a, x: neg(mul(t, _density(a, x)))),
-)  # fmt: skip
-igamma_grad_a_p = Elementwise(
-    "igamma_grad_a", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_igamma_grad_a
+igamma_p = real_transcendental(
+    "igamma",
+    lower_igamma,
+    lambda t, y, a, x: mul(t, igamma_grad_a(a, x)),
+    lambda t, y, a, x: mul(t, _density(a, x)),
 )
-random_gamma_grad_p = Elementwise(
-    "random_gamma_grad", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_random_gamma_grad
+igammac_p = real_transcendental(
+    "igammac",
+    lower_igammac,
+    lambda t, y, a, x: neg(mul(t, igamma_grad_a(a, x))),
+    lambda t, y, a, x: neg(mul(t, _density(a, x))),
 )
+igamma_grad_a_p = real_transcendental("igamma_grad_a", lower_igamma_grad_a)
+random_gamma_grad_p = real_transcendental("random_gamma_grad", lower_random_gamma_grad)
 
 
 # Incomplete beta function -------------------------------------------------------------------------
@@ -187,10 +178,13 @@ def _beta_density(t: Any, y: Any, a: Any, b: Any, x: Any) -> Any:
     return mul(exp(sub(logs, log_beta)), t)
 
 
-regularized_incomplete_beta_p = Elementwise(
-    "regularized_incomplete_beta", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=lower_regularized_incomplete_beta,
-    tangents=(no_derivative("betainc", "a"), no_derivative("betainc", "b"), _beta_density),
-)  # fmt: skip
+regularized_incomplete_beta_p = real_transcendental(
+    "regularized_incomplete_beta",
+    lower_regularized_incomplete_beta,
+    no_derivative("betainc", "a"),
+    no_derivative("betainc", "b"),
+    _beta_density,
+)
 
 
 # Bessel functions ---------------------------------------------------------------------------------
@@ -238,31 +232,22 @@ _I0E_FAR = (
 )  # fmt: skip
 
 
-def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
+def chebyshev(x: formulas.Term, coefficients: Sequence[float]) -> formulas.Term:
     """The sum of a Chebyshev series at `x / 2`, by Clenshaw's recurrence; the first coefficient counts half."""
-    b0 = b1 = b2 = full_as(x, 0)
+    b0 = b1 = b2 = x.filled(0)
     for c in reversed(coefficients):
         b2, b1 = b1, b0
-        b0 = add(sub(mul(x, b1), b2), constant_like(x, c))
-    return mul(constant_like(x, 0.5), sub(b0, b2))
+        b0 = x * b1 - b2 + c
+    return 0.5 * (b0 - b2)
 
 
-def _bessel_i0e(x: Any) -> Any:
-    single = type_of(x).dtype == np.float32
-    near, far = (_I0E_NEAR[:18], _I0E_FAR[:7]) if single else (_I0E_NEAR, _I0E_FAR)
-    x = absolute(x)
-    half, two, eight = (constant_like(x, n) for n in (0.5, 2, 8))
-    inside = chebyshev(sub(mul(half, x), two), near)
-    outside = div(chebyshev(sub(div(constant_like(x, 32), x), two), far), sqrt(x))
-    return select(le(x, eight), inside, outside)
-
-
-def _lower_bessel_i0e(ctx: Any, operands: Any, params: Any) -> Any:
-    [result] = ctx.avals_out
-    wide = result.update(dtype=widened(result.dtype))
-    operands = operands if wide.dtype == result.dtype else [ctx.convert(x, wide) for x in operands]
-    [value], _ = inlined(ctx, _bessel_i0e, operands, [wide])
-    return value if wide.dtype == result.dtype else ctx.convert(value, result)
+def _bessel_i0e(x: formulas.Term) -> formulas.Term:
+    is_single = type_of(x.value).dtype == np.float32
+    near, far = (_I0E_NEAR[:18], _I0E_FAR[:7]) if is_single else (_I0E_NEAR, _I0E_FAR)
+    x = abs(x)
+    inside = chebyshev(0.5 * x - 2, near)
+    outside = chebyshev(32 / x - 2, far) / formulas.sqrt(x)
+    return formulas.select(x <= 8, inside, outside)
 
 
 def _i1e_slope(t: Any, y: Any, x: Any) -> Any:
@@ -274,17 +259,10 @@ def _i1e_slope(t: Any, y: Any, x: Any) -> Any:
     return mul(t, select(away, slope, full_as(x, 0.5)))
 
 
-bessel_i0e_p: Elementwise = Elementwise(
-    "bessel_i0e", traits=TRANSCENDENTAL, accepts=FLOATING, hlo=_lower_bessel_i0e,
-    tangents=(lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),),
-)  # fmt: skip
-bessel_i1e_p: Elementwise = Elementwise(
-    "bessel_i1e",
-    traits=TRANSCENDENTAL,
-    accepts=FLOATING,
-    hlo="chlo.bessel_i1e",
-    tangents=(_i1e_slope,),
+bessel_i0e_p = real_transcendental(
+    "bessel_i0e", Formula(_bessel_i0e), lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y)))
 )
+bessel_i1e_p = real_transcendental("bessel_i1e", "chlo.bessel_i1e", _i1e_slope)
 
 __all__ = [
     "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "digamma", "digamma_p", "erf", "erf_inv",

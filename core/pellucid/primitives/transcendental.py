@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from pellucid.ir.avals import shaped_array
-from pellucid.ir.traits import TRANSCENDENTAL
 from pellucid.primitives.accuracy import (
     AccuracyParams,
     accuracy_attributes,
@@ -26,10 +25,8 @@ from pellucid.primitives.arithmetic import (
     sub,
 )
 from pellucid.primitives.complex_parts import real_dtype
-from pellucid.primitives.families import COMPLEX, FLOATING, Elementwise, constant_like, kind_of
+from pellucid.primitives.families import constant_like, kind_of, transcendental
 from pellucid.tracing.trace import bind1
-
-INEXACT = FLOATING | COMPLEX
 
 # Exponentials and logarithms ----------------------------------------------------------------------
 
@@ -102,29 +99,21 @@ def _lower_logistic(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
     )
 
 
-exp_p: Elementwise = Elementwise(
-    "exp",
-    traits=TRANSCENDENTAL,
-    accepts=INEXACT,
-    hlo=with_accuracy("exponential"),
-    tangents=(lambda t, y, x: mul(t, y),),
+exp_p = transcendental("exp", with_accuracy("exponential"), lambda t, y, x: mul(t, y))
+exp2_p = transcendental(
+    "exp2", _lower_exp2, lambda t, y, x: mul(log(constant_like(x, 2)), mul(t, y))
 )
-exp2_p: Elementwise = Elementwise(
-    "exp2", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=_lower_exp2,
-    tangents=(lambda t, y, x: mul(log(constant_like(x, 2)), mul(t, y)),),
-)  # fmt: skip
-expm1_p: Elementwise = Elementwise(
-    "expm1", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("exponential_minus_one"),
-    tangents=(lambda t, y, x: mul(t, add(y, constant_like(y, 1))),),
-)  # fmt: skip
-log1p_p: Elementwise = Elementwise(
-    "log1p", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("log_plus_one"),
-    tangents=(lambda t, y, x: div(t, add(x, constant_like(x, 1))),),
-)  # fmt: skip
-logistic_p: Elementwise = Elementwise(
-    "logistic", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=_lower_logistic,
-    tangents=(lambda t, y, x: mul(t, mul(y, sub(constant_like(y, 1), y))),),
-)  # fmt: skip
+expm1_p = transcendental(
+    "expm1",
+    with_accuracy("exponential_minus_one"),
+    lambda t, y, x: mul(t, add(y, constant_like(y, 1))),
+)
+log1p_p = transcendental(
+    "log1p", with_accuracy("log_plus_one"), lambda t, y, x: div(t, add(x, constant_like(x, 1)))
+)
+logistic_p = transcendental(
+    "logistic", _lower_logistic, lambda t, y, x: mul(t, mul(y, sub(constant_like(y, 1), y)))
+)
 
 
 # Trigonometric functions --------------------------------------------------------------------------
@@ -244,46 +233,24 @@ def _sum_of_squares(x: Any, y: Any) -> Any:
     return add(square(x), square(y))
 
 
-sin_p: Elementwise = Elementwise(
-    "sin",
-    traits=TRANSCENDENTAL,
-    accepts=INEXACT,
-    hlo=_complex_circular("sin"),
-    tangents=(lambda t, y, x: mul(t, cos(x)),),
+sin_p = transcendental("sin", _complex_circular("sin"), lambda t, y, x: mul(t, cos(x)))
+cos_p = transcendental("cos", _complex_circular("cos"), lambda t, y, x: neg(mul(t, sin(x))))
+tan_p = transcendental(
+    "tan", with_accuracy("tan"), lambda t, y, x: mul(t, add(constant_like(x, 1), square(y)))
 )
-cos_p: Elementwise = Elementwise(
-    "cos",
-    traits=TRANSCENDENTAL,
-    accepts=INEXACT,
-    hlo=_complex_circular("cos"),
-    tangents=(lambda t, y, x: neg(mul(t, sin(x))),),
+asin_p = transcendental("asin", "chlo.asin", lambda t, y, x: mul(t, rsqrt(_one_minus_square(x))))
+acos_p = transcendental(
+    "acos", "chlo.acos", lambda t, y, x: mul(t, neg(rsqrt(_one_minus_square(x))))
 )
-tan_p: Elementwise = Elementwise(
-    "tan", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("tan"),
-    tangents=(lambda t, y, x: mul(t, add(constant_like(x, 1), square(y))),),
-)  # fmt: skip
-asin_p: Elementwise = Elementwise(
-    "asin",
-    traits=TRANSCENDENTAL,
-    accepts=INEXACT,
-    hlo="chlo.asin",
-    tangents=(lambda t, y, x: mul(t, rsqrt(_one_minus_square(x))),),
+atan_p = transcendental(
+    "atan", "chlo.atan", lambda t, y, x: div(t, add(constant_like(x, 1), square(x)))
 )
-acos_p: Elementwise = Elementwise(
-    "acos", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.acos",
-    tangents=(lambda t, y, x: mul(t, neg(rsqrt(_one_minus_square(x)))),),
-)  # fmt: skip
-atan_p: Elementwise = Elementwise(
-    "atan", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.atan",
-    tangents=(lambda t, y, x: div(t, add(constant_like(x, 1), square(x))),),
-)  # fmt: skip
-atan2_p: Elementwise = Elementwise(
-    "atan2", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="atan2",
-    tangents=(
-        lambda t, z, x, y: mul(t, div(y, _sum_of_squares(x, y))),
-        lambda t, z, x, y: mul(t, div(neg(x), _sum_of_squares(x, y))),
-    ),
-)  # fmt: skip
+atan2_p = transcendental(
+    "atan2",
+    "atan2",
+    lambda t, z, x, y: mul(t, div(y, _sum_of_squares(x, y))),
+    lambda t, z, x, y: mul(t, div(neg(x), _sum_of_squares(x, y))),
+)
 
 
 # Hyperbolic functions -----------------------------------------------------------------------------
@@ -350,36 +317,21 @@ def _atanh_tangent(t: Any, y: Any, x: Any) -> Any:
     return mul(integer_pow(add(one, x), -1), div(t, sub(one, x)))
 
 
-sinh_p: Elementwise = Elementwise(
-    "sinh",
-    traits=TRANSCENDENTAL,
-    accepts=INEXACT,
-    hlo="chlo.sinh",
-    tangents=(lambda t, y, x: mul(t, cosh(x)),),
-)
-cosh_p: Elementwise = Elementwise(
-    "cosh",
-    traits=TRANSCENDENTAL,
-    accepts=INEXACT,
-    hlo="chlo.cosh",
-    tangents=(lambda t, y, x: mul(t, sinh(x)),),
-)
+sinh_p = transcendental("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)))
+cosh_p = transcendental("cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)))
 # 1 - y² as (1 + y)(1 - y), which is accurate where |y| is almost 1.
-tanh_p: Elementwise = Elementwise(
-    "tanh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo=with_accuracy("tanh"),
-    tangents=(lambda t, y, x: mul(add(t, mul(t, y)), sub(constant_like(y, 1), y)),),
-)  # fmt: skip
-asinh_p: Elementwise = Elementwise(
-    "asinh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.asinh",
-    tangents=(lambda t, y, x: mul(t, rsqrt(add(square(x), constant_like(x, 1)))),),
-)  # fmt: skip
-acosh_p: Elementwise = Elementwise(
-    "acosh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.acosh",
-    tangents=(lambda t, y, x: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),),
-)  # fmt: skip
-atanh_p: Elementwise = Elementwise(
-    "atanh", traits=TRANSCENDENTAL, accepts=INEXACT, hlo="chlo.atanh", tangents=(_atanh_tangent,)
+tanh_p = transcendental(
+    "tanh",
+    with_accuracy("tanh"),
+    lambda t, y, x: mul(add(t, mul(t, y)), sub(constant_like(y, 1), y)),
 )
+asinh_p = transcendental(
+    "asinh", "chlo.asinh", lambda t, y, x: mul(t, rsqrt(add(square(x), constant_like(x, 1))))
+)
+acosh_p = transcendental(
+    "acosh", "chlo.acosh", lambda t, y, x: mul(t, rsqrt(sub(square(x), constant_like(x, 1))))
+)
+atanh_p = transcendental("atanh", "chlo.atanh", _atanh_tangent)
 
 __all__ = [
     "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2", "atan2_p", "atan_p",

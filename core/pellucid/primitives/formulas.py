@@ -1,0 +1,107 @@
+"""Formulas with Python's operators, for functions that are defined by other primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.base import dtypes
+from pellucid.primitives import arithmetic, gamma, logical, transcendental
+from pellucid.primitives.families import constant_like, full_as
+from pellucid.tracing.values import type_of
+
+Function = Callable[..., Any]
+
+
+class Term:
+    """A floating-point or boolean array whose operators bind primitives; a number beside it takes its dtype.
+
+    >>> (2 * Term(np.float32(3)) + 1).value
+    Array(7., dtype=float32)
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def constant(self, number: float) -> Term:
+        """The scalar `number`, of the term's dtype."""
+        return Term(constant_like(self.value, number))
+
+    def filled(self, number: float) -> Term:
+        """An array of the term's shape and dtype whose elements are all `number`."""
+        return Term(full_as(self.value, number))
+
+    @property
+    def limits(self) -> Any:
+        """`finfo` of the term's dtype."""
+        return dtypes.finfo(type_of(self.value).dtype)
+
+    @staticmethod
+    def _operator(function: Function) -> Function:
+        return lambda self, *others: Term(
+            function(self.value, *[_operand(x, self.constant) for x in others])
+        )
+
+    @staticmethod
+    def _reflected(function: Function) -> Function:
+        return lambda self, other: Term(function(self.constant(other).value, self.value))
+
+    __add__ = _operator(arithmetic.add)
+    __radd__ = _reflected(arithmetic.add)
+    __sub__ = _operator(arithmetic.sub)
+    __rsub__ = _reflected(arithmetic.sub)
+    __mul__ = _operator(arithmetic.mul)
+    __rmul__ = _reflected(arithmetic.mul)
+    __truediv__ = _operator(arithmetic.div)
+    __rtruediv__ = _reflected(arithmetic.div)
+    __neg__ = _operator(arithmetic.neg)
+    __abs__ = _operator(arithmetic.abs)
+    __lt__ = _operator(logical.lt)
+    __le__ = _operator(logical.le)
+    __gt__ = _operator(logical.gt)
+    __and__ = _operator(logical.bitwise_and)
+    __or__ = _operator(logical.bitwise_or)
+    _equals = _operator(logical.eq)
+    _differs = _operator(logical.ne)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> Any:
+        return self._equals(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._differs(other)
+
+
+def _operand(x: Any, as_term: Callable[[Any], Term]) -> Any:
+    return x.value if type(x) is Term else as_term(x).value
+
+
+def _of_terms(function: Function) -> Callable[..., Term]:
+    return lambda *terms: Term(function(*(term.value for term in terms)))
+
+
+log = _of_terms(arithmetic.log)
+sqrt = _of_terms(arithmetic.sqrt)
+square = _of_terms(arithmetic.square)
+maximum = _of_terms(arithmetic.max)
+exp = _of_terms(transcendental.exp)
+lgamma = _of_terms(gamma.lgamma)
+digamma = _of_terms(gamma.digamma)
+is_nan = _of_terms(lambda x: logical.ne(x, x))
+
+
+def select(condition: Term, if_true: Term | float, if_false: Term | float) -> Term:
+    """Elements of `if_true` where `condition` holds, of `if_false` elsewhere; one of the two may be a number."""
+    like = if_true if isinstance(if_true, Term) else if_false
+    cases = [_operand(case, like.filled) for case in (if_true, if_false)]  # type: ignore[union-attr]
+    return Term(logical.select(condition.value, *cases))
+
+
+def polynomial(x: Term, coefficients: Any) -> Term:
+    """The value at `x` of the polynomial with `coefficients`, the constant first, by Horner's rule."""
+    value = x.filled(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        value = value * x + c
+    return value
