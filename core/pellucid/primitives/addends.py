@@ -7,13 +7,11 @@ them move no data; `reduced` lets the cotangents of all uses be added before the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
-from pellucid.ir.effects import Effects
 from pellucid.ir.facets import Collective, Shown
 from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.movement import Movement
 from pellucid.sharding.current_mesh import get_abstract_mesh

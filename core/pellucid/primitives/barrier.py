@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pellucid.base import tree
-from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Operands, Zero, is_linear
+from pellucid.ir.rules import Operands, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.tracing.trace import bind
 
@@ -29,8 +27,10 @@ class OptimizationBarrier(Primitive[Any]):
         return bind(self, *primals), _through_barrier(tangents)
 
     def transpose(self, cotangents, operands, params):
-        found = _through_barrier(cotangents)
-        return [c if is_linear(x) else None for c, x in zip(found, operands, strict=True)]
+        return [
+            c if is_linear(x) else None
+            for c, x in zip(_through_barrier(cotangents), operands, strict=True)
+        ]
 
     def batch(self, axis, operands, dims, params):
         return bind(self, *operands), dims
@@ -46,8 +46,8 @@ optimization_barrier_p = OptimizationBarrier()
 
 def _through_barrier(tangents: Operands) -> list[Any]:
     """`tangents` behind a barrier of their own; known zeros need none."""
-    found = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
-    return [t if type(t) is Zero else next(found) for t in tangents]
+    nonzero = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
+    return [t if type(t) is Zero else next(nonzero) for t in tangents]
 
 
 def optimization_barrier(operand: Any, /) -> Any:

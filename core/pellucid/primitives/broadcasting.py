@@ -14,11 +14,18 @@ from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
-from pellucid.ir.factors import Factors, reducing, words
+from pellucid.ir.factors import reducing, words
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands
 from pellucid.ir.traits import MOVEMENT, Traits
 from pellucid.primitives.counts import combinations
-from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, transpose
+from pellucid.primitives.movement import (
+    Movement,
+    canonical_axis,
+    move_axis,
+    reshape,
+    shifted,
+    transpose,
+)
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -67,13 +74,10 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
         return params.sharding
 
     def undo(self, cotangent, aval, params):
-        stretched = [
-            d
-            for i, d in enumerate(params.broadcast_dimensions)
-            if aval.shape[i] == 1 and params.shape[d] != 1
-        ]
-        new = [d for d in range(len(params.shape)) if d not in params.broadcast_dimensions]
-        summed = reduce_sum(cotangent, tuple(sorted(new + stretched)))
+        kept = {
+            d for i, d in enumerate(params.broadcast_dimensions) if aval.shape[i] == params.shape[d]
+        }
+        summed = reduce_sum(cotangent, [d for d in range(len(params.shape)) if d not in kept])
         return reshape(summed, aval.shape)
 
     def batch(self, axis, operands, dims, params):
@@ -87,11 +91,9 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
         return [ctx.broadcast(operands[0], (*params.broadcast_dimensions, *inner), result)]
 
     def printed_params(self, equation):
-        dims = equation.params.broadcast_dimensions
+        dims, _, sharding = equation.params
         shown = {"broadcast_dimensions": dims} if dims else {}
-        if equation.params.sharding is not None:
-            shown["sharding"] = equation.params.sharding
-        return shown
+        return shown if sharding is None else shown | {"sharding": sharding}
 
 
 broadcast_in_dim_p = BroadcastInDim()
@@ -132,7 +134,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
         return operand
     shape = (*sizes, *type_of(operand).shape)
     dims = range(len(sizes), len(shape))
-    return broadcast_in_dim(operand, shape, tuple(dims), out_sharding=out_sharding)
+    return broadcast_in_dim(operand, shape, dims, out_sharding=out_sharding)
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
@@ -216,7 +218,7 @@ def reduced_shape(shape: Shape, axes: Sequence[int], what: str) -> Shape:
 
 def batched_axes(axes: Sequence[int], dim: int) -> tuple[tuple[int, ...], int]:
     """Axes of a reduction when a batch axis stands at `dim`, and where it ends up."""
-    moved = tuple([a + (a >= dim) for a in axes])
+    moved = shifted(axes, dim)
     return moved, dim - sum(a < dim for a in moved)
 
 
@@ -260,9 +262,9 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
         kept = tuple([i for i in range(aval.ndim) if i not in params.axes])
         return broadcast_in_dim(cotangent, aval.shape, kept)
 
-    def batch(self, axis, operands, dims, params):
-        axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
-        return [reduce_sum(operands[0], axes)], [out_dim]
+    def batched_params(self, params, dim, size):
+        axes, dim = batched_axes(params.axes, dim)
+        return ReduceSumParams(axes, None), dim
 
     def lower(self, ctx, operands, params):
         aval = ctx.avals_in[0]
@@ -310,7 +312,7 @@ class Squeeze(Movement[SqueezeParams]):
                 f"squeeze can only remove dimensions of size 1; dimension {bad[0]} has size {x.shape[bad[0]]}.",
                 got=f"operand: {x.text()}",
             )
-        shape = tuple([s for i, s in enumerate(x.shape) if i not in params.dimensions])
+        shape = reduced_shape(x.shape, params.dimensions, "squeeze")
         return [shaped_array(shape, x.dtype, x.weak_type)]
 
     def factors(self, avals, results, params):
@@ -319,11 +321,9 @@ class Squeeze(Movement[SqueezeParams]):
     def undo(self, cotangent, aval, params):
         return expand_dims(cotangent, params.dimensions)
 
-    def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        dimensions = tuple([d + (d >= dim) for d in params.dimensions])
-        out_dim = dim - sum(d < dim for d in dimensions)
-        return [bind1(self, operands[0], params=SqueezeParams(dimensions))], [out_dim]
+    def batched_params(self, params, dim, size):
+        dimensions, dim = batched_axes(params.dimensions, dim)
+        return SqueezeParams(dimensions), dim
 
     def lower(self, ctx, operands, params):
         return [ctx.reshape(operands[0], ctx.avals_out[0])]

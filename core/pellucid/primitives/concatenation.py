@@ -7,22 +7,20 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.factors import Factors, with_mark, words
-from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Results, Zero, is_linear
+from pellucid.ir.factors import with_mark, words
+from pellucid.ir.primitive import P
+from pellucid.ir.rules import Avals, BatchAxis, Dims, Operands, Zero, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
+from pellucid.primitives.families import check_one_dtype, texts
 from pellucid.primitives.filled import instantiate
 from pellucid.primitives.linear import JointlyLinear
-from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape
-from pellucid.primitives.padding import inserted
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.primitives.movement import Movement, canonical_axis, move_axis, reshape, shifted
+from pellucid.primitives.padding import inserted, lowered_slice
+from pellucid.sharding.explicit_types import sharding_with_dim
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -30,37 +28,22 @@ from pellucid.tracing.values import type_of
 
 
 class Joining(JointlyLinear[P]):
-    """A primitive that joins several arrays along an axis: the parts of its cotangent are theirs."""
+    """A primitive that joins arrays along an axis; the cotangents of the arrays are parts of the result's."""
 
-    def parts(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Results:
-        """`cotangent` cut into one part for each operand."""
-        raise self.missing("parts")
-
-    def transpose(self, cotangents, operands, params):
-        [ct] = cotangents
-        if type(ct) is Zero:
-            return [Zero(x.aval) if is_linear(x) else None for x in operands]
-        parts = self.parts(ct, operands, params)
-        return [part if is_linear(x) else None for x, part in zip(operands, parts, strict=True)]
-
-    def check(self, avals: tuple[Any, ...]) -> None:
+    def check(self, avals: Avals) -> None:
         """Raise unless there are operands, of one dtype and rank."""
         if not avals:
             raise ArgumentValueError(f"{self.name} needs at least one array.")
-        got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
-        first = avals[0]
-        if any(a.dtype != first.dtype for a in avals):
-            raise DtypeError(
-                f"{self.name} needs operands of one dtype.",
-                got=got,
-                do=f"Convert one with `lax.convert_element_type`, or use `jnp.{self.name}`, which promotes.",
+        check_one_dtype(
+            self.name,
+            avals,
+            do=f"Convert one with `lax.convert_element_type`, or use `jnp.{self.name}`, which promotes.",
+        )
+        if any(a.ndim != avals[0].ndim for a in avals):
+            raise ShapeError(
+                f"{self.name} needs operands with one number of dimensions.",
+                got=texts("operand", avals),
             )
-        if any(a.ndim != first.ndim for a in avals):
-            raise ShapeError(f"{self.name} needs operands with one number of dimensions.", got=got)
-
-
-def _operand_avals(operands: tuple[Any, ...]) -> list[Any]:
-    return [x.aval if is_linear(x) else type_of(x) for x in operands]
 
 
 def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple[list[Any], int]:
@@ -78,16 +61,26 @@ def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple
     return aligned, target
 
 
-def _repeated(x: Any, size: int, position: int, shown: NamedSharding | None) -> Any:
-    """`x` with a new dimension, laid out there as a value is whose type shows the sharding `shown`."""
+def _repeated(x: Any, size: int, position: int, shown: Any) -> Any:
+    """`x` repeated along a new dimension, laid out there as a value whose type shows the sharding `shown`."""
     aval: Any = type_of(x)
-    sharding = None
-    if shown is not None and shown.spec.partitions[position] is not None:
-        own = aval.sharding.spec.partitions
-        entries = inserted(own, position, shown.spec.partitions[position])
-        sharding = NamedSharding(shown.mesh, PartitionSpec(*entries))
-    dims = [i + (i >= position) for i in range(aval.ndim)]
-    return broadcast_in_dim(x, inserted(aval.shape, position, size), dims, out_sharding=sharding)
+    sharding = sharding_with_dim(aval, position, shown)
+    shape = inserted(aval.shape, position, size)
+    return broadcast_in_dim(x, shape, shifted(range(aval.ndim), position), out_sharding=sharding)
+
+
+def axis_checked(name: str, axis: int, x: Any, got: Any = None, what: str = "axis") -> int:
+    """`axis`; raises ShapeError unless the array of type `x` has it."""
+    if not 0 <= axis < x.ndim:
+        raise ShapeError(
+            f"{name}: {what} {axis} is out of bounds.", got=got or f"operand: {x.text()}"
+        )
+    return axis
+
+
+def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
+    """`shape`, or other values by dimension, with `sizes` in place of the one of `axis`."""
+    return (*shape[:axis], *sizes, *shape[axis + 1 :])
 
 
 class ConcatenateParams(NamedTuple):
@@ -100,19 +93,15 @@ class Concatenate(Joining[ConcatenateParams]):
 
     def abstract_eval(self, avals, params):
         self.check(avals)
-        first, dimension = avals[0], params.dimension
-        got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
-        if not 0 <= dimension < first.ndim:
-            raise ShapeError(f"concatenate: dimension {dimension} is out of bounds.", got=got)
+        first, got = avals[0], texts("operand", avals)
+        dimension = axis_checked(self.name, params.dimension, first, got, "dimension")
         for aval in avals:
-            others = (*aval.shape[:dimension], first.shape[dimension], *aval.shape[dimension + 1 :])
-            if others != first.shape:
+            if resized(aval.shape, dimension, first.shape[dimension]) != first.shape:
                 raise ShapeError(
                     f"concatenate needs operands whose shapes differ at most in dimension {dimension}.",
                     got=got,
                 )
-        total = sum(a.shape[dimension] for a in avals)
-        shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
+        shape = resized(first.shape, dimension, sum(a.shape[dimension] for a in avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
     def factors(self, avals, results, params):
@@ -120,9 +109,10 @@ class Concatenate(Joining[ConcatenateParams]):
         dims = with_mark(dims, [params.dimension], "~")
         return [dims] * len(avals), [dims]
 
-    def parts(self, cotangent, operands, params):
-        sizes = [a.shape[params.dimension] for a in _operand_avals(operands)]
-        return split(cotangent, sizes, params.dimension)
+    def operand_cotangents(self, cotangent, operands, params):
+        shapes = [x.aval.shape if is_linear(x) else type_of(x).shape for x in operands]
+        dimension = params.dimension
+        return split(cotangent, [shape[dimension] for shape in shapes], dimension)
 
     def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_at_one_dim(axis, operands, dims)
@@ -174,19 +164,16 @@ class Stack(Joining[StackParams]):
         self.check(avals)
         first = avals[0]
         if any(a.shape != first.shape for a in avals):
-            raise ShapeError(
-                "stack needs operands of one shape.",
-                got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
-            )
+            raise ShapeError("stack needs operands of one shape.", got=texts("operand", avals))
         shape = inserted(first.shape, params.axis, len(avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="=")
         [new] = words(1, len(dims))
-        return [dims] * len(avals), [[*dims[: params.axis], new, *dims[params.axis :]]]
+        return [dims] * len(avals), [inserted(dims, params.axis, new)]
 
-    def parts(self, cotangent, operands, params):
+    def operand_cotangents(self, cotangent, operands, params):
         return unstack(cotangent, params.axis)
 
     def batch(self, axis, operands, dims, params):
@@ -223,13 +210,10 @@ def stack(operands: Any, axis: int = 0) -> Any:
 # Taking apart -------------------------------------------------------------------------------------
 
 
-class Parting(Primitive[P]):
-    """A linear primitive of one operand and several results: its cotangent is theirs, joined."""
+class Parting(Movement[P]):
+    """A movement with several results; the cotangent of the operand joins theirs."""
 
     traits = MOVEMENT.replace(returns_list=True)
-
-    def jvp(self, primals, tangents, params):
-        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
 
     def join(self, cotangents: list[Any], params: Any) -> Any:
         """The cotangent of the operand."""
@@ -253,8 +237,7 @@ class Split(Parting[SplitParams]):
         [x] = avals
         axis, sizes = params
         got = [f"operand: {x.text()}", f"sizes: {sizes}"]
-        if not 0 <= axis < x.ndim:
-            raise ShapeError(f"split: axis {axis} is out of bounds.", got=got)
+        axis_checked(self.name, axis, x, got)
         if any(size < 0 for size in sizes):
             raise ShapeError("split needs sizes that are not negative.", got=got)
         if sum(sizes) != x.shape[axis]:
@@ -262,10 +245,7 @@ class Split(Parting[SplitParams]):
                 f"split needs sizes that add up to {x.shape[axis]}, the size of axis {axis}.",
                 got=got,
             )
-        return [
-            shaped_array((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
-            for size in sizes
-        ]
+        return [shaped_array(resized(x.shape, axis, size), x.dtype, x.weak_type) for size in sizes]
 
     def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), [params.axis], "~")
@@ -274,35 +254,27 @@ class Split(Parting[SplitParams]):
     def join(self, cotangents, params):
         return concatenate(cotangents, params.axis)
 
-    def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        batched = SplitParams(params.axis + (dim <= params.axis), params.sizes)
-        return bind(self, operands[0], params=batched), [dim] * len(params.sizes)
+    def batched_params(self, params, dim, size):
+        return SplitParams(params.axis + (dim <= params.axis), params.sizes), dim
 
     def lower(self, ctx, operands, params):
-        ends = np.cumsum(params.sizes).tolist()
-        pieces = zip(ctx.avals_out, params.sizes, ends, strict=True)
-        return [
-            _piece(ctx, operands[0], params.axis, end - size, end, physical(aval))
-            for aval, size, end in pieces
-        ]
+        [aval], start, results = ctx.avals_in, 0, []
+        for size, result in zip(params.sizes, ctx.avals_out, strict=True):
+            results.append(_piece(ctx, operands[0], aval, params.axis, start, size, result))
+            start += size
+        return results
 
 
 split_p = Split()
 
 
-def _piece(ctx: Any, x: Any, axis: int, start: int, end: int, result: ShapedArray) -> Any:
-    """`x[start:end]` along `axis`, of physical type `result`."""
-    limits = list(result.shape)
-    limits[axis] = end
-    starts = [0] * result.ndim
-    starts[axis] = start
-    attributes = {
-        "start_indices": ctx.ints(starts),
-        "limit_indices": ctx.ints(limits),
-        "strides": ctx.ints([1] * result.ndim),
-    }
-    return ctx.op1("stablehlo.slice", result, [x], attributes)
+def _piece(
+    ctx: Any, x: Any, aval: ShapedArray, axis: int, start: int, size: int, result: ShapedArray
+) -> Any:
+    """The lowered `size` elements from `start` along `axis` of `x`, a value of type `aval`."""
+    shape = physical(aval).shape
+    starts = resized((0,) * len(shape), axis, start)
+    return lowered_slice(ctx, x, starts, resized(shape, axis, start + size), result)
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
@@ -327,33 +299,27 @@ class Unstack(Parting[UnstackParams]):
 
     def abstract_eval(self, avals, params):
         [x] = avals
-        axis = params.axis
-        if not 0 <= axis < x.ndim:
-            raise ShapeError(f"unstack: axis {axis} is out of bounds.", got=f"operand: {x.text()}")
-        row = shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x.weak_type)
+        axis = axis_checked(self.name, params.axis, x)
+        row = shaped_array(resized(x.shape, axis), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
     def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), [params.axis], "!")
-        return [dims], [[*dims[: params.axis], *dims[params.axis + 1 :]]] * len(results)
+        return [dims], [resized(dims, params.axis)] * len(results)
 
     def join(self, cotangents, params):
         return stack(cotangents, params.axis)
 
-    def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        taken = params.axis + (dim <= params.axis)
-        rows = bind(self, operands[0], params=UnstackParams(taken))
-        return rows, [dim - (taken < dim)] * len(rows)
+    def batched_params(self, params, dim, size):
+        axis = params.axis + (dim <= params.axis)
+        return UnstackParams(axis), dim - (axis < dim)
 
     def lower(self, ctx, operands, params):
-        [aval] = ctx.avals_in
-        piece = physical(
-            aval.update(shape=(*aval.shape[: params.axis], 1, *aval.shape[params.axis + 1 :]))
-        )
+        [aval], axis = ctx.avals_in, params.axis
+        row = aval.update(shape=resized(aval.shape, axis, 1))
         return [
-            ctx.reshape(_piece(ctx, operands[0], params.axis, i, i + 1, piece), row)
-            for i, row in enumerate(ctx.avals_out)
+            ctx.reshape(_piece(ctx, operands[0], aval, axis, i, 1, row), result)
+            for i, result in enumerate(ctx.avals_out)
         ]
 
 
@@ -401,9 +367,8 @@ class Tile(Movement[TileParams]):
         folded = reshape(cotangent, _folded(aval.shape, params.reps))
         return reduce_sum(folded, range(0, 2 * aval.ndim, 2))
 
-    def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        return [bind1(self, operands[0], params=TileParams(inserted(params.reps, dim, 1)))], [dim]
+    def batched_params(self, params, dim, size):
+        return TileParams(inserted(params.reps, dim, 1)), dim
 
     def lower(self, ctx, operands, params):
         [aval] = ctx.avals_in

@@ -11,15 +11,15 @@ from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentValueError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut, Shown
-from pellucid.ir.factors import Factors, with_mark, words
+from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Dims, Operands, Zero, is_linear
+from pellucid.ir.rules import Avals, Dims, Operands, Zero, is_linear
 from pellucid.ir.traits import Linear, Traits
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import dot_operations
 from pellucid.primitives.families import add_any_p
-from pellucid.primitives.movement import transpose
+from pellucid.primitives.movement import inverse_permutation, shifted, transpose
 from pellucid.primitives.precision import (
     CanonicalPrecision,
     PrecisionLike,
@@ -30,8 +30,7 @@ from pellucid.primitives.precision import (
     preferred_dtype,
     product_dtype,
 )
-from pellucid.sharding.explicit_types import operand_of
-from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.explicit_types import cotangent_sharding
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -73,24 +72,20 @@ class Bilinear(Primitive[P]):
         if all(map(is_linear, operands[:2])):
             raise self.missing("transpose")
         [cotangent] = cotangents
-        rules = (self.lhs_cotangent, self.rhs_cotangent)
-        found: list[Any] = []
-        for rule, x in zip(rules, operands, strict=False):
+        results: list[Any] = [None] * len(operands)
+        for side, x in enumerate(operands[:2]):
             if not is_linear(x):
-                found.append(None)
-            elif type(cotangent) is Zero or type_of(cotangent).size == 0:
-                found.append(Zero(x.aval))
+                continue
+            if type(cotangent) is Zero or type_of(cotangent).size == 0:
+                results[side] = Zero(x.aval)
             else:
-                found.append(converted(rule(cotangent, operands, params), x.aval.dtype))
-        return [*found, *[None] * (len(operands) - 2)]
+                product = self.operand_cotangent(side, cotangent, operands, params)
+                results[side] = converted(product, x.aval.dtype)
+        return results
 
-    def lhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        """Cotangent of the first operand, of any dtype."""
-        raise self.missing("lhs_cotangent")
-
-    def rhs_cotangent(self, cotangent: Any, operands: tuple[Any, ...], params: Any) -> Any:
-        """Cotangent of the second operand, of any dtype."""
-        raise self.missing("rhs_cotangent")
+    def operand_cotangent(self, side: int, cotangent: Any, operands: Operands, params: Any) -> Any:
+        """Cotangent, of any dtype, of the first operand (`side` 0) or the second (1)."""
+        raise self.missing("transpose")
 
 
 def converted(x: Any, dtype: Any) -> Any:
@@ -108,22 +103,6 @@ def cotangent_preference(preferred: Any, operand_dtype: Any) -> Any:
     return (
         None if preferred is not None and operand_dtype.kind == "c" != preferred.kind else preferred
     )
-
-
-def cotangent_sharding(
-    aval: ShapedArray, order: Sequence[int], *factors: Any
-) -> NamedSharding | None:
-    """How axes `order` of the cotangent of an operand of type `aval` are laid out; None without Explicit mesh axes.
-
-    The operand's type says it, so a product of `factors` whose addends are on several devices is summed as it needs.
-    """
-    shardings = [
-        a.shown_sharding for a in (aval, *map(type_of, factors)) if a.shown_sharding is not None
-    ]
-    if not shardings:
-        return None
-    spec = operand_of(aval).spec.to_ct_spec()
-    return NamedSharding(shardings[0].mesh, spec.update([spec.partitions[i] for i in order]))
 
 
 def _linear_product(avals: Avals, params: DotGeneralParams) -> Linear | None:
@@ -166,53 +145,16 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
     def out_sharding(self, params):
         return params.out_sharding
 
-    def lhs_cotangent(self, cotangent, operands, params):
-        lhs, rhs = operands
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
-        lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
-        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)
-        first_rhs_free = len(lhs_batch) + len(lhs_free)
-        dims = (
-            (tuple(range(first_rhs_free, first_rhs_free + len(rhs_free))), rhs_free),
-            (tuple(range(len(lhs_batch))), rhs_batch),
+    def operand_cotangent(self, side, cotangent, operands, params):
+        x, other = operands[side], operands[1 - side]
+        dims, order = cotangent_dimensions(
+            side, x.aval.ndim, type_of(other).ndim, params.dimension_numbers
         )
-        contracted = [
-            lhs_contract[i] for i in sorted(range(len(rhs_contract)), key=rhs_contract.__getitem__)
-        ]
-        order = [*lhs_batch, *lhs_free, *contracted]
-        product = self.cotangent_product(cotangent, rhs, dims, params, lhs.aval, order)
+        product = bind1(self, cotangent, other, params=DotGeneralParams(
+            dims, params.precision, cotangent_preference(params.preferred_element_type, x.aval.dtype),
+            cotangent_sharding(x.aval, order, map(type_of, (cotangent, other))),
+        ))  # fmt: skip
         return transpose(product, inverse_permutation(order))
-
-    def rhs_cotangent(self, cotangent, operands, params):
-        lhs, rhs = operands
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
-        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)
-        rhs_free = free_axes(rhs.aval.ndim, rhs_contract, rhs_batch)
-        dims = (
-            (tuple(range(len(lhs_batch), len(lhs_batch) + len(lhs_free))), lhs_free),
-            (tuple(range(len(lhs_batch))), lhs_batch),
-        )
-        contracted = [
-            rhs_contract[i] for i in sorted(range(len(lhs_contract)), key=lhs_contract.__getitem__)
-        ]
-        order = [*rhs_batch, *rhs_free, *contracted]
-        product = self.cotangent_product(cotangent, lhs, dims, params, rhs.aval, order)
-        return transpose(product, inverse_permutation(order))
-
-    def cotangent_product(
-        self,
-        cotangent: Any,
-        other: Any,
-        dims: CanonicalDimensions,
-        params: DotGeneralParams,
-        aval: ShapedArray,
-        order: Sequence[int],
-    ) -> Any:
-        """Product of the cotangent and the other operand: axes `order` of the cotangent of an operand of type `aval`."""
-        preferred = cotangent_preference(params.preferred_element_type, aval.dtype)
-        sharding = cotangent_sharding(aval, order, cotangent, other)
-        params = DotGeneralParams(dims, params.precision, preferred, sharding)
-        return bind1(self, cotangent, other, params=params)
 
     def batch(self, axis, operands, dims, params):
         ndims = [type_of(x).ndim for x in operands]
@@ -249,7 +191,9 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         dims = params.dimension_numbers
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
             operands, dims = _contracted_as_one(ctx, operands, avals, dims)
-        attributes["dot_dimension_numbers"] = dimensions_attribute(ctx, dims)
+        attributes["dot_dimension_numbers"] = ctx.attribute(
+            f"#stablehlo.dot<{dimensions_text(dims)}>"
+        )
         ctx.note_contraction(_products(lhs, result, params))
         given = ctx.op1(
             "stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes
@@ -257,45 +201,32 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         return [given if given_dtype == result.dtype else ctx.convert(given, result)]
 
     def printed_params(self, equation):
-        params = equation.params
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
-        shown: dict[str, Any] = {
-            "dimension_numbers": (
-                (list(lhs_contract), list(rhs_contract)),
-                (list(lhs_batch), list(rhs_batch)),
-            )
+        shown = {
+            name: value for name, value in equation.params._asdict().items() if value is not None
         }
-        rest = params._asdict()
-        del rest["dimension_numbers"]
-        return shown | {name: value for name, value in rest.items() if value is not None}
+        return shown | {
+            "dimension_numbers": tuple(tuple(map(list, pair)) for pair in equation.params[0])
+        }
 
 
 def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str) -> None:
     """Raise unless `dims` pair axes that both operands have, each once and of equal size."""
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
+    contract, batch = dims
     got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}"]
-    for side, aval, contract, batch in (
-        ("lhs", lhs, lhs_contract, lhs_batch),
-        ("rhs", rhs, rhs_contract, rhs_batch),
-    ):
-        axes = (*contract, *batch)
+    for i, (side, aval) in enumerate((("lhs", lhs), ("rhs", rhs))):
+        axes = (*contract[i], *batch[i])
+        stated = f"contracted {contract[i]}, batch {batch[i]}."
         if len(set(axes)) != len(axes):
-            raise ShapeError(
-                f"{caller} got an axis of {side} twice: contracted {contract}, batch {batch}.",
-                got=got,
-            )
+            raise ShapeError(f"{caller} got an axis of {side} twice: {stated}", got=got)
         if any(not 0 <= a < aval.ndim for a in axes):
             raise ShapeError(
-                f"{caller} got an axis that {side} lacks: contracted {contract}, batch {batch}.",
+                f"{caller} got an axis that {side} lacks: {stated}",
                 got=got,
                 do=f"Axes of {side} are 0 to {aval.ndim - 1}."
                 if aval.ndim
                 else f"{side} has no axes.",
             )
-    for kind, lhs_axes, rhs_axes in (
-        ("contracted", lhs_contract, rhs_contract),
-        ("batch", lhs_batch, rhs_batch),
-    ):
+    for kind, (lhs_axes, rhs_axes) in (("contracted", contract), ("batch", batch)):
         lhs_sizes = tuple([lhs.shape[a] for a in lhs_axes])
         rhs_sizes = tuple([rhs.shape[a] for a in rhs_axes])
         if lhs_sizes != rhs_sizes:
@@ -323,17 +254,29 @@ def dot_shape(lhs: Axes, rhs: Axes, dims: CanonicalDimensions) -> Axes:
     )
 
 
-def inverse_permutation(permutation: Sequence[int]) -> list[int]:
-    """The permutation that undoes `permutation`."""
-    inverse = [0] * len(permutation)
-    for i, p in enumerate(permutation):
-        inverse[p] = i
-    return inverse
+def cotangent_dimensions(
+    side: int, ndim: int, other_ndim: int, dims: CanonicalDimensions, group: Axes = ()
+) -> tuple[CanonicalDimensions, list[int]]:
+    """Dimension numbers of (cotangent, other operand), and the axes of the operand in the order of their product.
+
+    The operand, of rank `ndim`, is the first (`side` 0) or the second (1). Axes `group` of the other operand are none
+    of the cotangent's.
+    """
+    contract, batch = dims
+    own, other = (contract[side], batch[side]), (contract[1 - side], batch[1 - side])
+    n_batch, free = len(own[1]), free_axes(ndim, *own)
+    other_free = free_axes(other_ndim, (*other[0], *group), other[1])
+    first = n_batch + (0 if side else len(free))
+    summed = tuple(range(first, first + len(other_free)))
+    contracted = [axis for _, axis in sorted(zip(other[0], own[0], strict=True))]
+    order = [*own[1], *free, *contracted]
+    return ((summed, other_free), (tuple(range(n_batch)), other[1])), order
 
 
-def moved(axes: Sequence[int], dim: int) -> Axes:
-    """`axes` after one more axis has been inserted at `dim`."""
-    return tuple([a + (a >= dim) for a in axes])
+def swapped(dims: CanonicalDimensions) -> CanonicalDimensions:
+    """Dimension numbers of the operands in the other order."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
+    return (rhs_contract, lhs_contract), (rhs_batch, lhs_batch)
 
 
 def batched_dimensions(
@@ -346,9 +289,9 @@ def batched_dimensions(
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers
     lhs_dim, rhs_dim = dims
     if lhs_dim is not None:
-        lhs_contract, lhs_batch = moved(lhs_contract, lhs_dim), moved(lhs_batch, lhs_dim)
+        lhs_contract, lhs_batch = shifted(lhs_contract, lhs_dim), shifted(lhs_batch, lhs_dim)
     if rhs_dim is not None:
-        rhs_contract, rhs_batch = moved(rhs_contract, rhs_dim), moved(rhs_batch, rhs_dim)
+        rhs_contract, rhs_batch = shifted(rhs_contract, rhs_dim), shifted(rhs_batch, rhs_dim)
     if lhs_dim is not None and rhs_dim is not None:
         batched = ((lhs_dim, *lhs_batch), (rhs_dim, *rhs_batch))
         return ((lhs_contract, rhs_contract), batched), 0
@@ -361,14 +304,12 @@ def batched_dimensions(
     return ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), out_dim
 
 
-def dimensions_attribute(ctx: Any, dims: CanonicalDimensions) -> Any:
-    """`#stablehlo.dot`."""
+def dimensions_text(dims: CanonicalDimensions) -> str:
+    """Dimension numbers as attributes of products write them."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
-    return ctx.attribute(
-        f"#stablehlo.dot<lhs_batching_dimensions = {list(lhs_batch)}, "
-        f"rhs_batching_dimensions = {list(rhs_batch)}, "
-        f"lhs_contracting_dimensions = {list(lhs_contract)}, "
-        f"rhs_contracting_dimensions = {list(rhs_contract)}>"
+    return (
+        f"lhs_batching_dimensions = {list(lhs_batch)}, rhs_batching_dimensions = {list(rhs_batch)}, "
+        f"lhs_contracting_dimensions = {list(lhs_contract)}, rhs_contracting_dimensions = {list(rhs_contract)}"
     )
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base import dtypes, tree
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import Folds
-from pellucid.ir.factors import Factors, with_mark, words
+from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import Avals, Zero
 from pellucid.ir.traits import ARITHMETIC, MOVEMENT, Linear, Traits
 from pellucid.primitives.complex_parts import real_dtype
 from pellucid.primitives.families import ANY_OR_KEY, COMPLEX, FLOATING, Elementwise, kind_of

@@ -12,18 +12,17 @@ from pellucid.base.dims import dilated_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.facets import LaidOut
-from pellucid.ir.factors import Factors, with_mark, words
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.factors import with_mark, words
+from pellucid.ir.rules import Dims, Operands, is_linear
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
+from pellucid.primitives.concatenation import resized
 from pellucid.primitives.contraction import (
     Bilinear,
     converted,
-    cotangent_sharding,
     dot_general,
-    inverse_permutation,
 )
 from pellucid.primitives.convolution_shapes import (
     ConvDimensionNumbers,
@@ -34,9 +33,10 @@ from pellucid.primitives.convolution_shapes import (
 )
 from pellucid.primitives.counts import convolution_operations
 from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.families import INTEGER, kind_of
 from pellucid.primitives.filled import zero_like_elements, zeros
 from pellucid.primitives.logical import eq
-from pellucid.primitives.movement import move_axis, reshape, rev, transpose
+from pellucid.primitives.movement import inverse_permutation, move_axis, reshape, rev, transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.precision import (
     PrecisionLike,
@@ -49,9 +49,12 @@ from pellucid.primitives.window_shapes import (
     Pads,
     Shape,
     explicit_pads,
+    padding_attribute,
     padtype_to_pads,
     positive_sizes,
+    spans,
 )
+from pellucid.sharding.explicit_types import cotangent_sharding
 from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -105,62 +108,49 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
     def out_sharding(self, params):
         return params.out_sharding
 
-    def lhs_cotangent(self, cotangent, operands, params):
-        # Each window's cotangent is spread over the window: a convolution with the reversed kernel, whose
-        # input and output features are exchanged within each group.
+    def operand_cotangent(self, side, cotangent, operands, params):
         lhs, rhs = operands
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
-        rhs_shape = type_of(rhs).shape
-        groups = params.feature_group_count * params.batch_group_count
-        if groups > 1:
-            rhs = _regrouped(rhs, rhs_spec[0], rhs_spec[1], groups)
-        rhs = converted(rev(rhs, rhs_spec[2:]), type_of(cotangent).dtype)
+        lhs_aval, rhs_aval = (x.aval if is_linear(x) else type_of(x) for x in operands)
+        aval, dtype = (lhs_aval, rhs_aval)[side], type_of(cotangent).dtype
         pads = []
         for i, (low, _) in enumerate(params.padding):
-            window = dilated_size(rhs_shape[rhs_spec[2 + i]], params.rhs_dilation[i])
-            size = dilated_size(lhs.aval.shape[lhs_spec[2 + i]], params.lhs_dilation[i])
-            windows = dilated_size(
-                type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i]
-            )
-            pads.append((window - 1 - low, size + low - windows))
-        swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
-        grouped = params.batch_group_count > 1  # then it isn't shaped as the operand is
-        stated = (
-            None if grouped else cotangent_sharding(lhs.aval, range(lhs.aval.ndim), cotangent, rhs)
-        )
-        found = bind1(self, cotangent, rhs, params=params._replace(
-            window_strides=params.lhs_dilation, padding=tuple(pads), lhs_dilation=params.window_strides,
-            dimension_numbers=ConvDimensionNumbers(out_spec, swapped, lhs_spec),
-            feature_group_count=groups, batch_group_count=1, out_sharding=stated,
+            window = dilated_size(rhs_aval.shape[rhs_spec[2 + i]], params.rhs_dilation[i])
+            size = dilated_size(lhs_aval.shape[lhs_spec[2 + i]], params.lhs_dilation[i])
+            n_windows = type_of(cotangent).shape[out_spec[2 + i]]
+            rest = dilated_size(n_windows, params.window_strides[i]) - size - low
+            pads.append((low, rest + window - 1) if side else (window - 1 - low, -rest))
+        groups, batch_groups = params.feature_group_count, params.batch_group_count
+        if side == 1:
+            # Each kernel element meets one strided part of the array: a convolution of the array with the cotangent,
+            # in which batch and features change places.
+            factors = converted(lhs, dtype), cotangent
+            specs = [(s[1], s[0], *s[2:]) for s in (lhs_spec, out_spec, rhs_spec)]
+            params = params._replace(
+                window_strides=params.rhs_dilation, rhs_dilation=params.window_strides,
+                feature_group_count=batch_groups, batch_group_count=groups,
+            )  # fmt: skip
+        else:
+            # Each window's cotangent is spread over the window: a convolution with the reversed kernel, whose
+            # input and output features are exchanged within each group.
+            n_groups = groups * batch_groups
+            if n_groups > 1:
+                rhs = _regrouped(rhs, rhs_spec[0], rhs_spec[1], n_groups)
+            factors = cotangent, converted(rev(rhs, rhs_spec[2:]), dtype)
+            specs = [out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec]
+            params = params._replace(
+                window_strides=params.lhs_dilation, lhs_dilation=params.window_strides,
+                feature_group_count=n_groups, batch_group_count=1,
+            )  # fmt: skip
+        is_grouped = side == 0 and batch_groups > 1  # then it isn't shaped as the operand is
+        stated = cotangent_sharding(aval, range(aval.ndim), map(type_of, factors))
+        product = bind1(self, *factors, params=params._replace(
+            padding=tuple(pads), dimension_numbers=ConvDimensionNumbers(*specs),
+            out_sharding=None if is_grouped else stated,
         ))  # fmt: skip
-        if grouped:
-            found = _regrouped(found, lhs_spec[1], lhs_spec[0], params.batch_group_count)
-        return found
-
-    def rhs_cotangent(self, cotangent, operands, params):
-        # Each kernel element meets one strided part of the array: a convolution of the array with the cotangent, in
-        # which batch and features change places.
-        lhs, rhs = operands
-        lhs_spec, rhs_spec, out_spec = params.dimension_numbers
-        lhs_shape = type_of(lhs).shape
-        lhs = converted(lhs, type_of(cotangent).dtype)
-        pads = []
-        for i, (low, _) in enumerate(params.padding):
-            window = dilated_size(rhs.aval.shape[rhs_spec[2 + i]], params.rhs_dilation[i])
-            size = dilated_size(lhs_shape[lhs_spec[2 + i]], params.lhs_dilation[i])
-            windows = dilated_size(
-                type_of(cotangent).shape[out_spec[2 + i]], params.window_strides[i]
-            )
-            pads.append((low, windows + window - 1 - size - low))
-        dimension_numbers = ConvDimensionNumbers(
-            *((spec[1], spec[0], *spec[2:]) for spec in (lhs_spec, out_spec, rhs_spec))
+        return (
+            _regrouped(product, lhs_spec[1], lhs_spec[0], batch_groups) if is_grouped else product
         )
-        return bind1(self, lhs, cotangent, params=params._replace(
-            window_strides=params.rhs_dilation, padding=tuple(pads), rhs_dilation=params.window_strides,
-            dimension_numbers=dimension_numbers, feature_group_count=params.batch_group_count,
-            batch_group_count=params.feature_group_count,
-            out_sharding=cotangent_sharding(rhs.aval, range(rhs.aval.ndim), lhs, cotangent),
-        ))  # fmt: skip
 
     def batch(self, axis, operands, dims, params):
         if axis.size == 0:
@@ -168,7 +158,14 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         (lhs, rhs), (lhs_dim, rhs_dim) = operands, dims
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
         features, batch = params.feature_group_count, params.batch_group_count
-        if lhs_dim is not None and rhs_dim is not None:  # the examples become groups
+        place, within = out_spec[1], 1
+        if lhs_dim is None:
+            within = batch * features
+            rhs = _folded(rhs, rhs_dim, rhs_spec[0], within)  # type: ignore[arg-type]
+        elif rhs_dim is None:
+            place = out_spec[0]
+            lhs = _folded(lhs, lhs_dim, lhs_spec[0], batch)
+        else:  # the examples become groups
             rhs = _folded(rhs, rhs_dim, rhs_spec[0])
             if batch > 1:
                 lhs = _folded(lhs, lhs_dim, lhs_spec[0])
@@ -176,24 +173,13 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             else:
                 lhs = _folded(lhs, lhs_dim, lhs_spec[1])
                 params = params._replace(feature_group_count=axis.size * features)
-            found = bind1(self, lhs, rhs, params=params)
-            return [_unfolded(found, out_spec[1], axis.size)], [out_spec[1]]
-        if lhs_dim is not None:
-            lhs = _folded(lhs, lhs_dim, lhs_spec[0], within=batch)
-            found = bind1(self, lhs, rhs, params=params)
-            return [_unfolded(found, out_spec[0], axis.size)], [out_spec[0]]
-        rhs = _folded(rhs, rhs_dim, rhs_spec[0], within=batch * features)  # type: ignore[arg-type]
-        found = bind1(self, lhs, rhs, params=params)
-        return [_unfolded(found, out_spec[1], axis.size, within=batch * features)], [out_spec[1]]
+        result = bind1(self, lhs, rhs, params=params)
+        return [_unfolded(result, place, axis.size, within)], [place]
 
-    def empty_batch(
-        self, operands: tuple[Any, ...], dims: tuple[BatchDim, ...], params: ConvParams
-    ) -> tuple[Sequence[Any], Sequence[BatchDim]]:
-        """The result for no examples at all."""
+    def empty_batch(self, operands: Operands, dims: Dims, params: ConvParams) -> Any:
+        """The results for no examples at all, and their batch axes."""
         avals = [
-            type_of(x)
-            if d is None
-            else type_of(x).update(shape=(*type_of(x).shape[:d], *type_of(x).shape[d + 1 :]))
+            type_of(x) if d is None else type_of(x).update(shape=resized(type_of(x).shape, d))
             for x, d in zip(operands, dims, strict=True)
         ]
         [aval] = self.abstract_eval(tuple(avals), params)
@@ -203,9 +189,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
             return ctx.from_python(_complex_by_parts, operands, params)
         # XLA's partitioner ends the process over negative padding.
-        if ctx.sharding_attributes is not None and any(
-            n < 0 for ends in params.padding for n in ends
-        ):
+        if ctx.sharding_attributes is not None and min(map(min, params.padding), default=0) < 0:
             return ctx.from_python(_padded_before, operands, params)
         if ctx.platform == "cpu" and params.dimension_numbers != _fast_order(ctx.avals_in[0].ndim):
             if not ctx.is_partitioned:
@@ -225,14 +209,17 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             lhs = ctx.in_even_parts(lhs, ctx.avals_in[0], any)
             rhs = ctx.in_even_parts(rhs, ctx.avals_in[1], any)
         attributes = {
-            "window_strides": ctx.ints(params.window_strides),
-            "padding": ctx.int_matrix(np.array(params.padding, np.int64).reshape(-1, 2)),
-            "lhs_dilation": ctx.ints(params.lhs_dilation),
-            "rhs_dilation": ctx.ints(params.rhs_dilation),
+            **{
+                name: ctx.ints(getattr(params, name))
+                for name in ("window_strides", "lhs_dilation", "rhs_dilation")
+            },
+            **{
+                name: ctx.integer(getattr(params, name))
+                for name in ("feature_group_count", "batch_group_count")
+            },
+            "padding": padding_attribute(ctx, params.padding),
             "window_reversal": ctx.bools([False] * len(params.window_strides)),
             "dimension_numbers": _dimensions_attribute(ctx, params.dimension_numbers),
-            "feature_group_count": ctx.integer(params.feature_group_count),
-            "batch_group_count": ctx.integer(params.batch_group_count),
             "precision_config": precision_attribute(ctx, params.precision),
         }
         return [ctx.op1("stablehlo.convolution", ctx.avals_out[0], [lhs, rhs], attributes)]
@@ -258,11 +245,11 @@ def _in_fast_order(lhs: Any, rhs: Any, *fields: Any) -> Any:
         tuple(spec[i] for i in inverse_permutation(fast))
         for spec, fast in zip(params.dimension_numbers, order, strict=True)
     )
-    found = bind1(
+    result = bind1(
         conv_general_dilated_p, transpose(lhs, lhs_spec), transpose(rhs, rhs_spec),
         params=params._replace(dimension_numbers=order),
     )  # fmt: skip
-    return transpose(found, inverse_permutation(out_spec))
+    return transpose(result, inverse_permutation(out_spec))
 
 
 def _is_cut_right(ctx: Any, kernel: Any, params: ConvParams) -> bool:
@@ -288,15 +275,14 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> N
             got=got,
             do="Convert one with `lax.convert_element_type`.",
         )
-    lhs_spec, rhs_spec, out_spec = params.dimension_numbers
-    for name, ndim, spec in (
-        ("lhs", lhs.ndim, lhs_spec),
-        ("rhs", rhs.ndim, rhs_spec),
-        ("out", lhs.ndim, out_spec),
+    lhs_spec, rhs_spec, _ = params.dimension_numbers
+    ndims = (lhs.ndim, rhs.ndim, lhs.ndim)
+    for field, ndim, spec in zip(
+        ConvDimensionNumbers._fields, ndims, params.dimension_numbers, strict=True
     ):
         if sorted(spec) != list(range(ndim)):
             raise ShapeError(
-                f"conv_general_dilated: {name}_spec must name each of {ndim} axes once, got {spec}.",
+                f"conv_general_dilated: {field} must name each of {ndim} axes once, got {spec}.",
                 got=got,
             )
     n_features, batch = lhs.shape[lhs_spec[1]], lhs.shape[lhs_spec[0]]
@@ -326,24 +312,16 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, params: ConvParams) -> N
         )
 
 
-def _kind(dtype: Any) -> str:
-    if dtypes.is_inexact(dtype):
-        return "complex" if dtype.kind == "c" else "floating"
-    return "bool" if dtype == np.bool_ else "integer"
-
-
 def _result_dtype(dtype: Any, preferred: Any) -> Any:
     """Dtype of a convolution; `preferred` must be of the same kind (or floating for integers) and no narrower."""
     if preferred is None:
         return dtype
-    kind, wanted = _kind(dtype), _kind(preferred)
-    fits = kind in ("bool", wanted) or (kind == "integer" and wanted == "floating")
-    if (
-        kind == wanted == "integer"
-        and not dtype.name.startswith("u")
-        and preferred.name.startswith("u")
-    ):
-        fits = False
+    kind, new_kind = kind_of(dtype), kind_of(preferred)
+    fits = (
+        kind in ("bool", new_kind)
+        or (kind in INTEGER and new_kind == "floating")
+        or (kind, new_kind) == ("unsigned", "signed")
+    )
     if not fits or component_bits(preferred) < component_bits(dtype):
         raise DtypeError(
             f"conv_general_dilated of {dtypes.short_name(dtype)} can't give {dtypes.short_name(preferred)}.",
@@ -356,29 +334,26 @@ def _folded(x: Any, axis: int, into: int, within: int = 1) -> Any:
     """`x` with `axis` merged into the axis that is `into` without it: each of `within` parts is repeated along `axis`."""
     moved = move_axis(x, axis, into)
     shape = type_of(moved).shape
-    merged = (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :])
     if within > 1:
-        split = (*shape[: into + 1], within, shape[into + 1] // within, *shape[into + 2 :])
+        split = resized(shape, into + 1, within, shape[into + 1] // within)
         moved = move_axis(reshape(moved, split), into, into + 1)
-    return reshape(moved, merged)
+    return reshape(moved, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :]))
 
 
 def _unfolded(x: Any, axis: int, size: int, within: int = 1) -> Any:
     """`x` with its `axis`, made by `_folded`, split again; the axis of length `size` is at `axis`."""
     shape = type_of(x).shape
     rest = shape[axis] // (size * within)
-    parts = (within, size, rest) if within > 1 else (size, rest)
-    split = reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
     if within == 1:
-        return split
-    split = move_axis(split, axis + 1, axis)
-    return reshape(split, (*shape[:axis], size, within * rest, *shape[axis + 1 :]))
+        return reshape(x, resized(shape, axis, size, rest))
+    split = move_axis(reshape(x, resized(shape, axis, within, size, rest)), axis + 1, axis)
+    return reshape(split, resized(shape, axis, size, within * rest))
 
 
 def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
     """`x` with its axis `source`, which is (groups, rest), left with the rest; axis `target` becomes (groups, itself)."""
     shape = list(type_of(x).shape)
-    split = reshape(x, (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]))
+    split = reshape(x, resized(shape, source, groups, shape[source] // groups))
     moved = move_axis(split, source, target)
     shape[source] //= groups
     shape[target] *= groups
@@ -476,13 +451,10 @@ def conv_general_dilated(
                 f"padding {padding!r} has no meaning where lhs is dilated.",
                 do="Give padding as pairs, or use `lax.conv_transpose`.",
             )
-        windows = [
-            dilated_size(rhs_shape[a], d)
-            for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)
-        ]
         padding = padtype_to_pads(
-            [lhs_shape[a] for a in numbers.lhs_spec[2:]], windows, strides, padding
-        )
+            [lhs_shape[a] for a in numbers.lhs_spec[2:]],
+            spans([rhs_shape[a] for a in numbers.rhs_spec[2:]], dilation), strides, padding,
+        )  # fmt: skip
     params = ConvParams(
         strides, explicit_pads(padding, count, caller), spread, dilation, numbers, int(feature_group_count),
         int(batch_group_count), canonical_precision(precision, caller),
@@ -514,13 +486,8 @@ def conv(
     >>> conv(np.ones((1, 3, 8, 8)), np.ones((16, 3, 3, 3)), (2, 2), "SAME").shape
     (1, 16, 4, 4)
     """
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+    return conv_with_general_padding(
+        lhs, rhs, window_strides, padding, None, None, precision, preferred_element_type
     )
 
 
@@ -586,25 +553,19 @@ def conv_transpose(
     count = len(lhs_shape) - 2
     strides = positive_sizes(strides, count, "strides", caller)
     dilation = positive_sizes(rhs_dilation, count, "rhs_dilation", caller)
-    windows = [
-        dilated_size(rhs_shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)
-    ]
-    if isinstance(padding, str):
-        pads: Any = [
-            transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)
-        ]
-    else:
-        pads = explicit_pads(padding, count, caller)
-        if use_consistent_padding:
-            pads = [
-                (w - 1 - low, w - 1 - high) for w, (low, high) in zip(windows, pads, strict=True)
-            ]
+    windows = spans([rhs_shape[a] for a in numbers.rhs_spec[2:]], dilation)
+    by_window = isinstance(padding, str)
+    pads: Any = padding if by_window else explicit_pads(padding, count, caller)
+    if by_window:
+        pads = [transpose_padding(w, s, padding) for w, s in zip(windows, strides, strict=True)]
+    elif use_consistent_padding:
+        pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(windows, pads, strict=True)]
     if transpose_kernel:
-        for spatial_axis in numbers.rhs_spec[2:]:
-            rhs = rev(rhs, (spatial_axis,))
+        out_axis, in_axis, *spatial = numbers.rhs_spec
         exchanged = list(range(len(rhs_shape)))
-        out_axis, in_axis = numbers.rhs_spec[:2]
         exchanged[out_axis], exchanged[in_axis] = in_axis, out_axis
+        for axis in spatial:
+            rhs = rev(rhs, (axis,))
         rhs = transpose(rhs, exchanged)
     return conv_general_dilated(
         lhs, rhs, (1,) * count, pads, strides, dilation, numbers, precision=precision,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base.dims import dilated_size, window_count
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from pellucid.primitives.contraction import inverse_permutation
+from pellucid.primitives.movement import inverse_permutation
 from pellucid.primitives.window_shapes import (
     Shape,
     explicit_pads,
     padtype_to_pads,
+    reduce_window_shape_tuple,
 )
 
 # Dimension numbers --------------------------------------------------------------------------------
@@ -175,14 +175,9 @@ def conv_shape(
     batch_group_count: int,
 ) -> Shape:
     """Shape (batch, features, spatial) of a convolution of (batch, features, spatial) with (out, in, spatial)."""
-    spatial = [
-        window_count(
-            dilated_size(size, spread) + low + high, dilated_size(window, dilation), stride
-        )
-        for size, window, stride, (low, high), spread, dilation in zip(
-            lhs_shape[2:], rhs_shape[2:], strides, pads, lhs_dilation, rhs_dilation, strict=True
-        )
-    ]
+    spatial = reduce_window_shape_tuple(
+        lhs_shape[2:], rhs_shape[2:], strides, pads, lhs_dilation, rhs_dilation
+    )
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
 
 

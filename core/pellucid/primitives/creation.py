@@ -11,9 +11,9 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.avals import shaped_array
 from pellucid.ir.facets import LaidOut
-from pellucid.ir.factors import Factors, words
+from pellucid.ir.factors import words
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_shapes, expand_dims

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError, DtypeError
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import Factors, with_mark, words
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.base.errors import ArgumentValueError
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.factors import with_mark, words
 from pellucid.ir.traits import Traits
-from pellucid.primitives.arithmetic import abs, add, div, max, min, mul, neg, rem, sub
+from pellucid.primitives.arithmetic import abs, add, max, min, mul, neg, rem, share, sub
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
-from pellucid.primitives.concatenation import concatenate
+from pellucid.primitives.concatenation import concatenate, resized
 from pellucid.primitives.counts import running_combinations, running_exponentials
-from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, kind_of
-from pellucid.primitives.filled import filled, zero_like_elements, zeros
-from pellucid.primitives.logical import eq, lt, ne, select, select_n
+from pellucid.primitives.families import COMPLEX, FLOATING, NUMBER, add_any_p, check_elements
+from pellucid.primitives.filled import zero_like_elements, zeros
+from pellucid.primitives.logical import eq, lt, ne, select_n
 from pellucid.primitives.monoids import MONOIDS, lowest, monoid_body
-from pellucid.primitives.movement import Movement, rev
+from pellucid.primitives.movement import Movement, OfOneArray, rev
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.transcendental import exp, log1p
@@ -43,7 +41,7 @@ class CumulativeParams(NamedTuple):
     reverse: bool
 
 
-class Cumulative(Primitive[CumulativeParams]):
+class Cumulative(OfOneArray[CumulativeParams]):
     """A reduction over all windows that end (or begin, if reversed) at an element."""
 
     accepts = NUMBER
@@ -58,12 +56,7 @@ class Cumulative(Primitive[CumulativeParams]):
 
     def abstract_eval(self, avals, params):
         [x] = avals
-        if kind_of(x.dtype) not in self.accepts:
-            raise DtypeError(
-                f"{self.name} does not accept {dtypes.short_name(x.dtype)} elements.",
-                got=f"operand: {x.text()}",
-                do=f"It accepts {', '.join(sorted(self.accepts))} elements.",
-            )
+        check_elements(self.name, avals, self.accepts)
         if not 0 <= params.axis < x.ndim:
             raise ArgumentValueError(
                 f"{self.name}: axis {params.axis} is out of bounds for shape {x.shape}.",
@@ -76,10 +69,8 @@ class Cumulative(Primitive[CumulativeParams]):
         dims = with_mark(words(avals[0].ndim), [params.axis], "!")
         return [dims], [dims]
 
-    def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        moved = CumulativeParams(params.axis + (params.axis >= dim), params.reverse)
-        return [bind1(self, operands[0], params=moved)], [dim]
+    def batched_params(self, params, dim, size):
+        return CumulativeParams(params.axis + (params.axis >= dim), params.reverse), dim
 
     def lower(self, ctx, operands, params):
         aval = ctx.avals_out[0]
@@ -87,12 +78,11 @@ class Cumulative(Primitive[CumulativeParams]):
         if size == 0:
             return operands
 
-        def along(value: Any, others: Any) -> tuple[Any, ...]:
-            return tuple([value if i == params.axis else others for i in range(aval.ndim)])
-
-        ones = (1,) * aval.ndim
-        pads = along((0, size - 1) if params.reverse else (size - 1, 0), (0, 0))
-        windows = WindowParams(along(size, 1), ones, pads, ones, ones)
+        ones, axis = (1,) * aval.ndim, params.axis
+        ends = (0, size - 1) if params.reverse else (size - 1, 0)
+        windows = WindowParams(
+            resized(ones, axis, size), ones, resized([(0, 0)] * aval.ndim, axis, ends), ones, ones
+        )
         initial = ctx.constant(self.identity(aval.dtype))
         op = ctx.op(
             "stablehlo.reduce_window", [ctx.type(aval)], [operands[0], initial], window_attributes(ctx, windows),
@@ -132,13 +122,12 @@ class Scanned(Cumulative):
     """Two values with their tangents, combined."""
 
     def jvp(self, primals, tangents, params):
-        x, t = primals[0], tangents[0]
-        if params.reverse:
-            x, t = rev(x, (params.axis,)), rev(t, (params.axis,))
-        y, t = scanned_pairs(type(self).pair, (x, t), params.axis)
-        if params.reverse:
-            y, t = rev(y, (params.axis,)), rev(t, (params.axis,))
-        return [y], [t]
+        def turned(x: Any) -> Any:
+            return rev(x, (params.axis,)) if params.reverse else x
+
+        pair = turned(primals[0]), turned(tangents[0])
+        y, t = scanned_pairs(type(self).pair, pair, params.axis)
+        return [turned(y)], [turned(t)]
 
 
 def scanned_pairs(combine: Callable[[Pair, Pair], Pair], pair: Pair, axis: int) -> Pair:
@@ -188,15 +177,7 @@ def _product_pair(a: Pair, b: Pair) -> Pair:
 def _extreme_pair(choose: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
     (x, t), (y, u) = a, b
     z = choose(x, y)
-    return z, bind1(add_any_p, mul(t, _share(x, y, z)), mul(u, _share(y, x, z)))
-
-
-def _share(x: Any, other: Any, chosen: Any) -> Any:
-    """Derivative of `chosen` by `x`: 1 where it is x, a half where it is both, else 0."""
-    aval: Any = type_of(x)
-
-    share = select(eq(x, chosen), filled(aval, 1), filled(aval, 0))
-    return div(share, select(eq(other, chosen), filled(aval, 2), filled(aval, 1)))
+    return z, bind1(add_any_p, mul(t, share(x, z, y)), mul(u, share(y, z, x)))
 
 
 def _log_sum_pair(a: Pair, b: Pair) -> Pair:
@@ -249,12 +230,12 @@ class CumulativeProduct(Scanned, CumulativeMonoid):
 
 class CumulativeMaximum(Scanned, CumulativeMonoid):
     traits = Traits(kind="reduction", flops=running_combinations)
-    pair = staticmethod(lambda a, b: _extreme_pair(max, a, b))
+    pair = staticmethod(functools.partial(_extreme_pair, max))
 
 
 class CumulativeMinimum(Scanned, CumulativeMonoid):
-    traits = Traits(kind="reduction", flops=running_combinations)
-    pair = staticmethod(lambda a, b: _extreme_pair(min, a, b))
+    traits = CumulativeMaximum.traits
+    pair = staticmethod(functools.partial(_extreme_pair, min))
 
 
 class CumulativeLogSumExp(Scanned):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,9 +12,8 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import Factors, with_mark, words
-from pellucid.ir.rules import BatchAxis, BatchDim
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.factors import with_mark, words
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import broadcast_in_dim
@@ -73,12 +71,10 @@ class Fft(Movement[FftParams]):
                 f"{kind.name} with fft_lengths {lengths} needs an operand whose last axes are {expected}.",
                 got=got,
             )
-        wants_real = kind is FftType.RFFT
-        if x.dtype.name not in (
-            ("float32", "float64") if wants_real else ("complex64", "complex128")
-        ):
+        is_real = kind is FftType.RFFT
+        if x.dtype.name not in (("float32", "float64") if is_real else ("complex64", "complex128")):
             raise ArgumentValueError(
-                f"{kind.name} needs a {'float32 or float64' if wants_real else 'complex'} operand.",
+                f"{kind.name} needs a {'float32 or float64' if is_real else 'complex'} operand.",
                 got=got,
             )
         batch = x.shape[: x.ndim - rank]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,10 +14,10 @@ from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.facets import Shown
-from pellucid.ir.factors import Factors, with_mark, words
+from pellucid.ir.factors import with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Zero, is_linear
+from pellucid.ir.rules import Avals, BatchDim, is_linear
 from pellucid.ir.traits import INDEXING, Linear
 from pellucid.lowering.in_place import checked_update
 from pellucid.lowering.module import LOWERED
@@ -26,7 +25,7 @@ from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.counts import update_elements
 from pellucid.primitives.families import kind_of
-from pellucid.primitives.filled import instantiate, ones, zeros
+from pellucid.primitives.filled import ones, zeros
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -43,6 +42,7 @@ from pellucid.primitives.index_dims import (
     with_batched_windows,
     with_int_fields,
 )
+from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import select_n
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.padding import inserted
@@ -51,6 +51,7 @@ from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
+from pellucid.xla.mlir import ir
 
 Shape = tuple[int, ...]
 _INT32 = np.dtype(np.int32)
@@ -82,12 +83,23 @@ def _last_starts(
 
 
 def _dimension_numbers(
-    ctx: Any, kind: str, fields: Mapping[str, Sequence[int]], index_vector_dim: int
-) -> Any:
-    shown = [f"{name} = [{', '.join(map(str, axes))}]" for name, axes in fields.items() if axes]
-    return ctx.attribute(
-        f"#stablehlo.{kind}<{', '.join([*shown, f'index_vector_dim = {index_vector_dim}'])}>"
+    ctx: Any, numbers: Any, windows: ShapedArray, indices: ShapedArray
+) -> ir.Attribute:
+    """`#stablehlo.gather` or `#stablehlo.scatter`; axes of elements, in `windows`, are window axes, too."""
+    window_dims, collapsed, index_map, batching, indices_batching = numbers
+    inner = range(windows.ndim, windows.ndim + len(element_shape(windows)))
+    is_gather = isinstance(numbers, GatherDimensionNumbers)
+    names = list(numbers._fields)
+    if not is_gather:
+        names[3] = "input_batching_dims"
+    fields = zip(
+        names,
+        ((*window_dims, *inner), collapsed, index_map, batching, indices_batching),
+        strict=True,
     )
+    shown = [f"{name} = {list(axes)}" for name, axes in fields if axes]
+    shown.append(f"index_vector_dim = {indices.ndim - 1}")
+    return ctx.attribute(f"#stablehlo.{'gather' if is_gather else 'scatter'}<{', '.join(shown)}>")
 
 
 def movable_indices(indices: Any, dim: BatchDim) -> tuple[Any, BatchDim]:
@@ -114,7 +126,7 @@ def _linear_gather(avals: Avals, params: GatherParams) -> Linear | None:
     return (0,) if fill is None or fill == 0 or fill != fill else None  # noqa: PLR0124
 
 
-class Gather(Primitive[GatherParams]):
+class Gather(JointlyLinear[GatherParams]):
     name = "gather"
     traits = INDEXING.replace(linear=_linear_gather, passive=(1,), touches="part")
 
@@ -153,15 +165,13 @@ class Gather(Primitive[GatherParams]):
             [bind1(self, tangents[0], primals[1], params=linear)],
         )
 
-    def transpose(self, cotangents, operands, params):
-        [ct], (x, indices) = cotangents, operands
-        if type(ct) is Zero:
-            return [Zero(x.aval), None]
-        scattered = scatter_add(
-            zeros(x.aval.cotangent().strip_weak_type()), indices, ct, as_scatter(params.dimension_numbers),
-            indices_are_sorted=params.indices_are_sorted, unique_indices=params.unique_indices, mode=params.mode,
+    def operand_cotangents(self, cotangent, operands, params):
+        x, indices = operands
+        updated = ScatterParams(
+            as_scatter(params.dimension_numbers), params.indices_are_sorted, params.mode, params.unique_indices
         )  # fmt: skip
-        return [scattered, None]
+        zero = zeros(x.aval.cotangent().strip_weak_type())
+        return [bind1(scatter_add_p, zero, indices, cotangent, params=updated)]
 
     def batch(self, axis, operands, dims, params):
         (x, indices), (dim, indices_dim) = operands, dims
@@ -188,17 +198,9 @@ class Gather(Primitive[GatherParams]):
         [result] = ctx.avals_out
         numbers = params.dimension_numbers
         indices, indices_aval = _lowered_indices(ctx, indices, indices_aval)
-        inner = element_shape(aval)
-        fields = {
-            "offset_dims": (*numbers.offset_dims, *range(result.ndim, result.ndim + len(inner))),
-            "collapsed_slice_dims": numbers.collapsed_slice_dims,
-            "operand_batching_dims": numbers.operand_batching_dims,
-            "start_indices_batching_dims": numbers.start_indices_batching_dims,
-            "start_index_map": numbers.start_index_map,
-        }
         attributes = {
-            "dimension_numbers": _dimension_numbers(ctx, "gather", fields, indices_aval.ndim - 1),
-            "slice_sizes": ctx.ints((*params.slice_sizes, *inner)),
+            "dimension_numbers": _dimension_numbers(ctx, numbers, result, indices_aval),
+            "slice_sizes": ctx.ints((*params.slice_sizes, *element_shape(aval))),
             "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
         }
         x = ctx.in_even_parts(x, aval, all)
@@ -398,19 +400,9 @@ class Scatter(Shown, Primitive[ScatterParams]):
             last = _last_starts(ctx, indices_aval, aval.shape, axes, windows)
             first = ctx.full(indices_aval, 0)
             indices = ctx.op1("stablehlo.clamp", indices_aval, [first, indices, last])
-        inner = element_shape(aval)
-        fields = {
-            "update_window_dims": (
-                *numbers.update_window_dims, *range(updates_aval.ndim, updates_aval.ndim + len(inner))
-            ),
-            "inserted_window_dims": numbers.inserted_window_dims,
-            "input_batching_dims": numbers.operand_batching_dims,
-            "scatter_indices_batching_dims": numbers.scatter_indices_batching_dims,
-            "scatter_dims_to_operand_dims": numbers.scatter_dims_to_operand_dims,
-        }  # fmt: skip
         attributes = {
             "scatter_dimension_numbers": _dimension_numbers(
-                ctx, "scatter", fields, indices_aval.ndim - 1
+                ctx, numbers, updates_aval, indices_aval
             ),
             "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
             "unique_indices": ctx.boolean(params.unique_indices),
@@ -476,22 +468,20 @@ def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) ->
     )  # fmt: skip
 
 
-class LinearScatter(Scatter):
+class LinearScatter(JointlyLinear[ScatterParams], Scatter):
     """The operand plus, or minus, the updates placed in zeros: linear in both together."""
 
     traits = Scatter.traits.replace(linear=(0, 2), makes_nan=True)
 
-    def jvp(self, primals, tangents, params):
-        tx, _, tu = tangents
-        linear = bind1(self, instantiate(tx), primals[1], instantiate(tu), params=params)
-        return [bind1(self, *primals, params=params)], [linear]
-
-    def transpose(self, cotangents, operands, params):
-        [ct], (x, indices, updates) = cotangents, operands
-        if type(ct) is Zero:
-            return [Zero(o.aval) if is_linear(o) else None for o in operands]
-        taken = gathered_updates(ct, indices, updates.aval, params) if is_linear(updates) else None
-        return [ct if is_linear(x) else None, None, None if taken is None else self.signed(taken)]
+    def operand_cotangents(self, cotangent, operands, params):
+        _, indices, updates = operands
+        if not is_linear(updates):
+            return [cotangent]
+        return [
+            cotangent,
+            None,
+            self.signed(gathered_updates(cotangent, indices, updates.aval, params)),
+        ]
 
     def signed(self, x: Any) -> Any:
         """`x` with the sign that updates have in the result."""

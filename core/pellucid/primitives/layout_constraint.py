@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
-from pellucid.ir.avals import ShapedArray, element_shape
+from pellucid.ir.avals import element_shape
 from pellucid.ir.facets import Runs
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.layout import Format, Layout

@@ -1,17 +1,40 @@
-"""Primitives that are linear in several operands at once."""
+"""Rules that follow from the linearity that the traits of a primitive state."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pellucid.ir.primitive import P, Primitive
+from pellucid.ir.rules import Operands, Results, Zero, is_linear
 from pellucid.primitives.filled import instantiate
 from pellucid.tracing.trace import bind
+from pellucid.tracing.values import type_of
 
 
 class JointlyLinear(Primitive[P]):
-    """A primitive that is linear in all its operands together: its tangent is the primitive applied to theirs."""
+    """A primitive that is linear in one group of operands, `traits.linear`, with the other operands fixed."""
 
     def jvp(self, primals, tangents, params):
+        positions = self.traits.linear
+        if positions == "all":
+            passive = self.traits.passive_operands(len(primals))
+            positions = [i for i in range(len(primals)) if i not in passive]
         results = bind(self, *primals, params=params)
-        return results, bind(self, *map(instantiate, tangents), params=params)
+        if all(type(tangents[i]) is Zero for i in positions):  # type: ignore[union-attr]
+            return results, [Zero(type_of(y).tangent()) for y in results]
+        operands = list(primals)
+        for i in positions:  # type: ignore[union-attr]
+            operands[i] = instantiate(tangents[i])
+        return results, bind(self, *operands, params=params)
+
+    def transpose(self, cotangents, operands, params):
+        [cotangent] = cotangents
+        if type(cotangent) is Zero:
+            return [Zero(x.aval) if is_linear(x) else None for x in operands]
+        results = [*self.operand_cotangents(cotangent, operands, params)]
+        results += [None] * (len(operands) - len(results))
+        return [c if is_linear(x) else None for c, x in zip(results, operands, strict=True)]
+
+    def operand_cotangents(self, cotangent: Any, operands: Operands, params: P) -> Results:
+        """Cotangents of the first operands; those of operands that are no `LinearOperand` are ignored."""
+        raise self.missing("transpose")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, element_shape, physical, shaped_array
-from pellucid.ir.factors import Factors, pointwise
+from pellucid.ir.avals import element_shape, physical, shaped_array
+from pellucid.ir.factors import pointwise
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero, is_linear
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC

@@ -1,4 +1,4 @@
-"""Movement: the same elements in another arrangement. All are linear, and each is undone by another."""
+"""Movement: primitives that rearrange elements (`reshape`, `transpose`, `rev`). Each is the inverse of another."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, AxisError, ShapeError, expecting
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.facets import LaidOut
-from pellucid.ir.factors import Factors, regrouping, with_mark, words
+from pellucid.ir.factors import regrouping, with_mark, words
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import Zero
 from pellucid.ir.traits import MOVEMENT
 from pellucid.sharding.stated import stated_result
-from pellucid.tracing.trace import bind1
+from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
 Shape = tuple[int, ...]
@@ -35,14 +35,37 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     return index + ndim if index < 0 else index
 
 
-class Movement(Primitive[P]):
+def shifted(axes: Sequence[int], dim: int) -> Shape:
+    """`axes` of an array after one more axis is inserted at `dim`."""
+    return tuple([a + (a >= dim) for a in axes])
+
+
+def inverse_permutation(permutation: Sequence[int]) -> list[int]:
+    """The permutation that undoes `permutation`."""
+    inverse = [0] * len(permutation)
+    for i, p in enumerate(permutation):
+        inverse[p] = i
+    return inverse
+
+
+class OfOneArray(Primitive[P]):
+    """A primitive of one array, whose batch rule changes the params alone."""
+
+    def batched_params(self, params: P, dim: int, size: int) -> tuple[P, int]:
+        """Params for a batch of `size` along axis `dim` of the operand, and the batch axis of the results."""
+        raise self.missing("batch")
+
+    def batch(self, axis, operands, dims, params):
+        params, dim = self.batched_params(params, dims[0], axis.size)  # type: ignore[arg-type]
+        results = bind(self, *operands, params=params)
+        return results, [dim] * len(results)
+
+
+class Movement(OfOneArray[P]):
     """A linear primitive of one operand: its tangent moves as the operand does."""
 
     def jvp(self, primals, tangents, params):
-        return (
-            [bind1(self, primals[0], params=params)],
-            [bind1(self, tangents[0], params=params)],
-        )
+        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
 
     def transpose(self, cotangents, operands, params):
         [cotangent], [x] = cotangents, operands
@@ -56,7 +79,7 @@ class Movement(Primitive[P]):
 
 
 class Identity(Movement[P]):
-    """A primitive that gives its operand; what else it says is its own."""
+    """A primitive whose result equals its operand; subclasses add a side condition or an effect."""
 
     traits = MOVEMENT
 
@@ -175,15 +198,11 @@ class Transpose(Movement[TransposeParams]):
         return [dims], [[dims[i] for i in params.permutation]]
 
     def undo(self, cotangent, aval, params):
-        inverse = [0] * len(params.permutation)
-        for i, p in enumerate(params.permutation):
-            inverse[p] = i
-        return transpose(cotangent, inverse)
+        return transpose(cotangent, inverse_permutation(params.permutation))
 
     def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        rest = [p + (p >= dim) for p in params.permutation]
-        return [transpose(operands[0], (dim, *rest))], [0]
+        [dim] = dims
+        return [transpose(operands[0], (dim, *shifted(params.permutation, dim)))], [0]  # type: ignore[arg-type]
 
     def lower(self, ctx, operands, params):
         [result] = ctx.avals_out
@@ -243,9 +262,8 @@ class Rev(Movement[RevParams]):
     def undo(self, cotangent, aval, params):
         return rev(cotangent, params.dimensions)
 
-    def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        return [rev(operands[0], [d + (d >= dim) for d in params.dimensions])], [dim]
+    def batched_params(self, params, dim, size):
+        return RevParams(shifted(params.dimensions, dim)), dim
 
     def lower(self, ctx, operands, params):
         dimensions = {"dimensions": ctx.ints(params.dimensions)}

@@ -12,11 +12,11 @@ from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape, dilated_size, strided_length
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.factors import Factors, words
-from pellucid.ir.rules import BatchAxis, BatchDim, Operands, Zero, is_linear
+from pellucid.ir.factors import words
+from pellucid.ir.rules import Operands, is_linear
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.arithmetic import sub
-from pellucid.primitives.broadcasting import broadcast_in_dim, reduce_sum
+from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to, reduce_sum
 from pellucid.primitives.filled import zero_like_elements
 from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import select_n
@@ -24,7 +24,7 @@ from pellucid.primitives.movement import Movement
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
-Ints = tuple[int, ...]
+Ints = Sequence[int]
 
 # slice --------------------------------------------------------------------------------------------
 
@@ -42,19 +42,17 @@ class Slice(Movement[SliceParams]):
     def abstract_eval(self, avals, params):
         [x] = avals
         limits, starts, strides = params
-        ones = (1,) * x.ndim
-        steps = ones if strides is None else strides
-        if not len(starts) == len(limits) == len(steps) == x.ndim:
+        if not len(starts) == len(limits) == len(strides or starts) == x.ndim:
             raise ShapeError(
                 f"slice needs one start, limit and stride for each of the {x.ndim} dimensions.",
                 got=[
                     f"operand: {x.text()}",
-                    f"start_indices {starts}, limit_indices {limits}, strides {strides}",
+                    f"start_indices {starts}, limit_indices {limits}, strides {(1,) * x.ndim if strides is None else strides}",
                 ],
             )
-        for i, (start, limit, step, size) in enumerate(
-            zip(starts, limits, steps, x.shape, strict=True)
-        ):
+        shape = []
+        for i, size in enumerate(x.shape):
+            start, limit, step = starts[i], limits[i], strides[i] if strides else 1
             if not 0 <= start <= limit <= size:
                 raise ShapeError(
                     f"slice needs 0 <= start <= limit <= size; dimension {i} has start {start}, limit {limit}, "
@@ -68,53 +66,54 @@ class Slice(Movement[SliceParams]):
                     got=f"operand: {x.text()}",
                     do="To go backwards, slice and then `lax.rev`.",
                 )
-        shape = tuple(
-            [
-                strided_length(limit - start, step)
-                for start, limit, step in zip(starts, limits, steps, strict=True)
-            ]
-        )
-        return [shaped_array(shape, x.dtype, x.weak_type)]
+            shape.append(strided_length(limit - start, step))
+        return [shaped_array(tuple(shape), x.dtype, x.weak_type)]
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~")
         return [dims], [dims]
 
     def undo(self, cotangent, aval, params):
-        _limits, starts, strides = params
+        _, starts, strides = params
         config = []
-        for i, (start, size, taken) in enumerate(
-            zip(starts, aval.shape, type_of(cotangent).shape, strict=True)
-        ):
-            step = 1 if strides is None else strides[i]
-            span = (taken - 1) * step + 1 if taken else 0
+        for i, (start, size) in enumerate(zip(starts, aval.shape, strict=True)):
+            step = strides[i] if strides else 1
+            span = dilated_size(type_of(cotangent).shape[i], step)
             config.append((start, size - start - span, step - 1))
         return pad(cotangent, zero_like_elements(cotangent), config)
 
-    def batch(self, axis, operands, dims, params):
+    def batched_params(self, params, dim, size):
         limits, starts, strides = params
-        dim: Any = dims[0]
-        batched = SliceParams(
-            inserted(limits, dim, axis.size), inserted(starts, dim, 0),
-            None if strides is None else inserted(strides, dim, 1),
-        )  # fmt: skip
-        return [bind1(self, operands[0], params=batched)], [dim]
+        steps = None if strides is None else inserted(strides, dim, 1)
+        return SliceParams(inserted(limits, dim, size), inserted(starts, dim, 0), steps), dim
 
     def lower(self, ctx, operands, params):
         limits, starts, strides = params
         inner = element_shape(ctx.avals_in[0])
-        attributes = {
-            "start_indices": ctx.ints((*starts, *(0 for _ in inner))),
-            "limit_indices": ctx.ints((*limits, *inner)),
-            "strides": ctx.ints((*(strides or (1,) * len(starts)), *(1 for _ in inner))),
-        }
-        return [ctx.op1("stablehlo.slice", ctx.avals_out[0], operands, attributes)]
+        return [
+            lowered_slice(
+                ctx, operands[0], (*starts, *(0 for _ in inner)), (*limits, *inner), ctx.avals_out[0],
+                strides and (*strides, *(1 for _ in inner)),
+            )
+        ]  # fmt: skip
+
+
+def lowered_slice(
+    ctx: Any, x: Any, starts: Ints, limits: Ints, result: ShapedArray, strides: Ints | None = None
+) -> Any:
+    """`stablehlo.slice` of `x`, a value of type `result`."""
+    attributes = {
+        "start_indices": ctx.ints(starts),
+        "limit_indices": ctx.ints(limits),
+        "strides": ctx.ints(strides or (1,) * len(starts)),
+    }
+    return ctx.op1("stablehlo.slice", result, [x], attributes)
 
 
 slice_p = Slice()
 
 
-def inserted(values: tuple[Any, ...], position: Any, value: Any) -> tuple[Any, ...]:
+def inserted(values: Sequence[Any], position: Any, value: Any) -> tuple[Any, ...]:
     """`values` with `value` at `position`."""
     return (*values[:position], value, *values[position:])
 
@@ -176,12 +175,10 @@ class Pad(JointlyLinear[PadParams]):
             )
         if any(interior < 0 for _, _, interior in config):
             raise ShapeError("pad needs interior padding that is not negative.", got=got)
-        shape = tuple(
-            [
-                low + dilated_size(size, interior + 1) + high
-                for size, (low, high, interior) in zip(x.shape, config, strict=True)
-            ]
-        )
+        shape = tuple([
+            low + dilated_size(size, interior + 1) + high
+            for size, (low, high, interior) in zip(x.shape, config, strict=True)
+        ])  # fmt: skip
         if any(size < 0 for size in shape):
             raise ShapeError(
                 f"pad can't remove more than there is: the result would have shape {shape}.",
@@ -193,15 +190,10 @@ class Pad(JointlyLinear[PadParams]):
         dims = words(avals[0].ndim, mark="~")
         return [dims, ()], [dims]
 
-    def transpose(self, cotangents, operands, params):
-        [ct], (x, value) = cotangents, operands
-        if type(ct) is Zero:
-            return [Zero(o.aval) if is_linear(o) else None for o in operands]
-        taken = self._unpadded(ct, params) if is_linear(x) or is_linear(value) else None
-        return [
-            taken if is_linear(x) else None,
-            sub(_total(ct), _total(taken)) if is_linear(value) else None,
-        ]
+    def operand_cotangents(self, cotangent, operands, params):
+        kept = self._unpadded(cotangent, params)
+        is_needed = is_linear(operands[1])
+        return kept, sub(_total(cotangent), _total(kept)) if is_needed else None
 
     def _unpadded(self, cotangent: Any, params: PadParams) -> Any:
         """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
@@ -214,18 +206,14 @@ class Pad(JointlyLinear[PadParams]):
 
     def batch(self, axis, operands, dims, params):
         (x, value), (x_dim, value_dim) = operands, dims
-        config = params.padding_config
+        x, x_dim = brought_to(axis, x, x_dim, 0) if x_dim is None else x, x_dim or 0
+        config = inserted(params.padding_config, x_dim, (0, 0, 0))
         if value_dim is None:
-            return [pad(x, value, inserted(config, x_dim, (0, 0, 0)))], [x_dim]
-        aval = type_of(x)
-        if x_dim is None:
-            x_dim = 0
-            x = broadcast_in_dim(x, (axis.size, *aval.shape), range(1, aval.ndim + 1))
-            aval = type_of(x)
-        config = inserted(config, x_dim, (0, 0, 0))
+            return [pad(x, value, config)], [x_dim]
         padded = pad(x, zero_like_elements(x), config)
         shape = type_of(padded).shape
-        kept = pad(broadcast_in_dim(np.array(True), aval.shape, ()), np.array(False), config)
+        kept = broadcast_in_dim(np.array(True), type_of(x).shape, ())
+        kept = pad(kept, np.array(False), config)
         values = broadcast_in_dim(value, shape, (x_dim,))
         return [select_n(kept, values, padded)], [x_dim]
 
@@ -233,21 +221,19 @@ class Pad(JointlyLinear[PadParams]):
         config, result = params.padding_config, ctx.avals_out[0]
         cut = [(max(-low, 0), max(-high, 0)) for low, high, _ in config]
         if ctx.sharding_attributes is None or not any(map(any, cut)):
-            return [_padded(ctx, operands, config, result)]
+            return [lowered_pad(ctx, operands, config, result)]
         # XLA's partitioner ends the process over negative padding: what is too much is cut off afterwards.
         config = tuple([(max(low, 0), max(high, 0), interior) for low, high, interior in config])
         grown = tuple([n + sum(ends) for n, ends in zip(result.shape, cut, strict=True)])
-        padded = _padded(ctx, operands, config, result.update(shape=grown))
+        padded = lowered_pad(ctx, operands, config, result.update(shape=grown))
         limits = [n - high for n, (_, high) in zip(grown, cut, strict=True)]
-        attributes = {
-            "start_indices": ctx.ints([low for low, _ in cut]),
-            "limit_indices": ctx.ints(limits),
-            "strides": ctx.ints([1] * result.ndim),
-        }
-        return [ctx.op1("stablehlo.slice", result, [padded], attributes)]
+        return [lowered_slice(ctx, padded, [low for low, _ in cut], limits, result)]
 
 
-def _padded(ctx: Any, operands: Operands, config: Any, result: ShapedArray) -> Any:
+def lowered_pad(
+    ctx: Any, operands: Operands, config: Sequence[tuple[int, int, int]], result: ShapedArray
+) -> Any:
+    """`stablehlo.pad` of an operand and a padding value, a value of type `result`."""
     attributes = {
         "edge_padding_low": ctx.ints([low for low, _, _ in config]),
         "edge_padding_high": ctx.ints([high for _, high, _ in config]),

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError
-from pellucid.ir.avals import ShapedArray, aval_at
+from pellucid.ir.avals import aval_at
 from pellucid.ir.facets import Placed, Runs
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import BatchDim, Zero
 from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.padding import inserted
 from pellucid.sharding.memory import MemorySpace, space_of_kind

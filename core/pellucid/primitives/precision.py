@@ -214,10 +214,10 @@ def canonical_precision(precision: PrecisionLike, caller: str) -> CanonicalPreci
     )
 
 
-def precision_attribute(ctx: Any, precision: CanonicalPrecision) -> Any:
-    """The `precision_config` of a StableHLO product."""
+def precision_attribute(ctx: Any, precision: CanonicalPrecision, dialect: str = "stablehlo") -> Any:
+    """The `precision_config` of a product."""
     pair = precision if type(precision) is tuple else (Precision.DEFAULT, Precision.DEFAULT)
-    return ctx.attribute("[" + ", ".join(f"#stablehlo<precision {p.name}>" for p in pair) + "]")
+    return ctx.attribute("[" + ", ".join(f"#{dialect}<precision {p.name}>" for p in pair) + "]")
 
 
 class AlgorithmPlan(NamedTuple):

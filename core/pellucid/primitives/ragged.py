@@ -13,22 +13,23 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import sub
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.contraction import (
     Axes,
     Bilinear,
-    CanonicalDimensions,
     DotDimensionNumbers,
     DotGeneralParams,
+    batched_dimensions,
     canonical_dimensions,
     check_dimensions,
     converted,
+    cotangent_dimensions,
     cotangent_preference,
+    dimensions_text,
     dot_general_p,
     dot_shape,
     free_axes,
-    inverse_permutation,
-    moved,
+    swapped,
 )
 from pellucid.primitives.counts import ragged_dot_operations
 from pellucid.primitives.creation import broadcasted_iota
@@ -36,12 +37,12 @@ from pellucid.primitives.cumulative import cumsum
 from pellucid.primitives.families import INTEGER, kind_of
 from pellucid.primitives.filled import zeros
 from pellucid.primitives.logical import bitwise_and, le, lt, select_n
-from pellucid.primitives.movement import move_axis, transpose
+from pellucid.primitives.movement import inverse_permutation, move_axis, shifted, transpose
 from pellucid.primitives.precision import (
     CanonicalPrecision,
-    Precision,
     PrecisionLike,
     canonical_precision,
+    precision_attribute,
     preferred_dtype,
     product_dtype,
 )
@@ -151,90 +152,48 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
                 shape = (group_sizes.shape[-1], *shape)
         return [shaped_array(shape, dtype)]
 
-    def lhs_cotangent(self, cotangent, operands, params):
-        lhs, rhs, group_sizes = operands
+    def operand_cotangent(self, side, cotangent, operands, params):
+        x, other = operands[side], operands[1 - side]
         numbers = params.ragged_dot_dimension_numbers
         if numbers.mode == "batch":
-            return dot_general_p.lhs_cotangent(cotangent, (lhs, rhs), _as_dot(params))
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-        lhs_free = free_axes(lhs.aval.ndim, lhs_contract, lhs_batch)
-        if numbers.mode == "free":  # the cotangent of a row meets the matrix of its group
-            rhs_free = free_axes(
-                type_of(rhs).ndim, (*rhs_contract, *numbers.rhs_group_dimensions), rhs_batch
+            return dot_general_p.operand_cotangent(side, cotangent, operands[:2], _as_dot(params))
+        ndim, group, ragged = x.aval.ndim, numbers.rhs_group_dimensions, numbers.ragged
+        contracts, batches = numbers.dot_dimension_numbers
+        contract, batch = contracts[side], batches[side]
+        n_batch, n_contract = len(batch), len(contract)
+        if numbers.mode == "contracting":
+            # Each contracted element of the other operand meets the cotangent of its group. Its axes are brought into
+            # the order of the dimension numbers, since group sizes refer to those left of the ragged one.
+            free = free_axes(ndim, contract, batch)
+            other_contract, other_batch = contracts[1 - side], batches[1 - side]
+            other_free = free_axes(type_of(other).ndim, other_contract, other_batch)
+            other = transpose(other, (*other_batch, *other_contract, *other_free))
+            first = 1 + n_batch + (0 if side else len(free))  # of axes (group, batch, free, free)
+            dims = (
+                (_span(n_batch + n_contract, len(other_free)), _span(first, len(other_free))),
+                (_span(0, n_batch), _span(1, n_batch)),
             )
-            n_batch, n_left = len(lhs_batch), len(lhs_batch) + len(lhs_free)
-            dims = (_span(n_left, len(rhs_free)), rhs_free), (_span(0, n_batch), rhs_batch)
-            ragged = n_batch + lhs_free.index(numbers.ragged)
-            found = self.product(
-                cotangent,
-                rhs,
-                group_sizes,
-                dims,
-                ragged,
-                numbers.rhs_group_dimensions,
-                params,
-                lhs.aval,
+            place = n_batch + contracts[0].index(ragged)
+            factors, group, order = (other, cotangent), (0,), [*batch, *contract, *free]
+        else:
+            dims, order = cotangent_dimensions(
+                side,
+                ndim,
+                type_of(other).ndim,
+                numbers.dot_dimension_numbers,
+                () if side else group,
             )
-            contracted = [c for _, c in sorted(zip(rhs_contract, lhs_contract, strict=True))]
-            return transpose(found, inverse_permutation([*lhs_batch, *lhs_free, *contracted]))
-        # Contracting: each contracted element of rhs meets the cotangent of its group. Its axes are brought into the
-        # order of the dimension numbers, since group sizes refer to those left of the ragged one.
-        rhs_free = free_axes(type_of(rhs).ndim, rhs_contract, rhs_batch)
-        found = self.of_groups(
-            transpose(rhs, (*rhs_batch, *rhs_contract, *rhs_free)), cotangent, group_sizes, len(rhs_batch),
-            len(rhs_contract), lhs_contract.index(numbers.ragged), len(lhs_free), False, params, lhs.aval,
-        )  # fmt: skip
-        return transpose(found, inverse_permutation([*lhs_batch, *lhs_contract, *lhs_free]))
-
-    def rhs_cotangent(self, cotangent, operands, params):
-        lhs, rhs, group_sizes = operands
-        numbers = params.ragged_dot_dimension_numbers
-        if numbers.mode == "batch":
-            return dot_general_p.rhs_cotangent(cotangent, (lhs, rhs), _as_dot(params))
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-        lhs_free = free_axes(type_of(lhs).ndim, lhs_contract, lhs_batch)
-        if numbers.mode == "free":  # for each group, a product over its rows
-            n_batch = len(lhs_batch)
-            dims = (lhs_free, _span(n_batch, len(lhs_free))), (lhs_batch, _span(0, n_batch))
-            found = self.product(
-                lhs, cotangent, group_sizes, dims, numbers.ragged, (), params, rhs.aval
-            )
-            [group] = numbers.rhs_group_dimensions
-            rhs_free = free_axes(rhs.aval.ndim, (*rhs_contract, group), rhs_batch)
-            contracted = [c for _, c in sorted(zip(lhs_contract, rhs_contract, strict=True))]
-            return transpose(
-                found, inverse_permutation([group, *rhs_batch, *contracted, *rhs_free])
-            )
-        rhs_free = free_axes(rhs.aval.ndim, rhs_contract, rhs_batch)
-        found = self.of_groups(
-            transpose(lhs, (*lhs_batch, *lhs_contract, *lhs_free)), cotangent, group_sizes, len(lhs_batch),
-            len(lhs_contract), lhs_contract.index(numbers.ragged), len(lhs_free), True, params, rhs.aval,
-        )  # fmt: skip
-        return transpose(found, inverse_permutation([*rhs_batch, *rhs_contract, *rhs_free]))
-
-    def of_groups(
-        self, x: Any, cotangent: Any, group_sizes: Any, n_batch: int, n_contract: int, ragged: int, n_lhs_free: int,
-        sums_lhs: bool, params: RaggedParams, aval: ShapedArray,
-    ) -> Any:  # fmt: skip
-        """Product of `x`, with axes (batch, contracted, free), and a cotangent with axes (group, batch, free, free).
-
-        It sums over x's free axes; contracted axis number `ragged` says of which group an element is.
-        """
-        ndim = type_of(x).ndim
-        x_free = tuple(range(n_batch + n_contract, ndim))
-        first = 1 + n_batch + (0 if sums_lhs else n_lhs_free)
-        dims = (x_free, _span(first, len(x_free))), (_span(0, n_batch), _span(1, n_batch))
-        return self.product(x, cotangent, group_sizes, dims, n_batch + ragged, (0,), params, aval)
-
-    def product(
-        self, lhs: Any, rhs: Any, group_sizes: Any, dims: CanonicalDimensions, ragged: int, group: Axes,
-        params: RaggedParams, aval: ShapedArray,
-    ) -> Any:  # fmt: skip
-        """A ragged product that is the cotangent of an operand of type `aval`."""
-        numbers = RaggedDotDimensionNumbers(dims, (ragged,), group)
-        preferred = cotangent_preference(params.preferred_element_type, aval.dtype)
-        params = RaggedParams(numbers, params.precision, preferred, None, None)
-        return bind1(self, lhs, rhs, group_sizes, params=params)
+            factors, place = (cotangent, other), order.index(ragged)
+            if side == 1:  # for each group, a product over its rows
+                factors, place = (other, cotangent), ragged
+                dims = swapped(dims)
+                free = free_axes(ndim, (*contract, *group), batch)
+                group, order = (), [*group, *batch, *order[ndim - n_contract :], *free]
+        product = bind1(self, *factors, operands[2], params=RaggedParams(
+            RaggedDotDimensionNumbers(dims, (place,), group), params.precision,
+            cotangent_preference(params.preferred_element_type, x.aval.dtype), None, None,
+        ))  # fmt: skip
+        return transpose(product, inverse_permutation(order))
 
     def batch(self, axis, operands, dims, params):
         lhs_dim, rhs_dim, sizes_dim = dims
@@ -245,16 +204,15 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]
         prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
         group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
-        lhs, rhs = (batched_in_front(axis, x, d) for x, d in ((lhs, lhs_dim), (rhs, rhs_dim)))
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+        lhs, rhs = (brought_to(axis, x, d, 0) for x, d in ((lhs, lhs_dim), (rhs, rhs_dim)))
         more = RaggedDotDimensionNumbers(
-            ((moved(lhs_contract, 0), moved(rhs_contract, 0)), ((0, *moved(lhs_batch, 0)), (0, *moved(rhs_batch, 0)))),
-            moved(numbers.lhs_ragged_dimensions, 0), moved(numbers.rhs_group_dimensions, 0),
+            batched_dimensions((), (0, 0), numbers.dot_dimension_numbers)[0],
+            shifted(numbers.lhs_ragged_dimensions, 0), shifted(numbers.rhs_group_dimensions, 0),
         )  # fmt: skip
-        found = bind1(
+        products = bind1(
             self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
         )
-        return [found], [1 if numbers.mode == "contracting" else 0]
+        return [products], [1 if numbers.mode == "contracting" else 0]
 
     def batch_free(
         self, operands: tuple[Any, ...], lhs_dim: BatchDim, rhs_dim: BatchDim, params: RaggedParams
@@ -266,46 +224,35 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         before = int(numbers.mode == "contracting")
         if lhs_dim is not None:
             last = type_of(lhs).ndim - 1
-            found = bind1(self, move_axis(lhs, lhs_dim, last), rhs, group_sizes, params=params)
+            products = bind1(self, move_axis(lhs, lhs_dim, last), rhs, group_sizes, params=params)
             n_free = last - len(lhs_contract) - len(lhs_batch)
-            return [found], [before + len(lhs_batch) + n_free]
+            return [products], [before + len(lhs_batch) + n_free]
         dim: Any = rhs_dim
-        rhs_contract, rhs_batch = moved(rhs_contract, dim), moved(rhs_batch, dim)
-        group = moved(numbers.rhs_group_dimensions, dim)
+        rhs_contract, rhs_batch = shifted(rhs_contract, dim), shifted(rhs_batch, dim)
+        group = shifted(numbers.rhs_group_dimensions, dim)
         more = RaggedDotDimensionNumbers(
             ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)),
             numbers.lhs_ragged_dimensions,
             group,
         )
-        found = bind1(
+        products = bind1(
             self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=more)
         )
         n_left = type_of(lhs).ndim - len(lhs_contract)
         rhs_free = free_axes(type_of(rhs).ndim, (*rhs_contract, *group), rhs_batch)
-        return [found], [before + n_left + rhs_free.index(dim)]
+        return [products], [before + n_left + rhs_free.index(dim)]
 
     def lower(self, ctx, operands, params):
         if ctx.platform == "cpu":  # which has no kernel
             return ctx.from_python(_by_masking, operands, params)
         numbers = params.ragged_dot_dimension_numbers
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-        pair = (
-            params.precision
-            if type(params.precision) is tuple
-            else (Precision.DEFAULT, Precision.DEFAULT)
-        )
         attributes = {
             "ragged_dot_dimension_numbers": ctx.attribute(
-                f"#chlo.ragged_dot<lhs_batching_dimensions = {list(lhs_batch)}, "
-                f"rhs_batching_dimensions = {list(rhs_batch)}, "
-                f"lhs_contracting_dimensions = {list(lhs_contract)}, "
-                f"rhs_contracting_dimensions = {list(rhs_contract)}, "
+                f"#chlo.ragged_dot<{dimensions_text(numbers.dot_dimension_numbers)}, "
                 f"lhs_ragged_dimensions = {list(numbers.lhs_ragged_dimensions)}, "
                 f"rhs_group_dimensions = {list(numbers.rhs_group_dimensions)}>"
             ),
-            "precision_config": ctx.attribute(
-                "[" + ", ".join(f"#chlo<precision {p.name}>" for p in pair) + "]"
-            ),
+            "precision_config": precision_attribute(ctx, params.precision, "chlo"),
         }
         return [ctx.op1("chlo.ragged_dot", ctx.avals_out[0], operands, attributes)]
 
@@ -318,14 +265,6 @@ def _as_dot(params: RaggedParams) -> DotGeneralParams:
 
 def _span(start: int, count: int) -> Axes:
     return tuple(range(start, start + count))
-
-
-def batched_in_front(axis: BatchAxis, x: Any, dim: BatchDim) -> Any:
-    """`x` with its batch axis in front; repeated if it has none."""
-    if dim is not None:
-        return move_axis(x, dim, 0)
-    shape = type_of(x).shape
-    return broadcast_in_dim(x, (axis.size, *shape), _span(1, len(shape)))
 
 
 def _with_prefix(axis: BatchAxis, group_sizes: Any, dim: BatchDim, prefix: Sequence[int]) -> Any:
@@ -396,15 +335,12 @@ def _by_masking(lhs: Any, rhs: Any, group_sizes: Any, *fields: Any) -> Any:
         return bind1(dot_general_p, lhs, rhs, params=dot)
     masked = _masked(lhs, group_sizes, prefix, numbers.ragged)
     if numbers.mode == "free":
-        contract = (*moved(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
-        dims: Any = contract, (moved(lhs_batch, 0), rhs_batch)
+        contract = (*shifted(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
+        dims: Any = contract, (shifted(lhs_batch, 0), rhs_batch)
     else:
         partner = dict(zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True))
         rhs = _masked(rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged])
-        dims = (
-            (moved(lhs_contract, 0), moved(rhs_contract, 0)),
-            ((0, *moved(lhs_batch, 0)), (0, *moved(rhs_batch, 0))),
-        )
+        dims, _ = batched_dimensions((), (0, 0), dot.dimension_numbers)
     return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))
 
 

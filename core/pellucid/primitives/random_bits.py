@@ -11,10 +11,9 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import Factors, pointwise
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.factors import pointwise
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes

@@ -12,15 +12,23 @@ import numpy as np
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import Factors, reducing
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.factors import reducing
+from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_shape, squeeze
+from pellucid.primitives.concatenation import resized
 from pellucid.primitives.contraction import converted
 from pellucid.primitives.counts import combinations, operand_elements
-from pellucid.primitives.families import ANY, BOOL, INTEGER, NUMBER, add_any_p, kind_of
+from pellucid.primitives.families import (
+    ANY,
+    BOOL,
+    INTEGER,
+    NUMBER,
+    add_any_p,
+    check_elements,
+    kind_of,
+)
 from pellucid.primitives.filled import zero_like_elements
 from pellucid.primitives.logical import eq
 from pellucid.primitives.monoids import (
@@ -31,19 +39,18 @@ from pellucid.primitives.monoids import (
     ordered,
     through_integers,
 )
-from pellucid.primitives.movement import reshape, transpose
+from pellucid.primitives.movement import OfOneArray, reshape, transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
-from pellucid.xla.mlir import ir
 
 
 class ReduceParams(NamedTuple):
     axes: tuple[int, ...]
 
 
-class Reduction(Primitive[ReduceParams]):
+class Reduction(OfOneArray[ReduceParams]):
     """A reduction by a monoid; `accepts` are the kinds of elements that it takes."""
 
     traits = Traits(kind="reduction", flops=combinations)
@@ -55,20 +62,15 @@ class Reduction(Primitive[ReduceParams]):
 
     def abstract_eval(self, avals, params):
         [x] = avals
-        if kind_of(x.dtype) not in self.accepts:
-            raise DtypeError(
-                f"{self.name} does not accept {dtypes.short_name(x.dtype)} elements.",
-                got=f"operand: {x.text()}",
-                do=f"It accepts {', '.join(sorted(self.accepts))} elements.",
-            )
+        check_elements(self.name, avals, self.accepts)
         return [shaped_array(reduced_shape(x.shape, params.axes, self.name), x.dtype, x.weak_type)]
 
     def factors(self, avals, results, params):
         return reducing(avals[0].ndim, params.axes)
 
-    def batch(self, axis, operands, dims, params):
-        axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
-        return [bind1(self, operands[0], params=ReduceParams(axes))], [out_dim]
+    def batched_params(self, params, dim, size):
+        axes, dim = batched_axes(params.axes, dim)
+        return ReduceParams(axes), dim
 
     def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
         """Whether XLA's CPU devices can combine results of their parts."""
@@ -93,7 +95,7 @@ class ReduceExtreme(Reduction):
         if ctx.platform != "cpu" or not ctx.is_partitioned or not may_be_nan:
             return super().lower(ctx, operands, params)
 
-        def reduce(keys: ir.Value, given: ShapedArray, result: ShapedArray) -> ir.Value:
+        def reduce(keys: Any, _: ShapedArray, result: ShapedArray) -> Any:
             return lower_reduction(ctx, keys, self.monoid, params.axes, result)
 
         return [through_integers(ctx, x, aval, result, self.monoid, reduce)]
@@ -242,7 +244,7 @@ class ArgExtremeParams(NamedTuple):
     index_dtype: Any
 
 
-class ArgExtreme(Primitive[ArgExtremeParams]):
+class ArgExtreme(OfOneArray[ArgExtremeParams]):
     """Index of the first extreme element, or of the first NaN."""
 
     traits = Traits(kind="reduction", flops=operand_elements)
@@ -265,18 +267,18 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
             raise ArgumentValueError(
                 f"{self.name} of no elements has no value.", got=f"operand: {x.text()}, axis {axis}"
             )
-        return [shaped_array((*x.shape[:axis], *x.shape[axis + 1 :]), params.index_dtype)]
+        return [shaped_array(resized(x.shape, axis), params.index_dtype)]
 
     def factors(self, avals, results, params):
         return reducing(avals[0].ndim, params.axes)
 
     def jvp(self, primals, tangents, params):
-        y = bind1(self, primals[0], params=params)
+        y = bind1(self, *primals, params=params)
         return [y], [Zero(type_of(y).tangent())]
 
-    def batch(self, axis, operands, dims, params):
-        axes, out_dim = batched_axes(params.axes, dims[0])  # type: ignore[arg-type]
-        return [bind1(self, operands[0], params=params._replace(axes=axes))], [out_dim]
+    def batched_params(self, params, dim, size):
+        axes, dim = batched_axes(params.axes, dim)
+        return params._replace(axes=axes), dim
 
     def lower(self, ctx, operands, params):
         x, result = ctx.avals_in[0], ctx.avals_out[0]
@@ -289,34 +291,23 @@ class ArgExtreme(Primitive[ArgExtremeParams]):
             [operands[0], places, ctx.constant(worst), ctx.constant(params.index_dtype.type(0))],
             {"dimensions": ctx.ints([axis])}, regions=1,
         )  # fmt: skip
-        self.fill(
-            ctx,
-            reduction.regions[0],
-            shaped_array((), x.dtype),
-            shaped_array((), params.index_dtype),
+        # Of two (value, index) pairs a NaN wins, then the better value, then the smaller index.
+        value, index, truth = (
+            shaped_array((), dtype) for dtype in (x.dtype, params.index_dtype, np.dtype(bool))
         )
-        return [reduction.results[1]]
-
-    def fill(self, ctx: Any, region: ir.Region, value: ShapedArray, index: ShapedArray) -> None:
-        """The choice between two (value, index) pairs: a NaN wins, then the better value, then the smaller index."""
-        truth = shaped_array((), np.dtype(bool))
-        block = ctx.block(region, [value, index, value, index])
-        x, i, y, j = block.arguments
-        with ir.InsertionPoint(block):
+        with ctx.inside(reduction.regions[0], [value, index] * 2) as [x, i, y, j]:
             better = ordered(ctx, x, y, self.direction, value)
             is_nan = ctx.compare(x, x, "NE", value)
             keep = ctx.op1("stablehlo.or", truth, [better, is_nan])
-            tie = ctx.op1(
-                "stablehlo.and",
-                truth,
-                [ctx.compare(x, y, "EQ", value), ctx.compare(i, j, "LT", index)],
-            )
+            equal, first = ctx.compare(x, y, "EQ", value), ctx.compare(i, j, "LT", index)
+            tie = ctx.op1("stablehlo.and", truth, [equal, first])
             keep_index = ctx.op1("stablehlo.or", truth, [keep, tie])
             chosen = [
                 ctx.op1("stablehlo.select", value, [keep, x, y]),
                 ctx.op1("stablehlo.select", index, [keep_index, i, j]),
             ]
             ctx.op("stablehlo.return", [], chosen)
+        return [reduction.results[1]]
 
 
 def _arg_extreme(primitive: ArgExtreme, operand: Any, axis: int, index_dtype: Any) -> Any:

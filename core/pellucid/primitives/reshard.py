@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError
@@ -15,10 +15,9 @@ from pellucid.base.tree import (
 )
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.facets import Placed, Shown
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.addends import is_product_of_parts
+from pellucid.primitives.movement import Movement
 from pellucid.primitives.sharding_constraint import batched_sharding, constrained
 from pellucid.sharding.current_mesh import get_abstract_mesh, use_abstract_mesh
 from pellucid.sharding.errors import MissingMeshError, PartitionSpecError, ShardingArgumentError
@@ -45,7 +44,7 @@ class ReshardParams(NamedTuple):
     """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
 
 
-class Reshard(Placed, Shown, Primitive[ReshardParams]):
+class Reshard(Placed, Shown, Movement[ReshardParams]):
     """The identity, with another sharding in its type. Devices exchange what they need for it."""
 
     name = "reshard"
@@ -64,31 +63,23 @@ class Reshard(Placed, Shown, Primitive[ReshardParams]):
     def placed(self, params):
         return (params.dst_sharding,)
 
-    def jvp(self, primals, tangents, params):
-        return [bind1(self, *primals, params=params)], [bind1(self, *tangents, params=params)]
-
-    def transpose(self, cotangents, operands, params):
-        [ct], [operand] = cotangents, operands
-        if type(ct) is Zero:
-            return [Zero(operand.aval)]
-        old, mesh = operand.aval.shown_sharding, params.dst_sharding.mesh
+    def undo(self, cotangent, aval, params):
+        shown, mesh = aval.shown_sharding, params.dst_sharding.mesh
         back = (
             NamedSharding(params.source or mesh, PartitionSpec())
-            if old is None
-            else NamedSharding(old.mesh, old.spec.to_ct_spec())
+            if shown is None
+            else NamedSharding(shown.mesh, shown.spec.to_ct_spec())
         )
-        return [bind1(self, ct, params=ReshardParams(back, mesh))]
+        return bind1(self, cotangent, params=ReshardParams(back, mesh))
 
     def batch(self, axis, operands, dims, params):
-        [dim] = dims
-        sharding = params.dst_sharding
-        if dim is not None:
-            aval = type_of(operands[0])
-            sharding = batched_sharding(sharding, dim, aval.ndim - 1, axis)
-            shown = aval.shown_sharding
-            if shown is not None and shown.mesh.shape_tuple == sharding.mesh.shape_tuple:
-                sharding = _keeping_batch(sharding, dim, shown.spec)
-        return [bind1(self, *operands, params=params._replace(dst_sharding=sharding))], dims
+        [x], [dim] = operands, dims
+        aval: Any = type_of(x)
+        sharding = batched_sharding(params.dst_sharding, dim, aval.ndim - 1, axis)
+        shown = aval.shown_sharding
+        if shown is not None and shown.mesh.shape_tuple == sharding.mesh.shape_tuple:
+            sharding = _keeping_batch(sharding, dim, shown.spec)
+        return [bind1(self, x, params=params._replace(dst_sharding=sharding))], dims
 
     def lower(self, ctx, operands, params):
         sharding, shown = params.dst_sharding, ctx.avals_in[0].shown_sharding

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
+from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to
 from pellucid.primitives.contraction import (
     Axes,
     CanonicalDimensions,
     DotDimensionNumbers,
     DotGeneralParams,
+    batched_dimensions,
     canonical_dimensions,
     check_dimensions,
     converted,
     dot_general_p,
     dot_shape,
-    moved,
 )
 from pellucid.primitives.counts import dot_operations
 from pellucid.primitives.families import add_any_p
 from pellucid.primitives.filled import ones
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.precision import preferred_dtype
-from pellucid.primitives.ragged import batched_in_front
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -49,18 +47,15 @@ class ScaledDot(Primitive[ScaledDotParams]):
     traits = Traits(kind="contraction", flops=dot_operations, linear="each", makes_nan=True)
 
     def abstract_eval(self, avals, params):
-        lhs, rhs, lhs_scale, rhs_scale = avals
+        lhs, rhs, *_ = avals
         check_dimensions(lhs, rhs, params.dimension_numbers, "scaled_dot")
         contract, _ = params.dimension_numbers
-        for side, aval, scale, axes in (
-            ("lhs", lhs, lhs_scale, contract[0]),
-            ("rhs", rhs, rhs_scale, contract[1]),
-        ):
-            fits = scale.ndim == aval.ndim and all(
+        for i, side in enumerate(("lhs", "rhs")):
+            aval, scale, axes = avals[i], avals[2 + i], contract[i]
+            if scale.ndim != aval.ndim or not all(
                 s and n % s == 0 if a in axes else s == n
-                for a, (n, s) in enumerate(zip(aval.shape, scale.shape, strict=False))
-            )
-            if not fits:
+                for a, (n, s) in enumerate(zip(aval.shape, scale.shape, strict=True))
+            ):
                 raise ShapeError(
                     f"scaled_dot needs a scale of the shape of {side}, but for contracted axes a divisor of their size.",
                     got=[
@@ -81,13 +76,9 @@ class ScaledDot(Primitive[ScaledDotParams]):
         return [result], [total]
 
     def batch(self, axis, operands, dims, params):
-        in_front = [batched_in_front(axis, x, d) for x, d in zip(operands, dims, strict=True)]
-        contract, batch = params.dimension_numbers
-        numbers = (
-            (moved(contract[0], 0), moved(contract[1], 0)),
-            ((0, *moved(batch[0], 0)), (0, *moved(batch[1], 0))),
-        )
-        return [bind1(self, *in_front, params=params._replace(dimension_numbers=numbers))], [0]
+        in_front = [brought_to(axis, x, d, 0) for x, d in zip(operands, dims, strict=True)]
+        numbers, dim = batched_dimensions((), (0, 0), params.dimension_numbers)
+        return [bind1(self, *in_front, params=params._replace(dimension_numbers=numbers))], [dim]
 
     def lower(self, ctx, operands, params):
         return ctx.from_python(_by_scaling, operands, params)
@@ -150,12 +141,10 @@ def scaled_dot(
             )
     numbers = canonical_dimensions(dimension_numbers, "scaled_dot")
     check_dimensions(lhs_aval, rhs_aval, numbers, "scaled_dot")
-    (lhs_contract, rhs_contract), _ = numbers
     scales = [
         _unit_scale(aval, axes) if scale is None else scale
-        for scale, aval, axes in (
-            (lhs_scale, lhs_aval, lhs_contract),
-            (rhs_scale, rhs_aval, rhs_contract),
+        for scale, aval, axes in zip(
+            (lhs_scale, rhs_scale), (lhs_aval, rhs_aval), numbers[0], strict=True
         )
     ]
     preferred = preferred_dtype(preferred_element_type, "scaled_dot") or _BF16

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from pellucid.primitives.gather import (
     scattered,
 )
 from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers, kept_axes
+from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import bitwise_or, eq, ne, select_n
 from pellucid.primitives.movement import reshape
 from pellucid.tracing.trace import bind1
@@ -34,7 +34,7 @@ _IDS = np.dtype(np.uint32)
 # scatter ------------------------------------------------------------------------------------------
 
 
-class ScatterReplace(Scatter):
+class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
     name = "scatter"
     traits = Scatter.traits.replace(flops=0.0)
 
@@ -69,20 +69,18 @@ class ScatterReplace(Scatter):
 
         return [chosen(x, updates)], [chosen(tx, tu)]
 
-    def transpose(self, cotangents, operands, params):
-        [ct], (x, indices, updates) = cotangents, operands
-        if type(ct) is Zero:
-            return [Zero(o.aval) if is_linear(o) else None for o in operands]
+    def operand_cotangents(self, cotangent, operands, params):
+        x, indices, updates = operands
         if not params.unique_indices:
             raise MissingRule(
                 "scatter can be transposed only if no place is written twice.",
                 do="Pass `unique_indices=True` if that is so; derivatives work in any case.",
             )
-        updates_aval = updates.aval if is_linear(updates) else type_of(updates)
+        aval = updates.aval if is_linear(updates) else type_of(updates)
         return [
-            bind1(self, ct, indices, zeros(updates_aval), params=params) if is_linear(x) else None,
+            is_linear(x) and bind1(self, cotangent, indices, zeros(aval), params=params),
             None,
-            gathered_updates(ct, indices, updates_aval, params) if is_linear(updates) else None,
+            is_linear(updates) and gathered_updates(cotangent, indices, aval, params),
         ]
 
 
@@ -172,7 +170,7 @@ def scatter_sub(
     )
 
 
-class ScatterMul(Scatter):
+class ScatterMul(JointlyLinear[ScatterParams], Scatter):
     """Linear in the operand; also in the updates, if no place gets two of them."""
 
     name = "scatter-mul"
@@ -194,15 +192,11 @@ class ScatterMul(Scatter):
             total = term if total is None else bind1(add_any_p, total, term)
         return [bind1(self, *primals, params=params)], [total]
 
-    def transpose(self, cotangents, operands, params):
-        [ct], (x, indices, updates) = cotangents, operands
+    def operand_cotangents(self, cotangent, operands, params):
+        _, indices, updates = operands
         if is_linear(updates):
             raise MissingRule("scatter_mul can be transposed only with respect to its operand.")
-        return [
-            Zero(x.aval) if type(ct) is Zero else bind1(self, ct, indices, updates, params=params),
-            None,
-            None,
-        ]
+        return [bind1(self, cotangent, indices, updates, params=params)]
 
 
 scatter_mul_p = ScatterMul()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten_with_path
 from pellucid.base.tree.paths import shown_path
 from pellucid.ir.facets import Placed
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero
+from pellucid.ir.rules import BatchAxis
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.primitives.layout_constraint import with_layout_constraint
+from pellucid.primitives.movement import Identity
 from pellucid.primitives.padding import inserted
 from pellucid.sharding.errors import LayoutAssertionError, PartitionSpecError, ShardingError
 from pellucid.sharding.explicit_types import explicit_part, operand_of
@@ -21,7 +20,7 @@ from pellucid.sharding.mesh import AxisType
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from pellucid.sharding.stated import check_no_manual_axis, stated_layout, stated_sharding
-from pellucid.tracing.trace import bind
+from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
 
@@ -31,34 +30,22 @@ class ShardingConstraintParams(NamedTuple):
     sharding: Any
 
 
-class ShardingConstraint(Placed, Primitive[ShardingConstraintParams]):
+class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
     """The identity, laid out as stated."""
 
     name = "sharding_constraint"
     traits = COLLECTIVE
 
-    def abstract_eval(self, avals, params):
-        return avals
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
-
     def placed(self, params):
         return (params.sharding,)
 
-    def jvp(self, primals, tangents, params):
-        return bind(self, *primals, params=params), bind(self, *tangents, params=params)
-
-    def transpose(self, cotangents, operands, params):
-        [ct] = cotangents
-        return [Zero(operands[0].aval)] if type(ct) is Zero else bind(self, ct, params=params)
+    def undo(self, cotangent, aval, params):
+        return bind1(self, cotangent, params=params)
 
     def batch(self, axis, operands, dims, params):
-        [dim] = dims
-        if dim is None:
-            return bind(self, *operands, params=params), dims
-        sharding = batched_sharding(params.sharding, dim, type_of(operands[0]).ndim - 1, axis)
-        return bind(self, *operands, params=params._replace(sharding=sharding)), dims
+        [x], [dim] = operands, dims
+        sharding = batched_sharding(params.sharding, dim, type_of(x).ndim - 1, axis)
+        return [bind1(self, x, params=ShardingConstraintParams(sharding))], dims
 
     def lower(self, ctx, operands, params):
         return [ctx.constrain(operands[0], params.sharding, ctx.avals_in[0])]
@@ -149,8 +136,7 @@ def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
         sharding = _over_auto_axes(x, sharding, path)
         if sharding is None:
             return x
-    [result] = bind(sharding_constraint_p, x, params=ShardingConstraintParams(sharding))
-    return result
+    return bind1(sharding_constraint_p, x, params=ShardingConstraintParams(sharding))
 
 
 def _over_auto_axes(x: Any, sharding: NamedSharding, path: str) -> NamedSharding | None:

@@ -5,9 +5,8 @@ A window that would reach over an edge is moved until it fits; no error is raise
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,28 +20,29 @@ from pellucid.base.errors import (
     ShapeError,
 )
 from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
-from pellucid.ir.factors import Factors, words
-from pellucid.ir.primitive import NoParams, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Zero, is_linear
+from pellucid.ir.factors import words
+from pellucid.ir.primitive import NoParams, P, Primitive
+from pellucid.ir.rules import is_linear
 from pellucid.ir.traits import INDEXING
 from pellucid.lowering.in_place import checked_update
 from pellucid.primitives.arithmetic import add, rem
 from pellucid.primitives.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from pellucid.primitives.concatenation import aligned_at_one_dim, concatenate
 from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.families import kind_of
-from pellucid.primitives.filled import instantiate, ones, zeros
+from pellucid.primitives.families import INTEGER, kind_of, texts
+from pellucid.primitives.filled import ones, zeros
 from pellucid.primitives.gather import GatherParams, ScatterParams, gather, gather_p
 from pellucid.primitives.index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import lt, select_n
 from pellucid.primitives.movement import canonical_axis
 from pellucid.primitives.padding import inserted, slice
 from pellucid.primitives.scatter import scatter_p
-from pellucid.tracing.trace import bind1
+from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
 Shape = tuple[int, ...]
@@ -63,8 +63,10 @@ def slice_in_dim(
     axis = canonical_axis(axis, len(shape))
     size = shape[axis]
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[axis] = 0 if start_index is None else _from_front(start_index, size)
-    limits[axis] = size if limit_index is None else _from_front(limit_index, size)
+    if start_index is not None:
+        starts[axis] = _from_front(start_index, size)
+    if limit_index is not None:
+        limits[axis] = _from_front(limit_index, size)
     strides[axis] = stride
     return slice(operand, starts, limits, strides)
 
@@ -145,12 +147,12 @@ def start_scalars(
         )
     starts = [as_value(s) if isinstance(s, Symbol) else s for s in starts]
     avals: list[Any] = [type_of(s) for s in starts]
-    given = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
-    dtype = given.pop() if given else type_of(0).dtype
-    if given or kind_of(dtype) not in ("signed", "unsigned") or any(a.shape for a in avals):
+    dtypes_of_arrays = {a.dtype for s, a in zip(starts, avals, strict=True) if type(s) is not int}
+    dtype = dtypes_of_arrays.pop() if dtypes_of_arrays else type_of(0).dtype
+    if dtypes_of_arrays or kind_of(dtype) not in INTEGER or any(a.shape for a in avals):
         raise DtypeError(
             f"{name} needs integer scalars of one dtype as start indices.",
-            got=[f"start {i}: {a.text()}" for i, a in enumerate(avals)],
+            got=texts("start", avals),
         )
     if not all(fits(size, np.iinfo(dtype).max) for size in shape):
         dtype = np.dtype(np.int32)
@@ -212,11 +214,7 @@ def wrapped(index: Any, size: Size) -> Any:
 
 def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window: Shape) -> None:
     """Raise ShapeError or DtypeError unless `starts` and `window` make a window of `operand`."""
-    got = [
-        f"operand: {operand.text()}",
-        f"window: {window}",
-        *(f"start {i}: {s.text()}" for i, s in enumerate(starts)),
-    ]
+    got = [f"operand: {operand.text()}", f"window: {window}", *texts("start", starts)]
     if len(starts) != operand.ndim or any(s.shape != () for s in starts):
         raise ShapeError(
             f"{name} needs one scalar start index for each dimension of its operand.", got=got
@@ -225,24 +223,57 @@ def _check_window(name: str, operand: ShapedArray, starts: Sequence[Any], window
         raise ShapeError(f"{name} needs a window with as many dimensions as its operand.", got=got)
     if not all(0 <= w <= size for w, size in zip(window, operand.shape, strict=True)):
         raise ShapeError(f"{name} needs a window that fits into its operand.", got=got)
-    if any(
-        kind_of(s.dtype) not in ("signed", "unsigned") or s.dtype != starts[0].dtype for s in starts
-    ):
+    if any(kind_of(s.dtype) not in INTEGER or s.dtype != starts[0].dtype for s in starts):
         raise DtypeError(f"{name} needs integer start indices of one dtype.", got=got)
 
 
-def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Dims) -> tuple[Any, BatchDim]:
-    """The start indices as one array, whose last axis goes over them, and its batch axis."""
-    columns = [
-        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
-        for s, d in zip(starts, dims, strict=True)
-    ]
-    return concatenate(columns, 1), 0
+def _with_zero(starts: Sequence[Any], dim: int) -> tuple[Any, ...]:
+    """`starts` with the start index 0 for one more axis at `dim`."""
+    dtype = type_of(starts[0]).dtype if starts else np.dtype(np.int32)
+    return inserted(tuple(starts), dim, dtype.type(0))
 
 
-def _first(starts: Sequence[Any]) -> Any:
-    """The start index 0, of the dtype of `starts`."""
-    return type_of(starts[0]).dtype.type(0)
+class _Window(JointlyLinear[P]):
+    """A primitive that reads or writes the window that begins at its last operands, one scalar for each axis."""
+
+    n_arrays: ClassVar[int]
+    """Number of operands before the start indices."""
+
+    def batch(self, axis, operands, dims, params):
+        n, ndim = self.n_arrays, len(operands) - self.n_arrays
+        arrays, starts = operands[:n], operands[n:]
+        if all(d is None for d in dims[n:]):
+            aligned, dim = aligned_at_one_dim(axis, arrays, dims[:n])
+            params = self.batched_params(params, dim, axis.size)
+            return bind(self, *aligned, *_with_zero(starts, dim), params=params), [dim]
+        columns = [
+            broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
+            for s, d in zip(starts, dims[n:], strict=True)
+        ]
+        x, *update = arrays
+        axes = tuple(range(ndim))
+        primitive, general = self.at_index_vectors(axes, params)
+        return primitive.batch(
+            axis, (x, concatenate(columns, 1), *update), (dims[0], 0, *dims[1:n]), general
+        )
+
+    def batched_params(self, params: P, dim: int, size: int) -> P:
+        """Params for arrays with one more axis of `size` at `dim`."""
+        return params
+
+    def at_index_vectors(self, axes: Shape, params: P) -> tuple[Primitive[Any], Any]:
+        """The primitive that does the same at start indices in one array, and its params."""
+        raise self.missing("batch")
+
+    def lower(self, ctx, operands, params):
+        dtype = ctx.avals_in[-1].dtype if len(operands) > self.n_arrays else np.dtype(np.int32)
+        inner = element_shape(ctx.avals_in[0])
+        operands = [*operands, *(ctx.constant(dtype.type(0)) for _ in inner)]
+        return [self.lowered(ctx, operands, params, inner)]
+
+    def lowered(self, ctx: Any, operands: Sequence[Any], params: P, inner: Shape) -> Any:
+        """The lowered result; operands have start indices for the axes `inner` of elements, too."""
+        raise self.missing("lower")
 
 
 # dynamic_slice ------------------------------------------------------------------------------------
@@ -252,8 +283,9 @@ class DynamicSliceParams(NamedTuple):
     slice_sizes: Shape
 
 
-class DynamicSlice(Primitive[DynamicSliceParams]):
+class DynamicSlice(_Window[DynamicSliceParams]):
     name = "dynamic_slice"
+    n_arrays = 1
     traits = INDEXING.replace(linear=(0,), passive="others", touches="part")
 
     def abstract_eval(self, avals, params):
@@ -265,55 +297,25 @@ class DynamicSlice(Primitive[DynamicSliceParams]):
         dims = words(avals[0].ndim, mark="~")
         return [dims, *[()] * len(dims)], [dims]
 
-    def jvp(self, primals, tangents, params):
-        starts = primals[1:]
-        return [bind1(self, *primals, params=params)], [
-            bind1(self, tangents[0], *starts, params=params)
-        ]
-
-    def transpose(self, cotangents, operands, params):
-        [ct], (x, *starts) = cotangents, operands
-        placed = (
-            ct if type(ct) is Zero else bind1(dynamic_update_slice_p, zeros(x.aval), ct, *starts)
-        )
-        return [Zero(x.aval) if type(ct) is Zero else placed, *(None for _ in starts)]
-
-    def batch(self, axis, operands, dims, params):
-        (x, *starts), (dim, *start_dims) = operands, dims
-        sizes = params.slice_sizes
-        if all(d is None for d in start_dims):
-            everywhere = inserted(tuple(starts), dim, _first(starts) if starts else np.int32(0))
-            batched = DynamicSliceParams(inserted(sizes, dim, axis.size))
-            return [bind1(self, x, *everywhere, params=batched)], [dim]
-        indices, indices_dim = _index_vectors(axis, starts, start_dims)
-        axes = tuple(range(len(sizes)))
-        windows = GatherDimensionNumbers(
-            offset_dims=axes, collapsed_slice_dims=(), start_index_map=axes
-        )
-        gathered = GatherParams(windows, None, True, GatherScatterMode.CLIP, sizes, True)
-        return gather_p.batch(axis, (x, indices), (dim, indices_dim), gathered)
-
-    def lower(self, ctx, operands, params):
+    def operand_cotangents(self, cotangent, operands, params):
         x, *starts = operands
-        inner = element_shape(ctx.avals_in[0])
+        return [bind1(dynamic_update_slice_p, zeros(x.aval), cotangent, *starts)]
+
+    def batched_params(self, params, dim, size):
+        return DynamicSliceParams(inserted(params.slice_sizes, dim, size))
+
+    def at_index_vectors(self, axes, params):
+        windows = GatherDimensionNumbers(axes, (), axes)
+        return gather_p, GatherParams(
+            windows, None, True, GatherScatterMode.CLIP, params.slice_sizes, True
+        )
+
+    def lowered(self, ctx, operands, params, inner):
         sizes = {"slice_sizes": ctx.ints((*params.slice_sizes, *inner))}
-        return [
-            ctx.op1(
-                "stablehlo.dynamic_slice",
-                ctx.avals_out[0],
-                [x, *starts, *_zeros(ctx, 1, inner)],
-                sizes,
-            )
-        ]
+        return ctx.op1("stablehlo.dynamic_slice", ctx.avals_out[0], operands, sizes)
 
 
 dynamic_slice_p = DynamicSlice()
-
-
-def _zeros(ctx: Any, n_arrays: int, axes: Sequence[int]) -> list[Any]:
-    """Start indices 0 for further axes, as values of the module; the indices follow `n_arrays` operands."""
-    dtype = ctx.avals_in[n_arrays].dtype if len(ctx.avals_in) > n_arrays else np.dtype(np.int32)
-    return [ctx.constant(np.zeros((), dtype)) for _ in axes]
 
 
 def dynamic_slice(
@@ -388,8 +390,9 @@ def _along(axis: int, ndim: int, index: Any, wrap: bool) -> tuple[list[Any], lis
 # dynamic_update_slice -----------------------------------------------------------------------------
 
 
-class DynamicUpdateSlice(Primitive[NoParams]):
+class DynamicUpdateSlice(_Window[NoParams]):
     name = "dynamic_update_slice"
+    n_arrays = 2
     traits = INDEXING.replace(linear=(0, 1), passive="others", touches="in place")
 
     def abstract_eval(self, avals, params):
@@ -407,49 +410,27 @@ class DynamicUpdateSlice(Primitive[NoParams]):
         dims = words(avals[0].ndim, mark="~=")
         return [dims, dims, *[()] * len(dims)], [dims]
 
-    def jvp(self, primals, tangents, params):
-        starts = primals[2:]
-        given = [instantiate(t) for t in tangents[:2]]
-        return [bind1(self, *primals)], [bind1(self, *given, *starts)]
-
-    def transpose(self, cotangents, operands, params):
-        [ct], (x, update, *starts) = cotangents, operands
-        found: list[Any] = [None, None]
+    def operand_cotangents(self, cotangent, operands, params):
+        x, update, *starts = operands
         aval = update.aval if is_linear(update) else type_of(update)
-        if is_linear(x):
-            found[0] = Zero(x.aval) if type(ct) is Zero else bind1(self, ct, zeros(aval), *starts)
-        if is_linear(update):
-            window = DynamicSliceParams(aval.shape)
-            found[1] = (
-                Zero(aval)
-                if type(ct) is Zero
-                else bind1(dynamic_slice_p, ct, *starts, params=window)
-            )
-        return [*found, *(None for _ in starts)]
+        window = DynamicSliceParams(aval.shape)
+        return [
+            is_linear(x) and bind1(self, cotangent, zeros(aval), *starts),
+            is_linear(update) and bind1(dynamic_slice_p, cotangent, *starts, params=window),
+        ]
 
-    def batch(self, axis, operands, dims, params):
-        (x, update, *starts), (dim, update_dim, *start_dims) = operands, dims
-        if all(d is None for d in start_dims):
-            (x, update), out_dim = aligned_at_one_dim(axis, (x, update), (dim, update_dim))
-            everywhere = inserted(tuple(starts), out_dim, _first(starts) if starts else np.int32(0))
-            return [bind1(self, x, update, *everywhere)], [out_dim]
-        indices, indices_dim = _index_vectors(axis, starts, start_dims)
-        axes = tuple(range(len(starts)))
-        windows = ScatterDimensionNumbers(
-            axes, inserted_window_dims=(), scatter_dims_to_operand_dims=axes
-        )
-        scattered = ScatterParams(windows, True, GatherScatterMode.CLIP, True)
-        return scatter_p.batch(
-            axis, (x, indices, update), (dim, indices_dim, update_dim), scattered
-        )
+    def at_index_vectors(self, axes, params):
+        windows = ScatterDimensionNumbers(axes, (), axes)
+        return scatter_p, ScatterParams(windows, True, GatherScatterMode.CLIP, True)
 
-    def lower(self, ctx, operands, params):
-        inner = element_shape(ctx.avals_in[0])
-        starts = _zeros(ctx, 2, inner)
+    def lowered(self, ctx, operands, params, inner):
         x, update, *_ = operands
-        result = ctx.op1("stablehlo.dynamic_update_slice", ctx.avals_out[0], [*operands, *starts])
-        checked_update(ctx, result, x, update, lambda: ctx.from_python(_updated_copy, operands)[0])
-        return [result]
+        result = ctx.op1("stablehlo.dynamic_update_slice", ctx.avals_out[0], operands)
+        checked_update(
+            ctx, result, x, update,
+            lambda: ctx.from_python(_updated_copy, operands[: len(operands) - len(inner)])[0],
+        )  # fmt: skip
+        return result
 
 
 dynamic_update_slice_p = DynamicUpdateSlice()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,18 +12,18 @@ from pellucid.base.caching import cached
 from pellucid.base.dims import canonical_size
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import Factors, with_mark, words
+from pellucid.ir.factors import with_mark, words
 from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P, Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Results, Zero
+from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.broadcasting import expand_dims
 from pellucid.primitives.complex_parts import imag, real
-from pellucid.primitives.concatenation import aligned_at_one_dim
+from pellucid.primitives.concatenation import aligned_at_one_dim, resized
 from pellucid.primitives.counts import sort_comparisons, top_k_comparisons
 from pellucid.primitives.creation import broadcasted_iota
-from pellucid.primitives.families import constant_like, kind_of
+from pellucid.primitives.families import constant_like, kind_of, texts
 from pellucid.primitives.gather import gather
 from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
 from pellucid.primitives.logical import (
@@ -37,7 +37,7 @@ from pellucid.primitives.logical import (
     ne,
     select_n,
 )
-from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.movement import canonical_axis, inverse_permutation
 from pellucid.tracing.context import use_lineage
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind, bind1
@@ -75,7 +75,7 @@ class Sort(Primitive[SortParams]):
     traits = Traits(kind="reduction", flops=sort_comparisons, returns_list=True)
 
     def abstract_eval(self, avals, params):
-        got = [f"operand {i}: {a.text()}" for i, a in enumerate(avals)]
+        got = texts("operand", avals)
         if any(a.shape != avals[0].shape for a in avals):
             raise ShapeError("sort needs operands of one shape.", got=got)
         if any(kind_of(a.dtype) == "key" for a in avals[: params.num_keys]):
@@ -202,17 +202,16 @@ class Greatest(Primitive[P]):
         dims = with_mark(dims, [self.axis_of(params, len(dims))], "!")
         return [dims], [dims] * len(results)
 
+    axis_field: ClassVar[str]
+    """The name of the param that is the axis along which elements are compared."""
+
     def axis_of(self, params: Any, ndim: int) -> int:
         """The axis along which elements are compared."""
-        raise self.missing("axis_of")
-
-    def with_axis(self, params: Any, axis: int) -> Any:
-        """Params with another axis."""
-        raise self.missing("with_axis")
+        return canonical_axis(getattr(params, self.axis_field), ndim, self.axis_field)
 
     def results(self, x: ShapedArray, axis: int, size: int) -> Sequence[ShapedArray]:
         """Types of the elements and of their positions."""
-        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        shape = resized(x.shape, axis, size)
         return [shaped_array(shape, x.dtype, x.weak_type), shaped_array(shape, _INT32, x.weak_type)]
 
     def jvp(self, primals, tangents, params):
@@ -224,7 +223,8 @@ class Greatest(Primitive[P]):
     def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]
         compared = self.axis_of(params, type_of(operands[0]).ndim - 1)
-        batched = self.with_axis(params, compared + (dim <= compared))
+        fields: Any = params
+        batched = fields._replace(**{self.axis_field: compared + (dim <= compared)})
         return bind(self, *operands, params=batched), [dim, dim]
 
 
@@ -235,12 +235,7 @@ class TopKParams(NamedTuple):
 
 class TopK(Greatest[TopKParams]):
     name = "top_k"
-
-    def axis_of(self, params, ndim):
-        return params.axis
-
-    def with_axis(self, params, axis) -> TopKParams:
-        return TopKParams(axis, params.k)
+    axis_field = "axis"
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -255,21 +250,22 @@ class TopK(Greatest[TopKParams]):
         return self.results(x, axis, k)
 
     def lower(self, ctx, operands, params):
-        [aval], results = ctx.avals_in, ctx.avals_out
-        x = ctx.in_even_parts(operands[0], aval, any)
+        [x], [aval], results = operands, ctx.avals_in, ctx.avals_out
         axis, k = params
-        last = aval.ndim - 1
-        if axis == last:
-            return self._along_last(ctx, x, results, k)
+        # The operation compares along the last axis.
         order = [*(i for i in range(aval.ndim) if i != axis), axis]
-        back = [order.index(i) for i in range(aval.ndim)]
-        rows = ctx.transpose(x, order, aval.update(shape=tuple([aval.shape[i] for i in order])))
-        moved = [r.update(shape=tuple([r.shape[i] for i in order])) for r in results]
-        found = self._along_last(ctx, rows, moved, k)
-        return [ctx.transpose(v, back, r) for v, r in zip(found, results, strict=True)]
-
-    def _along_last(self, ctx: Any, x: Any, results: Sequence[ShapedArray], k: int) -> Results:
-        return list(ctx.op("chlo.top_k", ctx.types(results), [x], {"k": ctx.integer(k)}).results)
+        rows, *types = [
+            a.update(shape=tuple([a.shape[i] for i in order])) for a in (aval, *results)
+        ]
+        is_moved = axis != aval.ndim - 1
+        x = ctx.in_even_parts(x, aval, any)
+        if is_moved:
+            x = ctx.transpose(x, order, rows)
+        extremes = ctx.op("chlo.top_k", ctx.types(types), [x], {"k": ctx.integer(k)}).results
+        if not is_moved:
+            return list(extremes)
+        back = inverse_permutation(order)
+        return [ctx.transpose(v, back, r) for v, r in zip(extremes, results, strict=True)]
 
 
 top_k_p = TopK()
@@ -303,12 +299,7 @@ class ApproxTopKParams(NamedTuple):
 
 class ApproxTopK(Greatest[ApproxTopKParams]):
     name = "approx_top_k"
-
-    def axis_of(self, params, ndim):
-        return canonical_axis(params.reduction_dimension, ndim, "reduction_dimension")
-
-    def with_axis(self, params, axis) -> ApproxTopKParams:
-        return params._replace(reduction_dimension=axis)
+    axis_field = "reduction_dimension"
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -322,31 +313,28 @@ class ApproxTopK(Greatest[ApproxTopKParams]):
                 f"approx_max_k and approx_min_k need 0 < k <= {x.shape[axis]}, the size of axis {axis}, got k={k}.",
                 got=f"operand: {x.text()}",
             )
-        if params.aggregate_to_topk:
-            return self.results(x, axis, k)
-        size = approx_top_k_sizes(
-            x.shape[axis],
-            x.ndim,
-            k,
-            params.recall_target,
-            False,
-            params.reduction_input_size_override,
-        )[0]
-        return self.results(x, axis, size)
+        if not params.aggregate_to_topk:
+            override = params.reduction_input_size_override
+            k, _ = approx_top_k_sizes(
+                x.shape[axis], x.ndim, k, params.recall_target, False, override
+            )
+        return self.results(x, axis, k)
 
     def lower(self, ctx, operands, params):
         [x] = ctx.avals_in
         axis = self.axis_of(params, x.ndim)
-        positions_aval = shaped_array(x.shape, _INT32)
         positions = ctx.op1(
-            "stablehlo.iota", positions_aval, [], {"iota_dimension": ctx.integer(axis)}
+            "stablehlo.iota",
+            shaped_array(x.shape, _INT32),
+            [],
+            {"iota_dimension": ctx.integer(axis)},
         )
         worst = -np.inf if params.is_max_k else np.inf
         initial = [ctx.constant(np.asarray(worst, x.dtype)), ctx.constant(np.int32(-1))]
         comparator = ctx.symbol(_better(x.dtype, params.is_max_k).jaxpr, "better")
         config = {
-            "aggregate_to_topk": _text(params.aggregate_to_topk),
-            "is_fallback": _text(ctx.platform != "tpu"),
+            "aggregate_to_topk": str(params.aggregate_to_topk).lower(),
+            "is_fallback": str(ctx.platform != "tpu").lower(),
             "recall_target": f"{params.recall_target!r} : f32",
             "reduction_dim": f"{axis} : i64",
             "reduction_input_size_override": f"{params.reduction_input_size_override} : i64",
@@ -366,10 +354,6 @@ class ApproxTopK(Greatest[ApproxTopKParams]):
 
 
 approx_top_k_p = ApproxTopK()
-
-
-def _text(value: bool) -> str:
-    return "true" if value else "false"
 
 
 @cached(64)
@@ -401,14 +385,8 @@ def approx_max_k(
     Array([3., 2.], dtype=float32)
     """
     return _approx(
-        operand,
-        k,
-        reduction_dimension,
-        recall_target,
-        True,
-        reduction_input_size_override,
-        aggregate_to_topk,
-    )
+        operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk
+    )  # fmt: skip
 
 
 def approx_min_k(
@@ -427,21 +405,15 @@ def approx_min_k(
     Array([1., 2.], dtype=float32)
     """
     return _approx(
-        operand,
-        k,
-        reduction_dimension,
-        recall_target,
-        False,
-        reduction_input_size_override,
-        aggregate_to_topk,
-    )
+        operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk
+    )  # fmt: skip
 
 
 def _approx(
     operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
 ) -> tuple[Any, Any]:
     params = ApproxTopKParams(
-        operator.index(k),
+        canonical_size(k),
         operator.index(axis),
         float(recall),
         is_max_k,

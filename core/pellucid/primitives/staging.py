@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.tree import tree_map
-from pellucid.ir.avals import AbstractToken, abstract_token
-from pellucid.ir.effects import Effects, no_dce_effect
+from pellucid.ir.avals import abstract_token
+from pellucid.ir.effects import no_dce_effect
 from pellucid.ir.facets import Runs
 from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import HOST
 from pellucid.primitives.movement import Identity
 from pellucid.primitives.without_results import WithoutResults

@@ -6,14 +6,13 @@ that each use of a common value at all positions is an equation of its own, whos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pellucid.base import config
 from pellucid.base.errors import CollectiveError
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.primitive import Primitive, Programs, registry
-from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.ir.traits import COLLECTIVE
 from pellucid.lowering.collectives import Groups
 from pellucid.primitives.addends import marks_of, recast, reduced_vary_cast_p

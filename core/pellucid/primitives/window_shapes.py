@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from pellucid.base.dims import canonical_shape, dilated_size, larger, strided_length, window_count
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
@@ -56,15 +57,25 @@ def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
     """`values` as a tuple of `count` positive integers; None means ones."""
     if values is None:
         return (1,) * count
-    found = integers(values, name, caller)
-    if len(found) != count:
+    sizes = integers(values, name, caller)
+    if len(sizes) != count:
         raise ShapeError(
-            f"{caller} needs one of {name} for each of {count} window axes, got {len(found)}.",
-            got=f"{name}: {found}",
+            f"{caller} needs one of {name} for each of {count} window axes, got {len(sizes)}.",
+            got=f"{name}: {sizes}",
         )
-    if any(v < 1 for v in found):
-        raise ArgumentValueError(f"{caller} needs positive {name}.", got=f"{name}: {found}")
-    return found
+    if any(size < 1 for size in sizes):
+        raise ArgumentValueError(f"{caller} needs positive {name}.", got=f"{name}: {sizes}")
+    return sizes
+
+
+def spans(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
+    """The dilated `sizes`, one by one."""
+    return [dilated_size(size, d) for size, d in zip(sizes, dilations, strict=True)]
+
+
+def padding_attribute(ctx: Any, pads: Pads) -> Any:
+    """`pads` as an attribute of StableHLO."""
+    return ctx.int_matrix(np.array(pads, np.int64).reshape(-1, 2))
 
 
 def integers(values: Any, name: str, caller: str) -> Shape:
@@ -106,23 +117,13 @@ def reduce_window_shape_tuple(
     >>> reduce_window_shape_tuple((10,), (3,), (2,), ((0, 1),))
     (5,)
     """
-    ndim = len(operand_shape)
-    return tuple(
-        [
-            window_count(
-                dilated_size(size, base) + low + high, dilated_size(window, dilation), stride
-            )
-            for size, window, stride, (low, high), base, dilation in zip(
-                operand_shape,
-                window_dimensions,
-                window_strides,
-                padding,
-                base_dilation or (1,) * ndim,
-                window_dilation or (1,) * ndim,
-                strict=True,
-            )  # fmt: skip  # noqa: RUF028
-        ]
-    )
+    ones = (1,) * len(operand_shape)
+    sizes = spans(operand_shape, base_dilation or ones)
+    windows = spans(window_dimensions, window_dilation or ones)
+    return tuple([
+        window_count(size + low + high, window, stride)
+        for size, window, stride, (low, high) in zip(sizes, windows, window_strides, padding, strict=True)
+    ])  # fmt: skip
 
 
 __all__ = ["padtype_to_pads", "reduce_window_shape_tuple"]

@@ -7,38 +7,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import dtypes
 from pellucid.base.dims import dilated_size
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
-from pellucid.ir.avals import ShapedArray, shaped_array
-from pellucid.ir.factors import Factors, words
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Zero, is_linear
+from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.factors import words
+from pellucid.ir.primitive import P, Primitive
+from pellucid.ir.rules import is_linear
 from pellucid.ir.traits import Traits
 from pellucid.primitives.arithmetic import add
-from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.broadcasting import brought_to
 from pellucid.primitives.counts import window_combinations, window_comparisons
 from pellucid.primitives.creation import iota
-from pellucid.primitives.families import ANY, NUMBER, kind_of
+from pellucid.primitives.families import ANY, NUMBER, check_elements
 from pellucid.primitives.filled import zero_like_elements, zeros
 from pellucid.primitives.gather import scatter_add
 from pellucid.primitives.index_dims import ScatterDimensionNumbers
+from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.logical import ge_p, le_p
 from pellucid.primitives.monoids import MONOIDS, highest, lowest, monoid_body, ordered
-from pellucid.primitives.movement import Movement, move_axis, reshape
-from pellucid.primitives.padding import pad, slice
+from pellucid.primitives.movement import Movement, OfOneArray, reshape
+from pellucid.primitives.padding import lowered_pad, lowered_slice, pad, slice
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.primitives.window_shapes import (
     Pads,
     Shape,
     explicit_pads,
+    padding_attribute,
     padtype_to_pads,
     positive_sizes,
     reduce_window_shape_tuple,
+    spans,
 )
-from pellucid.tracing.trace import bind1
+from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
-from pellucid.xla.mlir import ir
 
 
 class WindowParams(NamedTuple):
@@ -60,14 +61,15 @@ def window_params(
 ) -> WindowParams:
     """Params of windows over an array of `shape`; None means ones, `padding` may be a name."""
     ndim = len(shape)
-    windows = positive_sizes(window_dimensions, ndim, "window_dimensions", caller)
-    strides = positive_sizes(window_strides, ndim, "window_strides", caller)
-    spread = positive_sizes(base_dilation, ndim, "base_dilation", caller)
-    dilation = positive_sizes(window_dilation, ndim, "window_dilation", caller)
+    stated = {
+        "window_dimensions": window_dimensions, "window_strides": window_strides, "base_dilation": base_dilation,
+        "window_dilation": window_dilation,
+    }  # fmt: skip
+    windows, strides, spread, dilation = [
+        positive_sizes(sizes, ndim, name, caller) for name, sizes in stated.items()
+    ]
     if isinstance(padding, str):
-        sizes = [dilated_size(s, d) for s, d in zip(shape, spread, strict=True)]
-        spans = [dilated_size(w, d) for w, d in zip(windows, dilation, strict=True)]
-        padding = padtype_to_pads(sizes, spans, strides, padding)
+        padding = padtype_to_pads(spans(shape, spread), spans(windows, dilation), strides, padding)
     return WindowParams(windows, strides, explicit_pads(padding, ndim, caller), spread, dilation)
 
 
@@ -88,7 +90,7 @@ def window_attributes(ctx: Any, params: WindowParams) -> dict[str, Any]:
         "window_strides": ctx.ints(params.window_strides),
         "base_dilations": ctx.ints(params.base_dilation),
         "window_dilations": ctx.ints(params.window_dilation),
-        "padding": ctx.int_matrix(np.array(params.padding, np.int64).reshape(-1, 2)),
+        "padding": padding_attribute(ctx, params.padding),
     }
 
 
@@ -98,7 +100,7 @@ def batched_window(params: WindowParams, dim: int) -> WindowParams:
     return WindowParams(*((*f[:dim], v, *f[dim:]) for f, v in zip(params, neutral, strict=True)))  # pyright: ignore[reportArgumentType]
 
 
-class ReduceWindow(Primitive[WindowParams]):
+class ReduceWindow(OfOneArray[WindowParams]):
     """A reduction over windows by a monoid."""
 
     def __init__(self, monoid: str, accepts: frozenset[str]) -> None:
@@ -108,20 +110,15 @@ class ReduceWindow(Primitive[WindowParams]):
 
     def abstract_eval(self, avals, params):
         [x] = avals
-        if kind_of(x.dtype) not in self.accepts:
-            raise DtypeError(
-                f"{self.name} does not accept {dtypes.short_name(x.dtype)} elements.",
-                got=f"operand: {x.text()}",
-            )
+        check_elements(self.name, avals, self.accepts)
         return [shaped_array(window_shape(x.shape, params, self.name), x.dtype, x.weak_type)]
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="~")
         return [dims], [dims]
 
-    def batch(self, axis, operands, dims, params):
-        dim: Any = dims[0]
-        return [bind1(self, operands[0], params=batched_window(params, dim))], [dim]
+    def batched_params(self, params, dim, size):
+        return batched_window(params, dim), dim
 
     def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]
@@ -164,12 +161,11 @@ class ReduceWindowExtreme(ReduceWindow):
         super().__init__(monoid, ANY)
         self.select = select
 
-    def jvp(self, primals, tangents, params) -> tuple[Any, Any]:
-        [x], [t] = primals, tangents
+    def jvp(self, primals, tangents, params):
         gather = GatherParams(self.select, *params)
-        return [bind1(self, x, params=params)], [
-            bind1(select_and_gather_add_p, t, x, params=gather)
-        ]
+        return bind(self, *primals, params=params), bind(
+            select_and_gather_add_p, *tangents, *primals, params=gather
+        )
 
 
 # Selection ----------------------------------------------------------------------------------------
@@ -191,6 +187,16 @@ class ScatterParams(NamedTuple):
     padding: Pads
 
 
+def _windows(params: GatherParams | ScatterParams) -> WindowParams:
+    """The windows of a selection; without dilations where the params have none."""
+    ones = (1,) * len(params.window_dimensions)
+    return (
+        WindowParams(*params[1:])
+        if isinstance(params, GatherParams)
+        else WindowParams(*params[1:], ones, ones)
+    )
+
+
 _DIRECTIONS = {"ge": "GE", "le": "LE"}
 
 
@@ -199,25 +205,28 @@ def _worst(select: Primitive[Any], dtype: Any) -> Any:
     return (lowest if select.name == "ge" else highest)(dtype)
 
 
-def _aligned(
-    axis: BatchAxis, operands: tuple[Any, ...], dims: tuple[BatchDim, ...]
-) -> tuple[list[Any], int]:
-    """Operands with the batch axis at one place; one without it is repeated."""
-    found = {d for d in dims if d is not None}
-    dim = found.pop() if len(found) == 1 and None not in dims else 0
-    aligned = []
-    for x, d in zip(operands, dims, strict=True):
-        if d is None:
-            shape = type_of(x).shape
-            aligned.append(
-                broadcast_in_dim(x, (axis.size, *shape), tuple(range(1, len(shape) + 1)))
-            )
-        else:
-            aligned.append(move_axis(x, d, dim))
-    return aligned, dim
+class _Selecting(JointlyLinear[P]):
+    """A primitive of a source, in which it is linear, and an operand from whose windows elements are selected."""
+
+    def factors(self, avals, results, params):
+        dims = words(avals[0].ndim, mark="~=")
+        return [dims, dims], [dims]
+
+    def transpose(self, cotangents, operands, params):
+        if is_linear(operands[1]):
+            raise self.missing("transpose")
+        return super().transpose(cotangents, operands, params)
+
+    def batch(self, axis, operands, dims, params):
+        first = next(d for d in dims if d is not None)
+        dim = first if set(dims) == {first} else 0
+        aligned = [brought_to(axis, x, d, dim) for x, d in zip(operands, dims, strict=True)]
+        fields: Any = params
+        windows = batched_window(_windows(fields), dim)[: len(fields) - 1]
+        return bind(self, *aligned, params=type(fields)(fields.select_prim, *windows)), [dim]
 
 
-class SelectAndGatherAdd(Primitive[GatherParams]):
+class SelectAndGatherAdd(_Selecting[GatherParams]):
     """From each window of `tangents`, the element where that of `operand` is preferred; linear in `tangents`."""
 
     name = "select_and_gather_add"
@@ -230,39 +239,24 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
                 "select_and_gather_add needs operands of one shape.",
                 got=[f"tangents: {tangents.text()}", f"operand: {operand.text()}"],
             )
-        shape = window_shape(operand.shape, WindowParams(*params[1:]), self.name)
+        shape = window_shape(operand.shape, _windows(params), self.name)
         return [shaped_array(shape, tangents.dtype, tangents.weak_type)]
 
-    def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~=")
-        return [dims, dims], [dims]
-
-    def jvp(self, primals, tangents, params):
-        source, operand = primals
-        y = bind1(self, source, operand, params=params)
-        if type(tangents[0]) is Zero:
-            return [y], [Zero(type_of(y).tangent())]
-        return [y], [bind1(self, tangents[0], operand, params=params)]
-
-    def transpose(self, cotangents, operands, params):
-        [cotangent], (source, operand) = cotangents, operands
-        if not is_linear(source) or is_linear(operand):
-            raise self.missing("transpose")
-        if type(cotangent) is Zero:
-            return [Zero(source.aval), None]
+    def operand_cotangents(self, cotangent, operands, params):
+        _, operand = operands
         select, windows, strides, pads, spread, dilation = params
         if any(d != 1 for d in dilation):
-            return [self.scattered_by_index(cotangent, operand, params), None]
+            return [self.scattered_by_index(cotangent, operand, params)]
         is_spread = any(d != 1 for d in spread)
         if is_spread:
             config = [(0, 0, d - 1) for d in spread]
             operand = pad(operand, np.asarray(_worst(select, type_of(operand).dtype)), config)
         scatter = ScatterParams(select, windows, strides, pads)
-        found = bind1(select_and_scatter_add_p, cotangent, operand, params=scatter)
+        result = bind1(select_and_scatter_add_p, cotangent, operand, params=scatter)
         if is_spread:
-            shape = type_of(found).shape
-            found = slice(found, (0,) * len(shape), shape, spread)
-        return [found, None]
+            shape = type_of(result).shape
+            result = slice(result, (0,) * len(shape), shape, spread)
+        return [result]
 
     def scattered_by_index(self, cotangent: Any, operand: Any, params: GatherParams) -> Any:
         """The cotangent of the tangents where windows have holes, for which there is no operation.
@@ -277,15 +271,10 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         chosen = bind1(self, places, operand, params=params)
         numbers = ScatterDimensionNumbers((), (0,), (0,))
         nowhere = zeros(shaped_array((count + 1,), aval.dtype))
-        found = scatter_add(
+        sums = scatter_add(
             nowhere, reshape(chosen, (aval.size, 1)), reshape(cotangent, (aval.size,)), numbers
         )
-        return reshape(slice_in_dim(found, 1, count + 1), shape)
-
-    def batch(self, axis, operands, dims, params):
-        aligned, dim = _aligned(axis, operands, dims)
-        windows = batched_window(WindowParams(*params[1:]), dim)
-        return [bind1(self, *aligned, params=GatherParams(params.select_prim, *windows))], [dim]
+        return reshape(slice_in_dim(sums, 1, count + 1), shape)
 
     def lower(self, ctx, operands, params):
         tangents, operand = ctx.avals_in
@@ -294,12 +283,10 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         zero = ctx.constant(tangents.dtype.type(0))
         op = ctx.op(
             "stablehlo.reduce_window", ctx.types([result.update(dtype=operand.dtype), result]),
-            [operands[1], operands[0], worst, zero], window_attributes(ctx, WindowParams(*params[1:])), regions=1,
+            [operands[1], operands[0], worst, zero], window_attributes(ctx, _windows(params)), regions=1,
         )  # fmt: skip
         value, tangent = shaped_array((), operand.dtype), shaped_array((), tangents.dtype)
-        block = ctx.block(op.regions[0], [value, tangent, value, tangent])
-        x, t, y, u = block.arguments
-        with ir.InsertionPoint(block):
+        with ctx.inside(op.regions[0], [value, tangent, value, tangent]) as [x, t, y, u]:
             first = ordered(ctx, x, y, _DIRECTIONS[params.select_prim.name], value)
             chosen = [
                 ctx.op1("stablehlo.select", value, [first, x, y]),
@@ -309,7 +296,7 @@ class SelectAndGatherAdd(Primitive[GatherParams]):
         return [op.results[1]]
 
 
-class SelectAndScatterAdd(Primitive[ScatterParams]):
+class SelectAndScatterAdd(_Selecting[ScatterParams]):
     """Each element of `source` added where the window of `operand` that it belongs to has its preferred element."""
 
     name = "select_and_scatter_add"
@@ -319,8 +306,7 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
 
     def abstract_eval(self, avals, params):
         source, operand = avals
-        ones = (1,) * operand.ndim
-        expected = window_shape(operand.shape, WindowParams(*params[1:], ones, ones), self.name)
+        expected = window_shape(operand.shape, _windows(params), self.name)
         if source.shape != expected:
             raise ShapeError(
                 f"select_and_scatter_add needs a source of shape {expected}, one element for each window.",
@@ -328,34 +314,9 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
             )
         return [shaped_array(operand.shape, source.dtype, source.weak_type)]
 
-    def factors(self, avals, results, params):
-        dims = words(avals[0].ndim, mark="~=")
-        return [dims, dims], [dims]
-
-    def jvp(self, primals, tangents, params):
-        source, operand = primals
-        y = bind1(self, source, operand, params=params)
-        if type(tangents[0]) is Zero:
-            return [y], [Zero(type_of(y).tangent())]
-        return [y], [bind1(self, tangents[0], operand, params=params)]
-
-    def transpose(self, cotangents, operands, params):
-        [cotangent], (source, operand) = cotangents, operands
-        if not is_linear(source) or is_linear(operand):
-            raise self.missing("transpose")
-        if type(cotangent) is Zero:
-            return [Zero(source.aval), None]
-        ones = (1,) * type_of(operand).ndim
-        gather = GatherParams(*params, ones, ones)
-        return [bind1(select_and_gather_add_p, cotangent, operand, params=gather), None]
-
-    def batch(self, axis, operands, dims, params):
-        aligned, dim = _aligned(axis, operands, dims)
-        ones = (1,) * len(params.window_dimensions)
-        windows = batched_window(WindowParams(*params[1:], ones, ones), dim)
-        return [bind1(self, *aligned, params=ScatterParams(params.select_prim, *windows[:3]))], [
-            dim
-        ]
+    def operand_cotangents(self, cotangent, operands, params):
+        gather = GatherParams(params.select_prim, *_windows(params))
+        return [bind1(select_and_gather_add_p, cotangent, operands[1], params=gather)]
 
     def lower(self, ctx, operands, params):
         source, operand = ctx.avals_in
@@ -366,34 +327,27 @@ class SelectAndScatterAdd(Primitive[ScatterParams]):
         ]))  # fmt: skip
         values, is_padded = operands[1], padded.shape != operand.shape
         if is_padded:
-            values = ctx.op1(
-                "stablehlo.pad", padded, [values, ctx.constant(_worst(params.select_prim, operand.dtype))],
-                {"edge_padding_low": ctx.ints([low for low, _ in params.padding]),
-                 "edge_padding_high": ctx.ints([high for _, high in params.padding]),
-                 "interior_padding": ctx.ints([0] * operand.ndim)},
-            )  # fmt: skip
+            worst = ctx.constant(_worst(params.select_prim, operand.dtype))
+            config = [(low, high, 0) for low, high in params.padding]
+            values = lowered_pad(ctx, [values, worst], config, padded)
         op = ctx.op(
             "stablehlo.select_and_scatter", [ctx.type(padded.update(dtype=result.dtype))],
             [values, operands[0], ctx.constant(source.dtype.type(0))],
             {"window_dimensions": ctx.ints(params.window_dimensions),
              "window_strides": ctx.ints(params.window_strides),
-             "padding": ctx.int_matrix(np.zeros((operand.ndim, 2), np.int64))},
+             "padding": padding_attribute(ctx, [(0, 0)] * operand.ndim)},
             regions=2,
         )  # fmt: skip
         value = shaped_array((), operand.dtype)
-        block = ctx.block(op.regions[0], [value, value])
-        with ir.InsertionPoint(block):
+        with ctx.inside(op.regions[0], [value, value]) as [x, y]:
             direction = _DIRECTIONS[params.select_prim.name]
-            ctx.op("stablehlo.return", [], [ordered(ctx, *block.arguments, direction, value)])  # pyright: ignore[reportCallIssue]
+            ctx.op("stablehlo.return", [], [ordered(ctx, x, y, direction, value)])
         ctx.scalar_body(op.regions[1], "stablehlo.add", source.dtype)
         if not is_padded:
             return [op.result]
-        limits = [low + size for size, (low, _) in zip(operand.shape, params.padding, strict=True)]
-        return [ctx.op1(
-            "stablehlo.slice", result, [op.result],
-            {"start_indices": ctx.ints([low for low, _ in params.padding]), "limit_indices": ctx.ints(limits),
-             "strides": ctx.ints([1] * operand.ndim)},
-        )]  # fmt: skip
+        starts = [low for low, _ in params.padding]
+        limits = [low + size for size, low in zip(operand.shape, starts, strict=True)]
+        return [lowered_slice(ctx, op.result, starts, limits, result)]
 
 
 reduce_window_sum_p = ReduceWindowSum("sum", NUMBER)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.traits import HOST

@@ -226,3 +226,29 @@ def shown_sharding(mesh: AbstractMesh, spec: PartitionSpec) -> NamedSharding | N
     if not (spec.axis_names or spec.unreduced or spec.reduced):
         return None
     return NamedSharding(mesh, spec)
+
+
+def sharding_with_dim(aval: Any, dim: int, like: NamedSharding | None) -> NamedSharding | None:
+    """The sharding of a value of type `aval` repeated along a new dimension `dim`, which is cut as that of `like` is.
+
+    None where `like` doesn't cut it.
+    """
+    entry = None if like is None else like.spec.partitions[dim]
+    if like is None or entry is None:
+        return None
+    entries = aval.sharding.spec.partitions
+    return NamedSharding(like.mesh, PartitionSpec(*entries[:dim], entry, *entries[dim:]))
+
+
+def cotangent_sharding(
+    aval: Any, order: Iterable[int], factors: Iterable[Any]
+) -> NamedSharding | None:
+    """The sharding of axes `order` of the cotangent of an operand of type `aval`; None without Explicit mesh axes.
+
+    It is stated for a product of arrays of types `factors`, so that addends on several devices are summed as needed.
+    """
+    shown = [a.shown_sharding for a in (aval, *factors) if a.shown_sharding is not None]
+    if not shown:
+        return None
+    spec = operand_of(aval).spec.to_ct_spec()
+    return NamedSharding(shown[0].mesh, spec.update([spec.partitions[i] for i in order]))
