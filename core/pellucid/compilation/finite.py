@@ -14,7 +14,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Equation
 from pellucid.ir.rules import Operands, Results
 from pellucid.tracing.replay import steps
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
 
@@ -38,7 +38,7 @@ def check_results(
     if found is None:
         return
     got, source = [], capture()
-    if program is not None and any(type(x) is ArrayImpl and x.is_deleted() for x in leaves):
+    if program is not None and any(type(x) in ARRAY_TYPES and x.is_deleted() for x in leaves):
         got = ["its arguments were donated, so it can't be run again to find where"]
     elif program is not None:
         with config.debug_nans(False), config.debug_infs(False):

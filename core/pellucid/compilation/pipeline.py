@@ -43,7 +43,7 @@ from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.tracing.discharge import without_references
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import JaxRuntimeError, compile_module, compile_only, compile_options
 from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
 from pellucid.xla.mlir import bytecode_without_locations
@@ -389,7 +389,7 @@ def _sharding_of_type(aval: Any, request: Request) -> Any:
 
 def _const_sharding(const: Any, request: Request) -> Any:
     """Where a constant must be: a value laid out over the program's devices stays so, others are everywhere."""
-    if type(const) is ArrayImpl and request.placement.size > 1:
+    if type(const) in ARRAY_TYPES and request.placement.size > 1:
         sharding = const._sharding
         if sharding._internal_device_list == request.placement.device_list:
             return canonical(sharding)

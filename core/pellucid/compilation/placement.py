@@ -25,7 +25,7 @@ from pellucid.sharding.single_device import (
 )
 from pellucid.sharding.stated import check_fits, placement_text
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.shardings import Device, DeviceList
 
 
@@ -170,7 +170,7 @@ def _one_device(operands: Operands) -> Where | None:
     """The answer of `where` for arguments that all are on one device, in its own memory; else None."""
     committed: Any = None
     for x in operands:
-        if type(x) is ArrayImpl:
+        if type(x) in ARRAY_TYPES:
             sharding = x._sharding
             if type(sharding) is not SingleDeviceSharding or sharding._memory_kind not in (
                 None,
@@ -225,7 +225,7 @@ def _claims(
     current: Mesh | None,
 ) -> Iterator[_Claim]:
     for i, x in enumerate(operands):
-        if type(x) is ArrayImpl:
+        if type(x) in ARRAY_TYPES:
             if x._committed and not (asked and _is_copied(x._sharding, asked[i])):
                 yield _claim(x._sharding, "", i, x.aval)
         elif isinstance(sharding := getattr(x, "sharding", None), _PLACED):
@@ -236,7 +236,7 @@ def _claims(
     if device is not None:
         yield _claim(device, "jit's `device`")
     for x in closed_over:
-        if type(x) is ArrayImpl and x._committed and x._sharding.num_devices > 1:
+        if type(x) in ARRAY_TYPES and x._committed and x._sharding.num_devices > 1:
             yield _claim(x._sharding, "closed over", aval=x.aval)
     for place in named:
         yield _claim(place, _NAMED)
@@ -264,8 +264,8 @@ def _argument_sharding(
     names: Names,
 ) -> Any:
     """Where an argument must be; None where the compiler may choose."""
-    own = x._sharding if type(x) is ArrayImpl else getattr(x, "sharding", None)
-    if own is not None and type(x) is not ArrayImpl:
+    own = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
+    if own is not None and type(x) not in ARRAY_TYPES:
         # Arrays are cut evenly; what only describes one may not be.
         check_fits(f"`{name}`", _argument_text(names(), i), own, x.shape)
     is_committed = own is not None and getattr(x, "_committed", True)

@@ -51,7 +51,7 @@ from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import UNHASHABLE, make_call
 from pellucid.xla.flags import trace_context
 from pellucid.xla.pytree import flatten
@@ -236,7 +236,7 @@ class Jitted:
     def _check_layouts(self, asked: Sequence[Any], call: Call) -> None:
         """Raise LayoutError for arrays that the user put in another order than `in_shardings` ask for."""
         for i, (x, layout) in enumerate(zip(call.leaves, asked, strict=True)):
-            if type(x) is not ArrayImpl or not x._committed or not isinstance(layout, Layout):
+            if type(x) not in ARRAY_TYPES or not x._committed or not isinstance(layout, Layout):
                 continue
             own = x.format.layout
             if own.major_to_minor != layout.major_to_minor or own.tiling != (
@@ -563,7 +563,7 @@ def _with_donated_arguments_deleted(jitted: Jitted, call: Callable[..., Any]) ->
         given = [args[n] for n in spec.donated_nums if n < len(args)]
         given += [kwargs[name] for name in spec.donated_names if name in kwargs]
         for leaf in flatten(given)[0]:
-            if type(leaf) is ArrayImpl and leaf.is_deleted():
+            if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
                 note_donated(leaf, spec.name)
         return results
 

@@ -17,7 +17,7 @@ from pellucid.sharding.layout import AutoLayout, Format
 from pellucid.sharding.manual_axis_type import ManualAxisType
 from pellucid.sharding.stated import stated_layout, stated_sharding
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 
 
 class ShapeDtypeStruct(Described):
@@ -94,7 +94,7 @@ class ShapeDtypeStruct(Described):
         if isinstance(x, cls):
             return x
         aval = type_of(x)
-        is_placed = type(x) is ArrayImpl and x.committed
+        is_placed = type(x) in ARRAY_TYPES and x.committed
         return cls(
             aval.shape,
             aval.dtype,

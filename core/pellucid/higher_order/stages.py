@@ -29,7 +29,7 @@ from pellucid.tracing.function import FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.staging import stage
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import hlo_cost, to_hlo
 from pellucid.xla.mlir import lasting_copy
 from pellucid.xla.pytree import flatten
@@ -285,7 +285,7 @@ class Compiled(Stage):
                     strict=True,
                 )
             )
-            if type(x) is ArrayImpl
+            if type(x) in ARRAY_TYPES
             and x._committed
             and not x._sharding.is_equivalent_to(sharding, x.ndim)
         ]

@@ -15,7 +15,7 @@ from pellucid.base.tree import keystr
 from pellucid.introspect import schema
 from pellucid.runtime import platforms
 from pellucid.runtime.memory import DeviceMemory, LiveArray, described_live_arrays, memory_of
-from pellucid.xla.arrays import ArrayImpl, shards_of
+from pellucid.xla.arrays import ARRAY_TYPES, shards_of
 from pellucid.xla.pytree import flatten_with_path
 
 _HOLDERS = ("last_value", "last_exc", "last_traceback")
@@ -162,7 +162,7 @@ def delete_array(array_id: int) -> int:
 
 
 def _find(name: str, value: Any, names_by_array: dict[int, list[str]]) -> None:
-    if type(value) is ArrayImpl:
+    if type(value) in ARRAY_TYPES:
         names_by_array.setdefault(id(value), []).append(name)
     elif not isinstance(value, (str, bytes, int, float, type)) and not callable(value):
         try:
@@ -172,5 +172,5 @@ def _find(name: str, value: Any, names_by_array: dict[int, list[str]]) -> None:
         ):  # a container that is no tree, or one of the user's whose flattening fails
             return
         for path, leaf in leaves:
-            if type(leaf) is ArrayImpl and path:
+            if type(leaf) in ARRAY_TYPES and path:
                 names_by_array.setdefault(id(leaf), []).append(name + keystr(tuple(path)))

@@ -6,7 +6,7 @@ from typing import Any
 
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 
 _MOST_LEAVES = 10_000
@@ -22,7 +22,7 @@ def short_text(x: Any) -> str | None:
     >>> short_text({"w": jnp.ones((2, 3)), "b": jnp.ones(3)})
     'dict of 2 arrays, 36 B'
     """
-    if isinstance(x, ArrayImpl):
+    if type(x) in ARRAY_TYPES:
         if x.is_deleted():
             return f"{x.aval.text()}, deleted"
         spec = getattr(x.sharding, "spec", None)
@@ -34,7 +34,7 @@ def short_text(x: Any) -> str | None:
     if not isinstance(x, (dict, list, tuple)) or not 0 < len(x) <= _MOST_LEAVES:
         return None
     leaves, _ = flatten(x)
-    arrays = [leaf for leaf in leaves[:_MOST_LEAVES] if isinstance(leaf, ArrayImpl)]
+    arrays = [leaf for leaf in leaves[:_MOST_LEAVES] if type(leaf) in ARRAY_TYPES]
     if not arrays:
         return None
     n_bytes = sum(type_of(array).nbytes for array in arrays)

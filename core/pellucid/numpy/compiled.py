@@ -14,7 +14,7 @@ from pellucid.tracing.context import context
 from pellucid.tracing.function import FunctionSpec, resolve_arguments
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import as_operand, type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import make_call
 from pellucid.xla.pytree import flatten
 
@@ -75,7 +75,7 @@ def _giving_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_array(x: Any) -> Any:
-    if type(x) is ArrayImpl or isinstance(x, Tracer):
+    if type(x) in ARRAY_TYPES or isinstance(x, Tracer):
         return x
     operand = as_operand(x)
     if operand is not x:

@@ -30,13 +30,14 @@ from pellucid.primitives.placement import device_put
 from pellucid.primitives.reshard import reshard as laid_out
 from pellucid.primitives.scalars import scalar
 from pellucid.runtime.array import default_sharding
+from pellucid.runtime.extended import of_words
 from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
 from pellucid.sharding import make_single_device_sharding
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.stated import check_fits, stated_sharding
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import as_operand, is_array_like, type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.shardings import Device
 
 # From Python values ---------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ def array(
     place = _place(device, out_sharding)
     result = _as_array(object, wanted)
     if copy and result is object:
-        result = copied(result) if type(result) is ArrayImpl else copy_of(result)
+        result = copied(result) if type(result) in ARRAY_TYPES else copy_of(result)
     if place is not None:
         result = _placed(result, place, "array")
     ndim = type_of(result).ndim
@@ -111,7 +112,7 @@ def _as_array(x: Any, dtype: Any) -> Any:
 
 def _from_sequence(x: Any, dtype: Any) -> Any:
     leaves = _leaves(x)
-    if not any(isinstance(leaf, (Tracer, ArrayImpl)) for leaf in leaves):
+    if not any(isinstance(leaf, (Tracer, *ARRAY_TYPES)) for leaf in leaves):
         return _from_host_sequence(x, leaves, dtype)
     if dtype is None:
         dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
@@ -286,6 +287,8 @@ def _all_equal(
 
 def _wrapped(value: int | float, dtype: Any) -> Any:
     """`value` as a NumPy scalar of `dtype`; an integer of any size wraps."""
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return of_words(dtype, from_host(np.full(dtype.element_shape, value, dtype.base_dtype)))
     return np.asarray(value).astype(dtype)[()]
 
 

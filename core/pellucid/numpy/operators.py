@@ -32,7 +32,7 @@ from pellucid.runtime.transfer import shard_argument
 from pellucid.tracing.context import context
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import as_operand, is_array_like, type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.calls import make_call
 
 _BINARY: dict[str, Any] = {
@@ -251,7 +251,7 @@ PROPERTIES: dict[str, Any] = {
 
 def add_methods(methods: dict[str, Any], properties: dict[str, Any]) -> None:
     """Install more methods and properties on arrays and tracers."""
-    for cls in (ArrayImpl, Tracer):
+    for cls in (*ARRAY_TYPES, Tracer):
         for name, function in methods.items():
             setattr(cls, name, function)
         for name, function in properties.items():
@@ -264,15 +264,21 @@ def install() -> None:
         for prefix, swapped in (("", False), ("r", True)):
             method = f"__{prefix}{name}__"
             setattr(Tracer, method, _traced(function, swapped=swapped))
-            setattr(ArrayImpl, method, _compiled(method, function, swapped=swapped))
+            _set_on_arrays(method, _compiled(method, function, swapped=swapped))
     for name, function in _COMPARISONS.items():
         setattr(Tracer, f"__{name}__", _traced(function, swapped=False))
-        setattr(ArrayImpl, f"__{name}__", _compiled(f"__{name}__", function, swapped=False))
+        _set_on_arrays(f"__{name}__", _compiled(f"__{name}__", function, swapped=False))
     for name, function in _UNARY.items():
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
-        setattr(ArrayImpl, f"__{name}__", function)
-    for cls in (Tracer, ArrayImpl):
+        _set_on_arrays(f"__{name}__", function)
+    for cls in (Tracer, *ARRAY_TYPES):
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)
-    if "__getattr__" in vars(ArrayImpl):  # which loaded this module
-        delattr(ArrayImpl, "__getattr__")
+    for cls in ARRAY_TYPES:
+        if "__getattr__" in vars(cls):  # which loaded this module
+            delattr(cls, "__getattr__")
+
+
+def _set_on_arrays(name: str, function: Any) -> None:
+    for cls in ARRAY_TYPES:
+        setattr(cls, name, function)

@@ -19,7 +19,7 @@ from pellucid.tracing.plan import Plan, plan_of
 from pellucid.tracing.staging import StagingTrace
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import as_operand
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.flags import trace_context
 
 _NEW = Plan([], [], [], [])
@@ -129,7 +129,7 @@ def _noted(x: Any, key: list[Any], operands: list[Any]) -> bool:
 
 
 def _is_operand(x: Any) -> bool:
-    return type(x) is ArrayImpl or isinstance(x, Tracer)
+    return type(x) in ARRAY_TYPES or isinstance(x, Tracer)
 
 
 def _plan(

@@ -35,7 +35,7 @@ from pellucid.tracing.function import name_of, resolve_arguments
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves, result_leaves, wraps
 from pellucid.transforms.vmap import batch_size, input_dims
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 
 
@@ -168,7 +168,7 @@ def pmap(
             if mesh.is_multi_process:
                 return across_processes(mesh, args, kwargs)
         leaves, tree = flatten((args, kwargs))
-        if any(type(x) is ArrayImpl and x._committed for x in leaves):
+        if any(type(x) in ARRAY_TYPES and x._committed for x in leaves):
             layouts = (tree, tuple(map(_layout, leaves)))
             if layouts not in settled:
                 given = args
@@ -190,7 +190,7 @@ def pmap(
 def _layout(x: Any) -> Any:
     """What decides whether an argument must be moved, of which other arguments' shapes are a part."""
     shape = getattr(x, "shape", None)
-    return (x._sharding, shape) if type(x) is ArrayImpl and x._committed else shape
+    return (x._sharding, shape) if type(x) in ARRAY_TYPES and x._committed else shape
 
 
 def _row(
@@ -239,7 +239,7 @@ def _moved(
     own = mesh._internal_device_list
 
     def moved(x: Any, dim: int | None) -> Any:
-        if type(x) is not ArrayImpl or not x._committed:
+        if type(x) not in ARRAY_TYPES or not x._committed:
             return x
         # What another mesh's Explicit axes lay out has that in its type.
         if x._sharding._internal_device_list == own and x.aval.shown_sharding is None:

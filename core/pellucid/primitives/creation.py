@@ -27,7 +27,7 @@ from pellucid.sharding.stated import sharding_for, stated_result
 from pellucid.tracing.context import bottom, context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 
 Shape = tuple[int, ...]
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -135,7 +135,7 @@ class Empty(LaidOut, Primitive[EmptyParams]):
         return params.out_sharding
 
     def lower(self, ctx, operands, params):
-        return [ctx.full(ctx.avals_out[0], 0)]  # StableHLO has no array without contents
+        return [ctx.zeros(ctx.avals_out[0])]  # StableHLO has no array without contents
 
 
 empty_p = Empty()
@@ -219,7 +219,7 @@ def layout_of(x: Any, shape: Shape) -> Any:
     same = type_of(x).shape == shape
     if not context.trace.is_eager:
         return type_of(x).shown_sharding if same else None
-    if type(x) is not ArrayImpl or not x._committed:
+    if type(x) not in ARRAY_TYPES or not x._committed:
         return None
     return x._sharding if same or x._sharding.num_devices == 1 else None
 

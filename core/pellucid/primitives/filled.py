@@ -28,6 +28,12 @@ def zeros(aval: Any) -> Any:
         if is_static(aval.shape):
             return np.zeros(aval.shape, dtypes.float0)
         return broadcast_in_dim(np.zeros((), dtypes.float0), aval.shape, ())
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        # No scalar of the host is one. By name, since `creation` stands above.
+        full = registry["empty"].bind(
+            shape=aval.shape, dtype=aval.dtype, out_sharding=aval.shown_sharding
+        )
+        return vary(full, aval.varying)
     return filled(aval, 0)
 
 

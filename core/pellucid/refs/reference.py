@@ -11,13 +11,13 @@ from pellucid.ir.avals import AbstractRef, Described, abstract_ref
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.runtime.transfer import copied, from_host
 from pellucid.tracing.values import type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 
 
 def owned(x: Any) -> Any:
     """An array with the value of `x` in memory that nobody else sees, so that it may be written over."""
     aval: Any = type_of(x)
-    if not isinstance(x, ArrayImpl):
+    if type(x) not in ARRAY_TYPES:
         return from_host(np.array(x, dtype=aval.dtype))
     array = copied(x)
     return convert_element_type(array, aval.dtype) if aval.weak_type else array

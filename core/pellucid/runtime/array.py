@@ -221,6 +221,8 @@ def check_not_deleted(array: Any) -> None:
 
 def note_donated(array: Any, taker: str) -> None:
     """Delete what is left of `array`, whose memory was donated to the function `taker`."""
+    if type(array) is arrays.ExtendedArray:
+        array = array.words
     array._taken_by = taker
     if not is_exported(array):
         _delete_unchecked(array)

@@ -10,8 +10,10 @@ import numpy as np
 
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ForbiddenError, UnsupportedError
+from pellucid.ir.avals import aval_at, physical
 from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals, Operands, Results
+from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import runtime_error
 from pellucid.runtime.shared_program import SharedProgram
 from pellucid.runtime.tokens import tokens
@@ -86,11 +88,10 @@ class Executable:
                 shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
             ]
         self.argument_shardings = self.in_shardings[len(consts) :]
-        self.gives_float0 = any(_is_float0(aval) for aval in self.out_avals)
+        self.gives_plain_arrays = not any(map(_is_wrapped, self.out_avals))
+        """Whether all results are arrays as C++ makes them."""
         self.handlers = [
-            _float0_handler(aval)
-            if self.gives_float0 and _is_float0(aval)
-            else result_handler(aval, sharding, committed)
+            _handler(aval, sharding, committed)
             for aval, sharding in zip(self.out_avals, self.out_shardings, strict=True)
         ]
         kept_shardings = [s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k]
@@ -161,11 +162,11 @@ class Executable:
     def fast_path(self, out_tree: Any, arguments: Operands) -> FastPath | None:
         """What the C++ call path needs to run this program alone on arguments like these.
 
-        None for programs that must come through Python: those with effects or host callbacks, those with float0
-        results, which are NumPy arrays, those on which processes agree, and those large enough to run out of memory,
-        whose errors C++ would raise as a bare ValueError.
+        None for programs that must come through Python: those with effects or host callbacks, those that take or give
+        arrays of extended dtypes or give float0, those on which processes agree, and those large enough to run out of
+        memory, whose errors C++ would raise as a bare ValueError.
         """
-        if self.effects or self.has_side_effects or self.calls_host or self.gives_float0:
+        if self.effects or self.has_side_effects or self.calls_host or not self.gives_plain_arrays:
             return None
         if self.has_layouts:
             return None
@@ -216,7 +217,7 @@ class Executable:
 def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
     """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
-        return True
+        return type(argument) is not ExtendedArray
     # What the call has donated was handed over itself, so its order was right; some jaxlibs don't tell it any more.
     if not argument.is_deleted() and not same_order(argument._pjrt_layout, layout):
         return False
@@ -227,13 +228,20 @@ def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
     return own is sharding or own.is_equivalent_to(sharding, argument.ndim)
 
 
-def _is_float0(aval: Any) -> bool:
-    return getattr(aval, "dtype", None) == dtypes.float0
+def _is_wrapped(aval: Any) -> bool:
+    """Whether values of this type are no arrays as C++ makes them."""
+    dtype = getattr(aval, "dtype", None)
+    return dtype == dtypes.float0 or isinstance(dtype, dtypes.ExtendedDType)
 
 
-def _float0_handler(aval: Any) -> Callable[[Any], np.ndarray]:
-    """Makes a NumPy array of dtype float0 of what a device gives for it, which says nothing."""
-    return lambda shards: np.zeros(aval.shape, dtypes.float0)
+def _handler(aval: Any, sharding: Any, committed: bool) -> Callable[[Any], Any]:
+    """Makes a result of its shards: an array, for float0 zeros of NumPy, for extended dtypes an `ExtendedArray`."""
+    if not _is_wrapped(aval):
+        return result_handler(aval, sharding, committed)
+    if aval.dtype == dtypes.float0:
+        return lambda shards: np.zeros(aval.shape, dtypes.float0)
+    words = result_handler(aval_at(physical(aval), sharding), sharding, committed)
+    return lambda shards: ExtendedArray(aval, words(shards))
 
 
 def _layout_of_argument(argument: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.ir.rules import Avals, Operands
 from pellucid.runtime import peers
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.compile import exchanges_data
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class SharedProgram:
         own = [
             x
             for x in given
-            if (type(x) is not ArrayImpl or x.is_fully_addressable)
+            if (type(x) not in ARRAY_TYPES or x.is_fully_addressable)
             and (is_first_run or np.asarray(x).nbytes <= _SMALL_BYTES)
         ]
         results = peers.launch(

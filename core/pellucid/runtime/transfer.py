@@ -50,7 +50,7 @@ from pellucid.sharding.single_device import SingleDeviceSharding, make_single_de
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing.values import as_operand, type_of
 from pellucid.xla import arrays
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
 
 _host_to_device = config.transfer_guard_host_to_device.state
@@ -160,6 +160,8 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
         if own is sharding or own == sharding or own.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
+    if type(x) is ExtendedArray:
+        return shard_argument(x.words, sharding)
     operand = as_operand(x)
     if operand is not x:
         return shard_argument(operand, sharding)
@@ -298,6 +300,8 @@ def _copied_to(x: Any, device: Any, memory_kind: str | None) -> Any:
 
 def copied(x: Any) -> Any:
     """A copy of array `x` in memory of its own, laid out as `x`."""
+    if type(x) is ExtendedArray:
+        return ExtendedArray(x.aval, copied(x.words))
     check_not_deleted(x)
     sharding = x._sharding
     if not _is_row_major(x._pjrt_layout):
@@ -365,6 +369,11 @@ def put_leaf(
             return placed
         return late("relaid")(placed, device.sharding, layout)
     sharding = sharding_for(device)
+    if type(x) is ExtendedArray:
+        if sharding is not None:
+            check_fits("device_put", "x", sharding, x.shape)
+        words = put_leaf(x.words, device, src, donate, may_alias)
+        return ExtendedArray(aval_at(x.aval, words._sharding), words)
     if type(x) is not ArrayImpl:
         aval: Any = type_of(x)
         target = default_sharding() if sharding is None else sharding
@@ -413,7 +422,7 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
     """The sharding of `x` in a memory space; None where it may stay."""
     if space.memory_kind is None:
         return None
-    return (x._sharding if type(x) is ArrayImpl else default_sharding()).with_memory_kind(
+    return (x._sharding if type(x) in ARRAY_TYPES else default_sharding()).with_memory_kind(
         space.memory_kind
     )
 
@@ -526,6 +535,8 @@ def device_get(x: Any) -> Any:
 def _got(leaf: Any) -> Any:
     if type(leaf) is ArrayImpl:
         return fetched(leaf, explicit=True)
+    if type(leaf) is ExtendedArray:
+        return leaf
     return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from pellucid.base.caching import cached
 from pellucid.ir.avals import AbstractValue
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 
 _LARGEST = 4096
 """Containers and NumPy arrays with more items than this are not looked into."""
@@ -99,7 +99,7 @@ class _Walk:
             return ("method", self.of(value.__self__), self.of(value.__func__))
         if kind is functools.partial:
             return ("partial", self.of(value.func), self.of(value.args), self.of(value.keywords))
-        if kind is ArrayImpl:
+        if kind in ARRAY_TYPES:
             return ("array", _SameWhileAlive(value))
         if isinstance(value, (np.ndarray, np.generic)):
             array = np.asarray(value)

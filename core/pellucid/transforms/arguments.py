@@ -14,7 +14,7 @@ from pellucid.ir.rules import Operands
 from pellucid.tracing.discharge import check_results_are_values
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.values import is_array_like, type_of
-from pellucid.xla.arrays import ArrayImpl
+from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten_with_path
 
 
@@ -58,7 +58,7 @@ def checked_leaves(
     """
     checked = []
     for x in leaves:
-        if type(x) is ArrayImpl:
+        if type(x) in ARRAY_TYPES:
             checked.append(x)
             continue
         try:

@@ -15,6 +15,24 @@ ArrayImpl = _jax.ArrayImpl
 HostBufferSemantics = _jax.HostBufferSemantics
 set_tracer_class = _jax.set_tracer_class
 
+
+class ExtendedArray(Array):
+    """An array of an extended dtype: the elements of `words`, an array of its base dtype, read as `aval` says.
+
+    A class of its own, because the C++ call path tells arrays apart by shape and base dtype alone. Its attributes are
+    in `runtime.extended`.
+    """
+
+    __slots__ = ("aval", "words", "__weakref__")
+
+    def __init__(self, aval: Any, words: Any) -> None:
+        self.aval = aval
+        self.words = words
+
+
+ARRAY_TYPES = frozenset((ArrayImpl, ExtendedArray))
+"""Types of values on devices."""
+
 _COPY = HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 

@@ -3,7 +3,7 @@
 import builtins
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class ExtendedDType:
     base_dtype: np.dtype
     element_shape: tuple[int, ...]
     implementation: Any = None
+    kind: ClassVar[str] = "V"
+    """As of NumPy's dtypes whose elements are no numbers."""
 
     @property
     def itemsize(self) -> int:
