@@ -18,6 +18,7 @@ from pellucid import (
     monitoring as monitoring,
     numpy as numpy,
     ops as ops,
+    random as random,
     ref as ref,
     sharding as sharding,
     stages as stages,

@@ -28,7 +28,7 @@ WITHOUT: dict[str, str] = {
 """Primitives that need no row, with the reason."""
 
 
-LAYERS = ("pellucid.primitives", "pellucid.higher_order")
+LAYERS = ("pellucid.primitives", "pellucid.higher_order", "pellucid.random")
 CHECKED = sorted(
     name for name, primitive in registry.items() if type(primitive).__module__.startswith(LAYERS)
 )

@@ -406,14 +406,44 @@ threefry_partitionable = _declare(
 default_prng_impl = _declare(
     "default_prng_impl",
     "threefry2x32",
-    _only("threefry2x32", _text),
+    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
     "Generator of new random keys.",
+    in_call_key=True,
+    in_trace_key=True,
 )
 enable_custom_prng = _declare(
     "enable_custom_prng",
     False,
-    _only(False, _boolean),
+    _boolean,
     "Whether PRNGKey makes typed keys.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+legacy_prng_key = _declare(
+    "legacy_prng_key",
+    "allow",
+    _one_of("allow", "warn", "error"),
+    "What happens where the words of a key are given in place of a typed key.",
+)
+random_seed_offset = _declare(
+    "random_seed_offset",
+    0,
+    _integer,
+    "What is added to every seed.",
+    in_call_key=True,
+    in_trace_key=True,
+)
+high_dynamic_range_gumbel = _declare(
+    "high_dynamic_range_gumbel",
+    False,
+    _boolean,
+    "Whether random.gumbel, and what is drawn by it, takes twice as many bits, for large numbers of low probability.",
+)
+debug_key_reuse = _declare(
+    "debug_key_reuse",
+    False,
+    _only(False, _boolean),
+    "Whether the use of a random key for a second time raises; this check isn't there yet.",
 )
 softmax_custom_jvp = _declare(
     "softmax_custom_jvp",

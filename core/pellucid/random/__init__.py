@@ -1,0 +1,5 @@
+"""`pellucid.random`: keys and distributions. Equal keys give equal numbers, on every device and in every program."""
+
+from pellucid.random.keys import *
+from pellucid.random.shuffling import *
+from pellucid.random.uniform import *

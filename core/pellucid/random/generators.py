@@ -1,0 +1,220 @@
+"""Generators of random bits: what gives the words of a key their meaning, and the registry of them by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.primitives.concatenation import concatenate, stack
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
+from pellucid.primitives.movement import reshape
+from pellucid.primitives.padding import slice as static_slice
+from pellucid.primitives.random_bits import (
+    iota_2x32_shape,
+    rng_bit_generator,
+    threefry2x32,
+)
+from pellucid.primitives.slicing import index_in_dim
+from pellucid.tracing.values import type_of
+from pellucid.transforms.vmap import vmap
+
+Shape = tuple[int, ...]
+_WORD = np.dtype(np.uint32)
+
+
+@dataclass(frozen=True, repr=False)
+class PRNGImpl:
+    """A generator: functions on the words of one key, an array of dtype uint32 and shape `key_shape`.
+
+    `seed`: (integer scalar) -> words. `split`: (words, shape) -> words of shape `(*shape, *key_shape)`.
+    `random_bits`: (words, bit width, shape) -> unsigned integers. `fold_in`: (words, uint32 scalar) -> words.
+    `name` is what users call it, `tag` what types show: `key<tag>`.
+    """
+
+    key_shape: Shape
+    seed: Callable[[Any], Any]
+    split: Callable[[Any, Shape], Any]
+    random_bits: Callable[[Any, int, Shape], Any]
+    fold_in: Callable[[Any, Any], Any]
+    name: str = "<unnamed>"
+    tag: str = "?"
+    dtype: Any = field(init=False, compare=False)
+    """The dtype of its keys."""
+
+    def __post_init__(self) -> None:
+        dtype = dtypes.ExtendedDType(
+            f"key<{self.tag}>", dtypes.prng_key, _WORD, self.key_shape, self
+        )
+        object.__setattr__(self, "dtype", dtype)
+
+    def __repr__(self) -> str:
+        return self.tag
+
+    def __reduce__(self) -> Any:
+        if _registry.get(self.name) is self:
+            return generator_of, (self.name,)
+        return super().__reduce__()
+
+
+_registry: dict[str, PRNGImpl] = {}
+
+
+def registered(generator: PRNGImpl) -> PRNGImpl:
+    """`generator`, which from now on is found by its name."""
+    _registry[generator.name] = generator
+    return generator
+
+
+def generator_of(spec: Any) -> PRNGImpl:
+    """The generator that `spec` names: a name, a generator, a dtype of keys.
+
+    Raises: ArgumentValueError for a name that nobody registered, ArgumentTypeError for anything else.
+    """
+    if type(spec) is PRNGImpl:
+        return spec
+    if isinstance(spec, dtypes.ExtendedDType) and type(spec.implementation) is PRNGImpl:
+        return spec.implementation
+    if isinstance(spec, str):
+        generator = _registry.get(spec)
+        if generator is not None:
+            return generator
+        near = difflib.get_close_matches(spec, _registry, n=1)
+        raise ArgumentValueError(
+            f"there is no random generator {spec!r}.",
+            got=f"impl: {spec!r}",
+            do=f"Did you mean {near[0]!r}?" if near else f"Use one of {', '.join(_registry)}.",
+        )
+    raise ArgumentTypeError(
+        "a random generator is chosen by its name, by a dtype of keys, or by itself.",
+        got=f"impl: {type(spec).__name__}",
+        do=f"Use one of {', '.join(_registry)}.",
+    )
+
+
+# threefry2x32 ---------------------------------------------------------------------------------------
+
+
+def _halves(words: Any) -> tuple[Any, Any]:
+    return index_in_dim(words, 0, keepdims=False), index_in_dim(words, 1, keepdims=False)
+
+
+def threefry_seed(seed: Any) -> Any:
+    """Two words: the upper and the lower half of an integer of 64 bits; of a narrower one the upper half is 0."""
+    aval: Any = type_of(seed)
+    if aval.dtype.itemsize == 8:
+        upper = convert_element_type(shift_right_logical(seed, aval.dtype.type(32)), _WORD)
+    else:
+        upper = np.uint32(0)
+    return stack([upper, convert_element_type(seed, _WORD)], 0)
+
+
+def _counted(words: Any, shape: Shape) -> list[Any]:
+    """Threefry of the positions in an array of `shape`: two words for each."""
+    first, second = _halves(words)
+    return threefry2x32(first, second, *iota_2x32_shape(shape))
+
+
+def threefry_split(words: Any, shape: Shape) -> Any:
+    """Keys for the positions in an array of `shape`."""
+    return stack(_counted(words, shape), len(shape))
+
+
+def threefry_fold_in(words: Any, data: Any) -> Any:
+    """The key at position `data` of 2³²."""
+    first, second = _halves(words)
+    return stack(threefry2x32(first, second, np.uint32(0), data), 0)
+
+
+def threefry_bits(words: Any, bit_width: int, shape: Shape) -> Any:
+    """Bits of which each element depends on the key and on its own position alone.
+
+    So parts of an array need nothing of each other, and positions are counted with 64 bits.
+    """
+    upper, lower = _counted(words, shape)
+    if bit_width == 64:
+        wide = np.dtype(np.uint64)
+        upper, lower = convert_element_type(upper, wide), convert_element_type(lower, wide)
+        return bitwise_or(shift_left(upper, _wide_scalar(32)), lower)
+    bits = bitwise_xor(upper, lower)
+    return bits if bit_width == 32 else convert_element_type(bits, unsigned(bit_width))
+
+
+def _wide_scalar(value: int) -> Any:
+    return convert_element_type(np.uint32(value), np.dtype(np.uint64))
+
+
+def unsigned(bit_width: int) -> np.dtype[Any]:
+    """The dtype of unsigned integers of so many bits."""
+    return np.dtype(f"uint{bit_width}")
+
+
+threefry_prng_impl = registered(
+    PRNGImpl(
+        (2,),
+        threefry_seed,
+        threefry_split,
+        threefry_bits,
+        threefry_fold_in,
+        "threefry2x32",
+        "fry",
+    )
+)
+
+
+# rbg ------------------------------------------------------------------------------------------------
+
+
+def _rbg_seed(seed: Any) -> Any:
+    words = threefry_seed(seed)
+    return concatenate([words, words], 0)
+
+
+def _in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of two words, for each half of four; the halves of the result are along the last axis."""
+
+    def of_four(words: Any, *arguments: Any) -> Any:
+        pairs = reshape(words, (2, 2))
+        mapped = vmap(lambda pair: function(pair, *arguments), in_axes=0, out_axes=-2)(pairs)
+        return reshape(mapped, (*type_of(mapped).shape[:-2], 4))
+
+    return of_four
+
+
+def _rbg_bits(words: Any, bit_width: int, shape: Shape) -> Any:
+    return rng_bit_generator(words, shape, unsigned(bit_width))[1]
+
+
+rbg_prng_impl = registered(
+    PRNGImpl(
+        (4,),
+        _rbg_seed,
+        _in_pairs(threefry_split),
+        _rbg_bits,
+        _in_pairs(threefry_fold_in),
+        "rbg",
+        "rbg",
+    )
+)
+
+
+def _unsafe_split(words: Any, shape: Shape) -> Any:
+    count = int(np.prod(shape, dtype=np.int64))
+    bits = rng_bit_generator(words, (10 * count, 4), _WORD)[1]
+    return reshape(static_slice(bits, (0, 0), (10 * count, 4), (10, 1)), (*shape, 4))
+
+
+def _unsafe_fold_in(words: Any, data: Any) -> Any:
+    bits = rng_bit_generator(_rbg_seed(data), (10, 4), _WORD)[1]
+    return bitwise_xor(words, index_in_dim(bits, 9, keepdims=False))
+
+
+unsafe_rbg_prng_impl = registered(
+    PRNGImpl((4,), _rbg_seed, _unsafe_split, _rbg_bits, _unsafe_fold_in, "unsafe_rbg", "urbg")
+)

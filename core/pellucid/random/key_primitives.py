@@ -1,0 +1,330 @@
+"""Primitives on typed keys. What they compute is said by the generator among the dtype of the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.caching import cached
+from pellucid.base.errors import DtypeError, ShapeError
+from pellucid.ir.avals import physical, shaped_array
+from pellucid.ir.facets import Runs
+from pellucid.ir.factors import Words, pointwise, words
+from pellucid.ir.primitive import NoParams, P, Primitive
+from pellucid.ir.traits import MOVEMENT, Traits
+from pellucid.numpy.compiled import numpy_function
+from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes, broadcast_to
+from pellucid.primitives.counts import threefry_rounds
+from pellucid.primitives.families import kind_of
+from pellucid.primitives.movement import move_axis
+from pellucid.random.generators import PRNGImpl, unsigned
+from pellucid.runtime.extended import of_words
+from pellucid.runtime.transfer import from_host
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+from pellucid.transforms.vmap import vmap
+from pellucid.xla.arrays import ARRAY_TYPES, ExtendedArray
+
+Shape = tuple[int, ...]
+_WORD = np.dtype(np.uint32)
+_RANDOM = Traits(kind="random", flops=threefry_rounds)
+
+
+def over_leading(ndim: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of single elements, for arrays that have `ndim` leading axes."""
+    for _ in range(ndim):
+        function = vmap(function)
+    return function
+
+
+@cached(1024)
+def _compiled(rule: Callable[..., Any], statics: tuple[Any, ...]) -> Callable[..., Any]:
+    """`rule(*operands, *statics)` as one compiled call for arrays of words."""
+
+    def on_words(*operands: Any) -> Any:
+        return rule(*operands, *statics)
+
+    on_words.__name__ = rule.__name__
+    return numpy_function(on_words)
+
+
+def words_of(x: Any) -> Any:
+    """The words of an array of keys on a device; any other value itself."""
+    if type(x) is ExtendedArray:
+        return x.words
+    return x if type(x) in ARRAY_TYPES else from_host(x)
+
+
+class OnKeys(Runs, Primitive[P]):
+    """A primitive whose first operand has leading axes that its results keep.
+
+    Outside traces it is one compiled call on the words of keys, which C++ makes without Python.
+    """
+
+    traits = _RANDOM
+
+    def generator(self, avals: tuple[Any, ...], params: P) -> PRNGImpl:
+        """The generator whose keys these are."""
+        return generator_of_aval(self.name, avals[0])
+
+    def on_words(self, *arguments: Any) -> Any:
+        """The result's words, given (words of operands…, generator, number of leading axes, params)."""
+        raise NotImplementedError(type(self))
+
+    def run(self, operands, params):
+        avals = tuple(map(type_of, operands))
+        result: Any = self.types(avals, params)[0][0]
+        statics = (self.generator(avals, params), self.n_leading(avals, params), params)
+        words = _compiled(self.on_words, statics)(*map(words_of, operands))
+        return [of_words(result.dtype, words) if kind_of(result.dtype) == "key" else words]
+
+    def n_leading(self, avals: tuple[Any, ...], params: P) -> int:
+        """How many leading axes the operands have."""
+        return avals[0].ndim
+
+    def batch(self, axis, operands, dims, params):
+        moved = move_axis(operands[0], dims[0], 0)
+        return [bind1(self, moved, *operands[1:], params=params)], [0]
+
+    def lower(self, ctx, operands, params):
+        avals = ctx.avals_in
+        statics = (self.generator(avals, params), self.n_leading(avals, params), params)
+        ctx.avals_in = tuple(map(physical, avals))
+        return ctx.from_python(self.on_words, operands, statics)
+
+
+def generator_of_aval(caller: str, aval: Any) -> PRNGImpl:
+    """The generator of keys of type `aval`; raises DtypeError if it is none of keys."""
+    implementation = getattr(aval.dtype, "implementation", None)
+    if type(implementation) is not PRNGImpl:
+        raise DtypeError(f"{caller} needs typed keys.", got=aval.text())
+    return implementation
+
+
+def _within(ndim: int, element: Shape) -> tuple[list[str], list[str]]:
+    """Factors of `ndim` leading axes, and of those of an element, which are never cut."""
+    return words(ndim), words(len(element), ndim, "!")
+
+
+# random_seed ----------------------------------------------------------------------------------------
+
+
+class RandomSeedParams(NamedTuple):
+    impl: PRNGImpl
+
+
+class RandomSeed(OnKeys[RandomSeedParams]):
+    """Keys of integers."""
+
+    name = "random_seed"
+
+    def generator(self, avals, params):
+        return params.impl
+
+    def abstract_eval(self, avals, params):
+        [seeds] = avals
+        if kind_of(seeds.dtype) not in ("signed", "unsigned"):
+            raise DtypeError("random_seed makes keys of integers.", got=seeds.text())
+        return [shaped_array(seeds.shape, params.impl.dtype)]
+
+    def factors(self, avals, results, params):
+        return pointwise(avals, results)
+
+    def on_words(self, seeds, generator, ndim, params):
+        return over_leading(ndim, generator.seed)(seeds)
+
+
+random_seed_p = RandomSeed()
+
+# random_wrap, random_unwrap, random_clone -----------------------------------------------------------
+
+
+class RandomWrap(OnKeys[RandomSeedParams]):
+    """Keys of their words."""
+
+    name = "random_wrap"
+    traits = MOVEMENT.replace(linear=None)
+
+    def abstract_eval(self, avals, params):
+        [x] = avals
+        n = len(params.impl.key_shape)
+        if x.dtype != _WORD or x.shape[x.ndim - n :] != params.impl.key_shape or x.ndim < n:
+            size = ", ".join(map(str, params.impl.key_shape))
+            raise DtypeError(
+                f"keys of the generator {params.impl.name!r} are made of words: uint32[..., {size}].",
+                got=x.text(),
+            )
+        return [shaped_array(x.shape[: x.ndim - n], params.impl.dtype)]
+
+    def factors(self, avals, results, params):
+        leading, element = _within(results[0].ndim, params.impl.key_shape)
+        return [[*leading, *element]], [leading]
+
+    def run(self, operands, params):
+        self.types((type_of(operands[0]),), params)
+        return [of_words(params.impl.dtype, words_of(operands[0]))]
+
+    def lower(self, ctx, operands, params):
+        return operands
+
+
+random_wrap_p = RandomWrap()
+
+
+class RandomUnwrap(OnKeys[NoParams]):
+    """The words of keys."""
+
+    name = "random_unwrap"
+    traits = MOVEMENT.replace(linear=None)
+
+    def abstract_eval(self, avals, params):
+        generator_of_aval(self.name, avals[0])
+        return [physical(avals[0])]
+
+    def factors(self, avals, results, params):
+        leading, element = _within(avals[0].ndim, generator_of_aval(self.name, avals[0]).key_shape)
+        return [leading], [[*leading, *element]]
+
+    def run(self, operands, params):
+        self.types((type_of(operands[0]),), params)
+        return [words_of(operands[0])]
+
+    def lower(self, ctx, operands, params):
+        return operands
+
+
+random_unwrap_p = RandomUnwrap()
+
+
+class RandomClone(OnKeys[NoParams]):
+    """The same keys, of which a check of reuse knows nothing."""
+
+    name = "random_clone"
+    traits = MOVEMENT.replace(linear=None)
+
+    def abstract_eval(self, avals, params):
+        generator_of_aval(self.name, avals[0])
+        return [avals[0].update(shown_sharding=None)]
+
+    def factors(self, avals, results, params):
+        return pointwise(avals, results)
+
+    def run(self, operands, params):
+        self.types((type_of(operands[0]),), params)
+        return [ExtendedArray(operands[0].aval, operands[0].words)]
+
+    def lower(self, ctx, operands, params):
+        return operands
+
+
+random_clone_p = RandomClone()
+
+# random_split, random_fold_in -----------------------------------------------------------------------
+
+
+class RandomSplitParams(NamedTuple):
+    shape: Shape
+
+
+class RandomSplit(OnKeys[RandomSplitParams]):
+    """For each key an array of keys."""
+
+    name = "random_split"
+
+    def abstract_eval(self, avals, params):
+        [keys] = avals
+        generator_of_aval(self.name, keys)
+        return [shaped_array((*keys.shape, *params.shape), keys.dtype)]
+
+    def factors(self, avals, results, params):
+        return leading_kept(avals[0].ndim, results[0].ndim)
+
+    def on_words(self, keys, generator, ndim, params):
+        return over_leading(ndim, lambda key: generator.split(key, params.shape))(keys)
+
+
+def leading_kept(ndim: int, result_ndim: int) -> tuple[list[Words], list[Words]]:
+    """Factors of an operation that gives each element of its operand axes of its own."""
+    leading = words(ndim)
+    return [leading], [[*leading, *["1"] * (result_ndim - ndim)]]
+
+
+random_split_p = RandomSplit()
+
+
+class RandomFoldIn(OnKeys[NoParams]):
+    """Keys of keys and numbers, element by element."""
+
+    name = "random_fold_in"
+
+    def abstract_eval(self, avals, params):
+        keys, data = avals
+        generator_of_aval(self.name, keys)
+        if data.dtype != _WORD:
+            raise DtypeError("random_fold_in takes numbers of dtype uint32.", got=data.text())
+        if data.ndim not in (0, keys.ndim) and keys.ndim:
+            raise ShapeError(
+                "random_fold_in needs keys and numbers of one rank, or scalars.",
+                got=[keys.text(), data.text()],
+            )
+        return [shaped_array(broadcast_shapes(keys.shape, data.shape), keys.dtype)]
+
+    def factors(self, avals, results, params):
+        return pointwise(avals, results)
+
+    def n_leading(self, avals, params):
+        return max(aval.ndim for aval in avals)
+
+    def batch(self, axis, operands, dims, params):
+        aligned, dim = aligned_for_batch(axis, operands, dims)
+        return [bind1(self, *aligned, params=params)], [dim]
+
+    def on_words(self, keys, data, generator, ndim, params):
+        element = generator.key_shape
+        key_aval: Any = type_of(keys)
+        shape = broadcast_shapes(
+            key_aval.shape[: key_aval.ndim - len(element)], type_of(data).shape
+        )
+        keys, data = broadcast_to(keys, (*shape, *element)), broadcast_to(data, shape)
+        return over_leading(ndim, generator.fold_in)(keys, data)
+
+
+random_fold_in_p = RandomFoldIn()
+
+# random_bits ----------------------------------------------------------------------------------------
+
+
+class RandomBitsParams(NamedTuple):
+    bit_width: int
+    shape: Shape
+
+
+class RandomBits(OnKeys[RandomBitsParams]):
+    """For each key an array of random bits."""
+
+    name = "random_bits"
+
+    def abstract_eval(self, avals, params):
+        [keys] = avals
+        generator_of_aval(self.name, keys)
+        return [shaped_array((*keys.shape, *params.shape), unsigned(params.bit_width))]
+
+    def factors(self, avals, results, params):
+        return leading_kept(avals[0].ndim, results[0].ndim)
+
+    def on_words(self, keys, generator, ndim, params):
+        bits = over_leading(
+            ndim, lambda key: generator.random_bits(key, params.bit_width, params.shape)
+        )
+        return bits(keys)
+
+
+random_bits_p = RandomBits()
+
+
+def is_keys(x: Any) -> bool:
+    """Whether `x` is an array of typed keys."""
+    return isinstance(type_of(x).dtype, dtypes.ExtendedDType)

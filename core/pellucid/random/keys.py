@@ -1,0 +1,277 @@
+"""Keys: made of seeds and of words, split, and read."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import config, dtypes
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DtypeError,
+    IntegerRangeError,
+    ShapeError,
+)
+from pellucid.ir.primitive import NO_PARAMS
+from pellucid.numpy.promotion import convert
+from pellucid.primitives.arithmetic import add
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.creation import checked_shape
+from pellucid.primitives.families import UNSIGNED, constant_like, kind_of
+from pellucid.random.generators import PRNGImpl, generator_of
+from pellucid.random.key_primitives import (
+    RandomBitsParams,
+    RandomSeedParams,
+    RandomSplitParams,
+    is_keys,
+    random_bits_p,
+    random_clone_p,
+    random_fold_in_p,
+    random_seed_p,
+    random_split_p,
+    random_unwrap_p,
+)
+from pellucid.random.sampling import (
+    checked_dtype,
+    default_generator,
+    laid_out,
+    shape_of_result,
+    single_key,
+    typed_keys,
+    wrapped,
+)
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import as_operand, is_array_like, type_of
+
+_WORD = np.dtype(np.uint32)
+
+
+def _chosen(impl: Any, dtype: Any = None) -> PRNGImpl:
+    if impl is not None and dtype is not None:
+        raise ArgumentValueError("a generator is chosen by `impl` or by `dtype`, not by both.")
+    if dtype is not None:
+        impl = dtype
+    return default_generator() if impl is None else generator_of(impl)
+
+
+def random_seed(seeds: Any, impl: Any) -> Any:
+    """Typed keys of the integers `seeds`, an array or a number, for the generator `impl`.
+
+    The option `random_seed_offset` is added to the seeds.
+
+    >>> random_seed(np.arange(2), "threefry2x32")
+    Array((2,), dtype=key<fry>) overlaying:
+    [[0 0]
+     [0 1]]
+    """
+    generator = generator_of(impl)
+    seeds = as_operand(seeds)
+    if not is_array_like(seeds):
+        raise ArgumentTypeError("a seed is an integer.", got=f"seed: {type(seeds).__name__}")
+    if isinstance(seeds, (bool, int)):
+        seeds = _number(int(seeds))
+    aval: Any = type_of(seeds)
+    if kind_of(aval.dtype) == "bool":
+        seeds = convert_element_type(seeds, np.dtype(np.int32))
+    elif kind_of(aval.dtype) not in ("signed", "unsigned"):
+        raise DtypeError("a seed is an integer.", got=f"seed: {aval.text()}")
+    offset = config.random_seed_offset.value
+    if offset:
+        seeds = add(seeds, constant_like(seeds, offset))
+    return bind1(random_seed_p, seeds, params=RandomSeedParams(generator))
+
+
+def _number(seed: int) -> np.generic:
+    """A Python integer as a seed: its 64 bits, or with 64-bit dtypes off its lower 32 ones."""
+    if not -(2**63) <= seed < 2**63:
+        raise IntegerRangeError("a seed has at most 64 bits.", got=f"seed: {seed}")
+    wide = np.int64(seed)
+    return wide if dtypes.x64_enabled() else wide.astype(np.int32)
+
+
+def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Any:
+    seed = as_operand(seed)
+    if is_array_like(seed):
+        aval: Any = type_of(seed)
+        if kind_of(aval.dtype) == "key":
+            raise ArgumentTypeError(
+                f"{caller} takes an integer as a seed, and got a key.", got=aval.text()
+            )
+        if aval.shape != ():
+            raise ShapeError(
+                f"{caller} takes a single seed.",
+                got=f"seed: {aval.text()}",
+                do="Use `vmap` for an array of seeds.",
+            )
+    return random_seed(seed, generator)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """A typed random key, of shape () and a dtype such as `key<fry>`, made of the integer `seed`.
+
+    `impl` names the generator, "threefry2x32", "rbg" or "unsafe_rbg"; so does `dtype`, a dtype of keys. By default
+    the option `default_prng_impl` does. Equal seeds make equal keys.
+
+    Raises: DtypeError for seeds that are no integers, ShapeError for arrays of them.
+
+    >>> key(42)
+    Array((), dtype=key<fry>) overlaying:
+    [ 0 42]
+    """
+    return _seeded("key", seed, _chosen(impl, dtype))
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """The words of `key(seed)`, an array of uint32; a typed key under the option `enable_custom_prng`.
+
+    >>> PRNGKey(42)
+    Array([ 0, 42], dtype=uint32)
+    """
+    typed = _seeded("PRNGKey", seed, _chosen(impl))
+    return typed if config.enable_custom_prng.value else _words(typed)
+
+
+def _words(typed: Any) -> Any:
+    return bind1(random_unwrap_p, typed, params=NO_PARAMS)
+
+
+def _like_given(keys: Any, typed: Any) -> Any:
+    """Typed keys in the form in which the user gave `keys`: typed, or as words."""
+    return typed if is_keys(keys) else _words(typed)
+
+
+def key_data(keys: Any) -> Any:
+    """The words of typed keys: an array of uint32 whose last axes are those of a key.
+
+    >>> key_data(key(42))
+    Array([ 0, 42], dtype=uint32)
+    """
+    return _words(typed_keys("key_data", keys))
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Typed keys over their words, an array of uint32 whose last axes are those of a key of the generator.
+
+    Raises: DtypeError for another dtype or shape.
+
+    >>> wrap_key_data(np.array([0, 42], np.uint32)) == key(42)
+    Array(True, dtype=bool)
+    """
+    words = as_operand(key_bits_array)
+    if not is_array_like(words):
+        raise ArgumentTypeError(
+            "wrap_key_data takes an array of words.", got=type(key_bits_array).__name__
+        )
+    return wrapped(words, _chosen(impl, dtype))
+
+
+def key_impl(keys: Any) -> Any:
+    """The name of the generator of `keys`; the generator itself if it has none.
+
+    >>> key_impl(key(0))
+    'threefry2x32'
+    """
+    generator = typed_keys("key_impl", keys).dtype.implementation
+    try:
+        return generator.name if generator_of(generator.name) is generator else generator
+    except ArgumentValueError:
+        return generator
+
+
+def key_dtype(impl_spec: Any = None) -> Any:
+    """The dtype of keys of a generator, by default of the default one.
+
+    >>> key_dtype("rbg")
+    key<rbg>
+    """
+    return _chosen(impl_spec).dtype
+
+
+def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+    """An array of `num` new keys, or of shape `num`, in the form of `key`: typed, or words.
+
+    Raises: ShapeError for an array of keys, and for a negative number.
+
+    >>> split(PRNGKey(0))
+    Array([[1797259609, 2579123966],
+           [ 928981903, 3453687069]], dtype=uint32)
+    """
+    typed = single_key("split", key)
+    shape = (operator.index(num),) if not isinstance(num, Sequence) else num
+    params = RandomSplitParams(checked_shape(shape, "split"))
+    return _like_given(key, bind1(random_split_p, typed, params=params))
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key of `key` and the number `data`, of which 32 bits count; in the form of `key`.
+
+    Raises: IntegerRangeError for Python integers that uint32 can't hold, ShapeError for arrays.
+
+    >>> fold_in(PRNGKey(0), 1)
+    Array([ 928981903, 3453687069], dtype=uint32)
+    """
+    typed = single_key("fold_in", key)
+    data = as_operand(data)
+    if not is_array_like(data):
+        raise ArgumentTypeError("fold_in takes a number.", got=f"data: {type(data).__name__}")
+    aval: Any = type_of(data)
+    if aval.shape != ():
+        raise ShapeError(
+            "fold_in takes a single number.",
+            got=f"data: {aval.text()}",
+            do="Use `vmap` for an array of numbers.",
+        )
+    if isinstance(data, int):
+        if not 0 <= data < 2**32:
+            raise IntegerRangeError(
+                "fold_in takes numbers of 32 bits without sign.", got=f"data: {data}"
+            )
+        number: Any = np.uint32(data)
+    elif isinstance(data, np.generic) and data.dtype.kind in "iu":
+        number = data.astype(_WORD)
+    else:
+        number = convert(data, aval, _WORD)
+    return _like_given(key, bind1(random_fold_in_p, typed, number, params=NO_PARAMS))
+
+
+def clone(key: Any) -> Any:
+    """The same key, which a check of reuse counts as a new one.
+
+    >>> clone(key(1)) == key(1)
+    Array(True, dtype=bool)
+    """
+    return _like_given(key, bind1(random_clone_p, typed_keys("clone", key), params=NO_PARAMS))
+
+
+def random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """Bits of a typed key, for samplers."""
+    return bind1(random_bits_p, key, params=RandomBitsParams(bit_width, shape))
+
+
+def split_keys(key: Any, number: int = 2) -> list[Any]:
+    """`number` new typed keys, for samplers."""
+    keys = bind1(random_split_p, key, params=RandomSplitParams((number,)))
+    return [keys[i] for i in range(number)]
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Random bits of `shape` as unsigned integers of `dtype`, by default of 32 bits (64 with `enable_x64`).
+
+    Raises: ArgumentValueError for other dtypes.
+
+    >>> bits(PRNGKey(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
+    """
+    typed = single_key("bits", key)
+    chosen = checked_dtype("bits", dtype, UNSIGNED, dtypes.default_uint_dtype())
+    sizes = shape_of_result("bits", shape)
+    return laid_out(out_sharding, random_bits, typed, max(dtypes.itemsize_bits(chosen), 8), sizes)
+
+
+__all__ = [
+    "PRNGKey", "bits", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data",
+]  # fmt: skip

@@ -1,0 +1,306 @@
+"""Choices among things: gumbel, categorical, choice, permutation."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from pellucid import numpy as jnp
+from pellucid.base import config, dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.higher_order.loops import fori_loop
+from pellucid.primitives.arithmetic import log, neg
+from pellucid.primitives.families import FLOATING, INTEGER, constant_like, kind_of
+from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.sorting import sort_key_val, top_k
+from pellucid.primitives.transcendental import log1p
+from pellucid.random.keys import random_bits, split_keys
+from pellucid.random.sampling import (
+    Shape,
+    check_parameters,
+    checked_dtype,
+    laid_out,
+    sampler,
+    shape_of_result,
+    single_key,
+)
+from pellucid.random.uniform import (
+    INNER_MODES,
+    _uniform,
+    default_float,
+    fine_numbers,
+    randint,
+    smallest_normal,
+)
+from pellucid.tracing.values import as_operand, is_array_like, type_of
+
+# gumbel -----------------------------------------------------------------------------------------------
+
+
+def _checked_mode(caller: str, mode: Any) -> str:
+    if mode is None:
+        return "high" if config.high_dynamic_range_gumbel.value else "low"
+    if mode not in INNER_MODES:
+        raise ArgumentValueError(f'the mode of {caller} is "high" or "low".', got=f"mode: {mode!r}")
+    return mode
+
+
+@sampler("shape", "dtype", "mode")
+def _gumbel(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
+    if mode == "low":
+        numbers = _uniform(key, shape, dtype, smallest_normal(dtype), np.ones((), dtype)[()])
+        return neg(log(neg(log(numbers))))
+    coarse, fine = fine_numbers(key, shape, dtype)
+    # Below a half there are numbers between those of the coarse steps.
+    step = constant_like(fine, dtypes.finfo(dtype).eps)
+    finer = step * fine + coarse + constant_like(fine, smallest_normal(dtype))
+    numbers = jnp.where(coarse >= constant_like(coarse, 0.5), coarse, finer)
+    return neg(log(neg(log1p(neg(numbers)))))
+
+
+def gumbel(
+    key: Any, shape: Any = (), dtype: Any = None, mode: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the standard Gumbel distribution, with density exp(-(x + exp(-x))).
+
+    In mode "high" large numbers, of low probability, are as likely as they should be; that takes twice as many bits.
+    The default, "low", is chosen by the option `high_dynamic_range_gumbel`.
+
+    >>> pl.random.gumbel(pl.random.key(0))
+    Array(2.9233725, dtype=float32)
+    """
+    typed = single_key("gumbel", key)
+    dtype = checked_dtype("gumbel", dtype, FLOATING, default_float())
+    shape = shape_of_result("gumbel", shape)
+    return laid_out(out_sharding, _gumbel, typed, shape, dtype, _checked_mode("gumbel", mode))
+
+
+# categorical ------------------------------------------------------------------------------------------
+
+
+@sampler("axis", "prefix", "mode")
+def _with_replacement(key: Any, logits: Any, axis: int, prefix: Shape, mode: str) -> Any:
+    aval: Any = type_of(logits)
+    noise = _gumbel(key, (*prefix, *aval.shape), aval.dtype, mode)
+    return jnp.argmax(noise + logits, axis=len(prefix) + axis)
+
+
+@sampler("axis", "prefix", "mode")
+def _without_replacement(key: Any, logits: Any, axis: int, prefix: Shape, mode: str) -> Any:
+    aval: Any = type_of(logits)
+    noisy = logits + _gumbel(key, aval.shape, aval.dtype, mode)
+    chosen = top_k(jnp.moveaxis(noisy, axis, -1), math.prod(prefix))[1]
+    batch = aval.shape[:axis] + aval.shape[axis + 1 :]
+    return jnp.reshape(jnp.moveaxis(chosen, -1, 0), (*prefix, *batch))
+
+
+def categorical(
+    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: Any = None, *,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Positions along `axis`, chosen with probabilities proportional to the exponentials of `logits`.
+
+    `shape` ends as that of `logits` without `axis`; the leading axes number draws. Without `replace` these draws are
+    different. Source: the Gumbel-max trick; `mode` as of `gumbel`.
+
+    Raises: ShapeError for a shape that doesn't fit; ArgumentValueError for more different draws than there are.
+
+    >>> pl.random.categorical(pl.random.key(0), np.log([0.2, 0.8]), shape=(4,))
+    Array([1, 1, 1, 1], dtype=int32)
+    """
+    typed = single_key("categorical", key)
+    [logits] = check_parameters("categorical", logits=logits)
+    logits = jnp.asarray(logits)
+    if kind_of(logits.dtype) not in FLOATING:
+        logits = logits.astype(default_float())
+    axis = canonical_axis(axis, logits.ndim)
+    batch = logits.shape[:axis] + logits.shape[axis + 1 :]
+    wanted = batch if shape is None else shape_of_result("categorical", shape)
+    n_draws = len(wanted) - len(batch)
+    if n_draws < 0 or wanted[n_draws:] != batch:
+        raise ShapeError(
+            "categorical: the shape asked for must end as that of the logits without their axis.",
+            got=[f"shape: {wanted}", f"logits: {type_of(logits).text()} without axis {axis}"],
+        )
+    prefix = wanted[:n_draws]
+    mode = _checked_mode("categorical", mode)
+    if not replace and math.prod(prefix) > logits.shape[axis]:
+        raise ArgumentValueError(
+            "categorical can't draw more different positions than there are.",
+            got=f"{math.prod(prefix)} draws of {logits.shape[axis]}",
+            do="Draw with `replace=True`.",
+        )
+    function = _with_replacement if replace else _without_replacement
+    return laid_out(out_sharding, function, typed, logits, axis, prefix, mode)
+
+
+# permutation ------------------------------------------------------------------------------------------
+
+
+@sampler("axis")
+def _shuffled(key: Any, x: Any, axis: int) -> Any:
+    """The elements of `x` sorted by random bits.
+
+    Equal bits would leave elements in order, so several rounds are made: with n³ ≤ 2³² in one of them all orders
+    are equally likely up to one in n.
+    """
+    aval: Any = type_of(x)
+    rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, subkey = split_keys(key)
+        x = sort_key_val(random_bits(subkey, 32, aval.shape), x, axis)[1]
+    return x
+
+
+@sampler("axis")
+def _permuted(key: Any, x: Any, axis: int) -> Any:
+    order = _shuffled(key, jnp.arange(type_of(x).shape[axis]), 0)
+    return taken(x, order, axis)
+
+
+def taken(x: Any, positions: Any, axis: int) -> Any:
+    """The parts of `x` at `positions` along `axis`."""
+    return x[(*[slice(None)] * axis, positions)]
+
+
+def _things(caller: str, name: str, x: Any) -> Any:
+    """The argument `x`, an integer or an array, as an array; an integer stays a number."""
+    x = as_operand(x)
+    if not is_array_like(x):
+        raise ArgumentTypeError(
+            f"{caller} takes an array, or an integer.", got=f"{name}: {type(x).__name__}"
+        )
+    aval: Any = type_of(x)
+    if aval.shape != ():
+        return jnp.asarray(x)
+    if kind_of(aval.dtype) not in INTEGER:
+        raise ArgumentTypeError(
+            f"{caller} takes an integer, or an array with at least one dimension.",
+            got=f"{name}: {aval.text()}",
+        )
+    return operator.index(x)
+
+
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Any:
+    """The array `x` in a random order along `axis`, or, for an integer, the numbers below it.
+
+    With `independent`, each vector along `axis` gets an order of its own.
+
+    Raises: AxisError for an axis that `x` lacks.
+
+    >>> pl.random.permutation(pl.random.key(0), 5)
+    Array([0, 1, 4, 3, 2], dtype=int32)
+    """
+    typed = single_key("permutation", key)
+    x = _things("permutation", "x", x)
+    if isinstance(x, int):
+        canonical_axis(axis, 1)
+        return laid_out(out_sharding, _shuffled, typed, jnp.arange(x), 0)
+    axis = canonical_axis(axis, x.ndim)
+    is_sorted_itself = independent or x.ndim == 1
+    if kind_of(x.dtype) == "key" and is_sorted_itself:
+        if x.ndim > 1:
+            raise UnsupportedError(
+                "permutation can't shuffle vectors of keys independently.", got=type_of(x).text()
+            )
+        is_sorted_itself = False
+    function = _shuffled if is_sorted_itself else _permuted
+    return laid_out(out_sharding, function, typed, x, axis)
+
+
+# choice -----------------------------------------------------------------------------------------------
+
+
+def first_not_below(sorted_numbers: Any, x: Any) -> Any:
+    """For each of `x` the position of the first number, of a sorted vector, that isn't below it."""
+    size = type_of(sorted_numbers).shape[0]
+    low = jnp.zeros_like(x, dtype=np.uint32)
+    high = jnp.full_like(low, size)
+
+    def halved(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = bounds
+        middle = low + (high - low) // 2
+        is_left = x <= sorted_numbers[middle]
+        return jnp.where(is_left, low, middle), jnp.where(is_left, middle, high)
+
+    return fori_loop(0, math.ceil(math.log2(size + 1)), halved, (low, high))[1].astype(np.int32)
+
+
+@sampler("shape")
+def _weighted(key: Any, p: Any, shape: Shape) -> Any:
+    total = jnp.cumsum(p)
+    dtype = type_of(total).dtype
+    numbers = total[-1] * (1 - _uniform(key, shape, dtype, 0.0, 1.0))
+    return first_not_below(total, numbers)
+
+
+@sampler("number", "mode")
+def _weighted_different(key: Any, p: Any, number: int, mode: str) -> Any:
+    noise = _gumbel(key, type_of(p).shape, type_of(p).dtype, mode)
+    return top_k(noise + log(p), number)[1]
+
+
+def choice(
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: Any = None
+) -> Any:  # fmt: skip
+    """`shape` parts along `axis` of the array `a`, or, for an integer, of the numbers below it.
+
+    `p` are their probabilities, a vector, by default equal. Without `replace` no part is chosen twice, `mode` is then
+    that of `gumbel`.
+
+    Raises: ArgumentValueError where there is nothing to choose from, or too little without `replace`; ShapeError
+    for probabilities that don't fit.
+
+    >>> pl.random.choice(pl.random.key(0), 5, (3,), replace=False)
+    Array([0, 1, 4], dtype=int32)
+    """
+    typed = single_key("choice", key)
+    shape = shape_of_result("choice", shape)
+    mode = _checked_mode("choice", mode)
+    a = _things("choice", "a", a)
+    is_count = isinstance(a, int)
+    axis = canonical_axis(axis, 1 if is_count else a.ndim)
+    size = a if is_count else a.shape[axis]
+    n_draws = math.prod(shape)
+    if n_draws < 1:
+        return jnp.zeros(shape, jnp.arange(0).dtype if is_count else a.dtype)
+    if size <= 0:
+        raise ArgumentValueError("choice has nothing to choose from.", got=f"a of size {size}")
+    if not replace and n_draws > size:
+        raise ArgumentValueError(
+            "choice can't take more different parts than there are.",
+            got=f"{n_draws} of {size}",
+            do="Choose with `replace=True`.",
+        )
+    if p is not None:
+        [p] = check_parameters("choice", p=p)
+        p = jnp.asarray(p)
+        if kind_of(p.dtype) not in FLOATING:
+            p = p.astype(default_float())
+        if p.shape != (size,):
+            raise ShapeError(
+                "choice takes one probability for each part.",
+                got=[f"p: {type_of(p).text()}", f"parts: {size}"],
+            )
+    if p is None and not replace:
+        permuted = permutation(typed, a, axis)
+        result = permuted[(*[slice(None)] * axis, slice(n_draws))]
+    else:
+        if p is None:
+            positions = randint(typed, shape, 0, size)
+        elif replace:
+            positions = _weighted(typed, p, shape)
+        else:
+            positions = _weighted_different(typed, p, n_draws, mode)
+        result = positions if is_count else taken(a, positions, axis)
+    if is_count:
+        return jnp.reshape(result, shape)
+    return jnp.reshape(result, a.shape[:axis] + shape + a.shape[axis + 1 :])
+
+
+__all__ = ["categorical", "choice", "gumbel", "permutation"]

@@ -1,0 +1,321 @@
+"""Uniform numbers and integers, and what follows from them by a formula of one number: normal, exponential, …"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid import numpy as jnp
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.primitives.arithmetic import (
+    add,
+    log,
+    max as larger,
+    min as smaller,
+    mul,
+    neg,
+    nextafter,
+    rem,
+    sub,
+)
+from pellucid.primitives.broadcasting import broadcast_shapes
+from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type, stop_gradient
+from pellucid.primitives.families import COMPLEX, FLOATING, INTEGER, NUMBER, constant_like, kind_of
+from pellucid.primitives.logical import (
+    bitwise_and,
+    bitwise_or,
+    gt,
+    le,
+    lt,
+    select,
+    shift_right_logical,
+)
+from pellucid.primitives.special import erf, erf_inv
+from pellucid.primitives.transcendental import log1p, tan
+from pellucid.random.generators import unsigned
+from pellucid.random.keys import random_bits, split_keys
+from pellucid.random.sampling import (
+    Shape,
+    check_parameters,
+    checked_dtype,
+    laid_out,
+    sampler,
+    shape_of_result,
+    single_key,
+    to_rank,
+)
+from pellucid.tracing.values import type_of
+
+INNER_MODES = ("high", "low")
+
+
+def default_float() -> np.dtype[Any]:
+    """The dtype of samples that nobody gave one."""
+    return dtypes.default_float_dtype()
+
+
+# uniform ----------------------------------------------------------------------------------------------
+
+
+def unit_numbers(key: Any, shape: Shape, dtype: Any) -> Any:
+    """Numbers of [0, 1) in equal steps: random bits as the mantissa of numbers of [1, 2), less 1."""
+    width, mantissa = dtypes.itemsize_bits(dtype), dtypes.finfo(dtype).nmant
+    n_bits = 8 if mantissa < 8 else width
+    words = unsigned(width)
+    drawn = random_bits(key, n_bits, shape)
+    if n_bits != width:
+        drawn = convert_element_type(drawn, words)
+    one = np.ones((), dtype)
+    pattern = constant_like(drawn, one.view(words))
+    shifted = shift_right_logical(drawn, constant_like(drawn, n_bits - mantissa))
+    numbers = bitcast_convert_type(bitwise_or(shifted, pattern), dtype)
+    return sub(numbers, constant_like(numbers, 1.0))
+
+
+@sampler("shape", "dtype")
+def _uniform(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> Any:
+    low = to_rank(convert_element_type(minval, dtype), len(shape))
+    high = to_rank(convert_element_type(maxval, dtype), len(shape))
+    numbers = unit_numbers(key, shape, dtype)
+    return larger(low, add(mul(numbers, sub(high, low)), low))
+
+
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Floating-point numbers of `shape` between `minval` (included) and `maxval` (excluded, but for rounding).
+
+    Raises: ArgumentValueError for a dtype that isn't floating, ShapeError for bounds that don't broadcast to `shape`.
+
+    >>> pl.random.uniform(pl.random.key(0), (2,))
+    Array([0.947667 , 0.9785799], dtype=float32)
+    """
+    typed = single_key("uniform", key)
+    dtype = checked_dtype("uniform", dtype, FLOATING, default_float())
+    low, high = check_parameters("uniform", minval=minval, maxval=maxval)
+    shape = shape_of_result("uniform", shape, low, high)
+    return laid_out(out_sharding, _uniform, typed, shape, dtype, low, high)
+
+
+def between(key: Any, shape: Shape, dtype: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
+    """`uniform` between two numbers, for samplers."""
+    return _uniform(key, shape, dtype, low, high)
+
+
+def smallest_normal(dtype: Any) -> Any:
+    """The smallest positive normal number, as a scalar of `dtype`."""
+    return np.asarray(dtypes.finfo(dtype).tiny, dtype)[()]
+
+
+# randint ----------------------------------------------------------------------------------------------
+
+
+@sampler("shape", "dtype")
+def _randint(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> Any:
+    limits = dtypes.iinfo(dtype)
+    n_bits = max(dtypes.itemsize_bits(dtype), 32)
+    if dtypes.itemsize_bits(dtype) < 32:
+        # 32 bits hold the whole span, also where it ends just beyond the largest number of the dtype.
+        wide = np.dtype(np.int32)
+        bounds = [_within(x, dtype, more) for x, more in ((minval, 0), (maxval, 1))]
+        return convert_element_type(_randint(key, shape, wide, *bounds), dtype)
+    words = unsigned(n_bits)
+    # A bound beyond the largest number means that this number is included.
+    is_beyond = _is_above(maxval, int(limits.max))
+    low = to_rank(_within(minval, dtype), len(shape))
+    high = to_rank(_within(maxval, dtype), len(shape))
+    first, second = split_keys(key)
+    upper, lower = random_bits(first, n_bits, shape), random_bits(second, n_bits, shape)
+    one = constant_like(upper, 1)
+    span = jnp.where(le(high, low), one, convert_element_type(sub(high, low), words))
+    span = jnp.where(
+        bitwise_and(to_rank(is_beyond, len(shape)), gt(high, low)), add(span, one), span
+    )
+    # upper * 2**n_bits + lower modulo span: so many bits leave no bias worth of mention.
+    half = rem(constant_like(upper, 2 ** (n_bits // 2)), span)
+    multiplier = rem(mul(half, half), span)
+    remainder = add(mul(rem(upper, span), multiplier), rem(lower, span))
+    return add(low, convert_element_type(rem(remainder, span), dtype))
+
+
+def _is_above(x: Any, limit: int) -> Any:
+    """`x > limit`, where the limit may lie beyond the numbers of the dtype of `x`."""
+    aval: Any = type_of(x)
+    largest = dtypes.iinfo(aval.dtype).max
+    return gt(x, constant_like(x, min(limit, int(largest))))
+
+
+def _within(x: Any, dtype: Any, more: int = 0) -> Any:
+    """Integers `x` as `dtype`, those beyond its limits as the nearest one; by `more` above them, if `x` can be."""
+    own, limits = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
+    low, high = max(int(own.min), int(limits.min)), min(int(own.max), int(limits.max) + more)
+    clipped = smaller(constant_like(x, high), larger(constant_like(x, low), x))
+    return clipped if more else convert_element_type(clipped, dtype)
+
+
+def randint(
+    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Integers of `shape` between `minval` (included) and `maxval` (excluded), `minval` where there are none.
+
+    A `maxval` beyond the numbers of `dtype` includes its largest one. Floating bounds are cut to integers.
+
+    Raises: DtypeError for a dtype that isn't one of integers.
+
+    >>> pl.random.randint(pl.random.key(0), (3,), 0, 10)
+    Array([9, 0, 2], dtype=int32)
+    """
+    typed = single_key("randint", key)
+    if dtype is None:
+        dtype = dtypes.default_int_dtype()
+    dtype = dtypes.check_user_dtype(dtype, "randint")
+    if kind_of(dtype) not in INTEGER:
+        raise DtypeError("randint gives integers.", got=f"dtype: {dtype}")
+    bounds = check_parameters("randint", minval=minval, maxval=maxval)
+    shape = shape_of_result("randint", shape, *bounds)
+    low, high = [
+        x if kind_of(type_of(x).dtype) in INTEGER else jnp.asarray(x).astype(dtype) for x in bounds
+    ]
+    return laid_out(out_sharding, _randint, typed, shape, dtype, low, high)
+
+
+# normal -----------------------------------------------------------------------------------------------
+
+
+def normal_numbers(key: Any, shape: Shape, dtype: Any) -> Any:
+    """Normal numbers, by the inverse of the distribution function, for samplers."""
+    if kind_of(dtype) == "complex":
+        part = dtypes.to_floating_dtype(dtype)
+        keys = split_keys(key)
+        real, imaginary = [
+            convert_element_type(normal_numbers(k, shape, part), dtype) for k in keys
+        ]
+        both = add(real, mul(constant_like(imaginary, 1j), imaginary))
+        return both / constant_like(both, np.asarray(math.sqrt(2), part)[()])
+    low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
+    numbers = erf_inv(between(key, shape, dtype, low, np.ones((), dtype)[()]))
+    return mul(constant_like(numbers, math.sqrt(2)), numbers)
+
+
+@sampler("shape", "dtype")
+def _normal(key: Any, shape: Shape, dtype: Any) -> Any:
+    return normal_numbers(key, shape, dtype)
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Normal numbers of `shape` with mean 0 and variance 1; of complex ones each part has variance ½.
+
+    Raises: ArgumentValueError for a dtype that is neither floating nor complex.
+
+    >>> pl.random.normal(pl.random.key(0), (2,))
+    Array([1.6226422, 2.0252647], dtype=float32)
+    """
+    typed = single_key("normal", key)
+    dtype = checked_dtype("normal", dtype, FLOATING | COMPLEX, default_float())
+    shape = shape_of_result("normal", shape)
+    return laid_out(out_sharding, _normal, typed, shape, dtype)
+
+
+@sampler("shape", "dtype")
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape, dtype: Any) -> Any:
+    lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
+    root = constant_like(lower, math.sqrt(2))
+    low, high = erf(lower / root), erf(upper / root)
+    numbers = mul(root, erf_inv(_uniform(key, shape, dtype, low, high)))
+    # Rounding may give a bound itself.
+    infinity = constant_like(numbers, math.inf)
+    return jnp.clip(
+        numbers,
+        nextafter(stop_gradient(lower), infinity),
+        nextafter(stop_gradient(upper), neg(infinity)),
+    )
+
+
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:  # fmt: skip
+    """Normal numbers between `lower` and `upper`, which broadcast to `shape`.
+
+    >>> pl.random.truncated_normal(pl.random.key(0), -1.0, 1.0)
+    Array(0.8618594, dtype=float32)
+    """
+    typed = single_key("truncated_normal", key)
+    dtype = checked_dtype("truncated_normal", dtype, FLOATING, default_float())
+    lower, upper = check_parameters("truncated_normal", lower=lower, upper=upper)
+    shape = shape_of_result("truncated_normal", shape, lower, upper)
+    return laid_out(out_sharding, _truncated_normal, typed, lower, upper, shape, dtype)
+
+
+# bernoulli, rademacher --------------------------------------------------------------------------------
+
+
+@sampler("shape", "mode")
+def _bernoulli(key: Any, p: Any, shape: Shape, mode: str) -> Any:
+    dtype = type_of(p).dtype
+    if mode == "low":
+        return lt(between(key, shape, dtype), jnp.broadcast_to(p, shape))
+    coarse, fine = fine_numbers(key, shape, dtype)
+    step = constant_like(fine, dtypes.finfo(dtype).eps)
+    return lt(mul(fine, step), sub(jnp.broadcast_to(p, shape), coarse))
+
+
+def fine_numbers(key: Any, shape: Shape, dtype: Any, low: float = 0.0) -> tuple[Any, Any]:
+    """Uniform numbers, and others that tell the bits below the last one of the first."""
+    both = _uniform(key, (2, *shape), dtype, np.asarray(low, dtype)[()], 1.0)
+    return both[0], both[1]
+
+
+def bernoulli(
+    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
+) -> Any:
+    """True with probability `p`, which broadcasts to `shape`.
+
+    In mode "low" probabilities are met up to the spacing of numbers below 1; in mode "high", which takes twice as
+    many bits, up to their own precision.
+
+    Raises: DtypeError for probabilities that aren't floating.
+
+    >>> pl.random.bernoulli(pl.random.key(0), 0.3, (4,))
+    Array([False, False, False, False], dtype=bool)
+    """
+    if mode not in INNER_MODES:
+        raise ArgumentValueError('the mode of bernoulli is "high" or "low".', got=f"mode: {mode!r}")
+    typed = single_key("bernoulli", key)
+    [p] = check_parameters("bernoulli", p=p)
+    if kind_of(type_of(p).dtype) != "floating":
+        raise DtypeError("bernoulli takes floating probabilities.", got=f"p: {type_of(p).text()}")
+    if isinstance(p, float):
+        p = np.asarray(p, default_float())[()]
+    shape = shape_of_result("bernoulli", shape, p)
+    return laid_out(out_sharding, _bernoulli, typed, p, shape, mode)
+
+
+def signs(key: Any, shape: Shape, dtype: Any) -> Any:
+    """-1 or 1, for samplers."""
+    half = np.asarray(0.5, default_float())[()]
+    drawn = convert_element_type(_bernoulli(key, half, shape, "low"), dtype)
+    return sub(mul(constant_like(drawn, 2), drawn), constant_like(drawn, 1))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """-1 or 1 with equal probability, by default integers.
+
+    >>> pl.random.rademacher(pl.random.key(0), (4,))
+    Array([-1, -1,  1,  1], dtype=int32)
+    """
+    typed = single_key("rademacher", key)
+    dtype = checked_dtype("rademacher", dtype, NUMBER, dtypes.default_int_dtype())
+    shape = shape_of_result("rademacher", shape)
+    return laid_out(out_sharding, _rademacher, typed, shape, dtype)
+
+
+@sampler("shape", "dtype")
+def _rademacher(key: Any, shape: Shape, dtype: Any) -> Any:
+    return signs(key, shape, dtype)
+
+
+__all__ = ["bernoulli", "normal", "rademacher", "randint", "truncated_normal", "uniform"]
