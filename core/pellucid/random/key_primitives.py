@@ -200,7 +200,7 @@ random_unwrap_p = RandomUnwrap()
 
 
 class RandomClone(OnKeys[NoParams]):
-    """The same keys, of which a check of reuse knows nothing."""
+    """The same keys, which a check of reuse counts as new ones."""
 
     name = "random_clone"
     traits = MOVEMENT.replace(linear=None)

@@ -1,4 +1,4 @@
-"""What all samplers share: checked keys, shapes and dtypes, and one compiled call outside traces."""
+"""Checks of the keys, shapes and dtypes that samplers take, and the decorator that compiles them for eager calls."""
 
 from __future__ import annotations
 

@@ -118,14 +118,14 @@ def categorical(
         logits = logits.astype(default_float())
     axis = canonical_axis(axis, logits.ndim)
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
-    wanted = batch if shape is None else shape_of_result("categorical", shape)
-    n_draws = len(wanted) - len(batch)
-    if n_draws < 0 or wanted[n_draws:] != batch:
+    sizes = batch if shape is None else shape_of_result("categorical", shape)
+    n_draws = len(sizes) - len(batch)
+    if n_draws < 0 or sizes[n_draws:] != batch:
         raise ShapeError(
             "categorical: the shape asked for must end as that of the logits without their axis.",
-            got=[f"shape: {wanted}", f"logits: {type_of(logits).text()} without axis {axis}"],
+            got=[f"shape: {sizes}", f"logits: {type_of(logits).text()} without axis {axis}"],
         )
-    prefix = wanted[:n_draws]
+    prefix = sizes[:n_draws]
     mode = _checked_mode("categorical", mode)
     if not replace and math.prod(prefix) > logits.shape[axis]:
         raise ArgumentValueError(

@@ -151,8 +151,11 @@ def _is_above(x: Any, limit: int) -> Any:
 
 def _within(x: Any, dtype: Any, more: int = 0) -> Any:
     """Integers `x` as `dtype`, those beyond its limits as the nearest one; by `more` above them, if `x` can be."""
-    own, limits = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
-    low, high = max(int(own.min), int(limits.min)), min(int(own.max), int(limits.max) + more)
+    operand_limits, limits = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
+    low, high = (
+        max(int(operand_limits.min), int(limits.min)),
+        min(int(operand_limits.max), int(limits.max) + more),
+    )
     clipped = smaller(constant_like(x, high), larger(constant_like(x, low), x))
     return clipped if more else convert_element_type(clipped, dtype)
 
@@ -264,7 +267,7 @@ def _bernoulli(key: Any, p: Any, shape: Shape, mode: str) -> Any:
 
 
 def fine_numbers(key: Any, shape: Shape, dtype: Any, low: float = 0.0) -> tuple[Any, Any]:
-    """Uniform numbers, and others that tell the bits below the last one of the first."""
+    """Uniform numbers, and others for the bits below the last one of the first."""
     both = _uniform(key, (2, *shape), dtype, np.asarray(low, dtype)[()], 1.0)
     return both[0], both[1]
 

@@ -19,7 +19,7 @@ set_tracer_class = _jax.set_tracer_class
 class ExtendedArray(Array):
     """An array of an extended dtype: the elements of `words`, an array of its base dtype, read as `aval` says.
 
-    A class of its own, because the C++ call path tells arrays apart by shape and base dtype alone. Its attributes are
+    A class of its own, because the C++ call path compares arrays by shape and base dtype alone. Its attributes are
     in `runtime.extended`.
     """
 
