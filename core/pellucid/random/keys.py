@@ -89,8 +89,7 @@ def _number(seed: int) -> np.generic:
     """A Python integer as a seed: its 64 bits, or with 64-bit dtypes off its lower 32 ones."""
     if not -(2**63) <= seed < 2**63:
         raise IntegerRangeError("a seed has at most 64 bits.", got=f"seed: {seed}")
-    wide = np.int64(seed)
-    return wide if dtypes.x64_enabled() else wide.astype(np.int32)
+    return np.int64(seed).astype(dtypes.default_int_dtype())
 
 
 def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Any:
