@@ -174,4 +174,4 @@ def _equations(instruction: Instruction, called: list[Computation]) -> list[int]
         instruction,
         *(each for computation in inner for each in computation.instructions),
     ]
-    return list(dict.fromkeys(each.equation_ids[-1] for each in instructions if each.equation_ids))
+    return list(dict.fromkeys(each.equation for each in instructions if each.equation is not None))

@@ -421,9 +421,10 @@ def running(
             if not is_exchange(instruction.opcode):
                 continue
             cause, operand_bytes, note = _moved_by(instruction, operation, instructions)
-            ids = _ids_of(cause, instructions) or instruction.equation_ids
-            calls = tuple(map(id_here, (*around, *ids[:-1])))
-            equation = id_here(ids[-1]) if ids else None
+            origin = _origin_of(cause, instructions)
+            origin = instruction.equation if origin is None else origin
+            calls = tuple(map(id_here, around))
+            equation = None if origin is None else id_here(origin)
             mesh = planned_over.get(equation, main_mesh)
             axes, size = _group_of(instruction, operation, meshes[mesh])
             sent = sent_bytes(operation, operand_bytes, size)
@@ -453,13 +454,11 @@ def _moved_by(
     return operands[sizes.index(max(sizes))], sum(sizes), note
 
 
-def _ids_of(instruction: Instruction, instructions: Mapping[str, Instruction]) -> list[int]:
-    """The equations that an instruction is of; of one that the partitioner made, those of what it moves."""
-    ids = instruction.equation_ids
-    while not ids and instruction.operands:
+def _origin_of(instruction: Instruction, instructions: Mapping[str, Instruction]) -> int | None:
+    """The equation that an instruction is of; of one that the partitioner made, that of what it moves."""
+    while instruction.equation is None and instruction.operands:
         instruction = instructions[instruction.operands[0]]
-        ids = instruction.equation_ids
-    return ids
+    return instruction.equation
 
 
 def _group_of(
@@ -490,6 +489,8 @@ def explained(
             by_kinship.setdefault((getattr(each, owner), each.operation), []).append(each)
     for each in plan:
         by_kinship.setdefault((each.operation, each.axes, each.mesh), []).append(each)
+    explanations: Counter[int] = Counter()
+    """How many exchanges each planned one explains: those of calls that XLA inlined come in the plan's order."""
     exchanges = []
     for each in running:
         equation = each.equation if each.equation in equations else None
@@ -507,9 +508,14 @@ def explained(
                 each._replace(equation=equation, reason=reason, note=_joined(note, each.note))
             )
             continue
-        nearest = max(candidates, key=lambda planned: len({*each.calls} & {*planned.calls}))
+        nearest = max(
+            candidates, key=lambda it: (len({*each.calls} & {*it.calls}), -explanations[id(it)])
+        )
+        explanations[id(nearest)] += 1
         if equation is None:
-            each = each._replace(equation=nearest.equation, calls=nearest.calls)
+            each = each._replace(equation=nearest.equation)
+        if {*each.calls} < {*nearest.calls}:
+            each = each._replace(calls=nearest.calls)
         note = _joined(nearest.note, each.note)
         exchanges.append(each._replace(reason=nearest.reason, note=note))
     return exchanges

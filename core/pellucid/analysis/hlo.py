@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pellucid.analysis.shapes import Shape, hlo_shapes
-from pellucid.introspect.lineage import equation_ids
+from pellucid.introspect.lineage import equation_id
 from pellucid.xla import hlo as xla_hlo
 
 
@@ -31,17 +31,14 @@ class Instruction(NamedTuple):
     called: list[tuple[str, str]]
     """(attribute, name of a computation): `to_apply`, `calls`, `body`, …"""
     path: str
-    """The location's name that the operation had in StableHLO; empty where XLA made it."""
+    """The name that the operation had in StableHLO, without the equation's id; empty where XLA made it."""
+    equation: int | None = None
+    """Id of the equation that it was lowered from; None where XLA made it."""
 
     @property
     def shapes(self) -> list[Shape]:
         """The arrays of its result."""
         return hlo_shapes(self.type)
-
-    @property
-    def equation_ids(self) -> list[int]:
-        """The equations that lead to it and the one it was lowered from, which comes last; empty for none."""
-        return equation_ids(self.path)
 
     @property
     def trips(self) -> int | None:
@@ -67,7 +64,7 @@ class Run(NamedTuple):
     count: int | None
     """How often it runs there in one run of the module; None where that is not known."""
     around: tuple[int, ...]
-    """Ids of the equations of the loops and branches around it."""
+    """Ids of the equations of the calls, loops and branches around it."""
 
 
 class Module:
@@ -95,8 +92,8 @@ class Module:
             if instruction.opcode == "while":
                 trips = instruction.trips
                 count = None if count is None or trips is None else count * trips
-            if instruction.opcode in ("while", "conditional"):
-                around = (*around, *instruction.equation_ids)
+            if instruction.equation is not None:
+                around = (*around, instruction.equation)
             for computation in self.called(instruction):
                 yield from self._runs(Run(computation, count, around))
 
@@ -112,6 +109,9 @@ _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.$-]+) = ")
 _OPCODE = re.compile(r"\s*([\w-]+)\(")
 _NAME = re.compile(r"%([\w.$-]+)")
 _PATH = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_TYPE = re.compile(r'op_type="([^"]*)"')
+_ID_IN_PATH = re.compile(r"#(e\d+)$")
+"""In programs over several devices, which lose types of operations, ids of equations stand behind names."""
 _CALLING = frozenset({
     "to_apply", "calls", "condition", "body", "branch_computations", "called_computations", "true_computation",
     "false_computation", "select", "scatter", "async_execution_thread_computation",
@@ -145,7 +145,7 @@ def parse(text: str) -> list[Computation]:
 def parse_instruction(line: str) -> Instruction | None:
     """The instruction on a line; None where there is none.
 
-    >>> parse_instruction('  ROOT %b = f32[2]{0} add(%a, %a), metadata={op_name="jit(f)/add#e7"}')[:5]
+    >>> parse_instruction('  ROOT %b = f32[2]{0} add(%a, %a), metadata={op_type="e7" op_name="jit(f)/add"}')[:5]
     ('b', True, 'f32[2]{0}', 'add', ['a', 'a'])
     """
     match = _INSTRUCTION.match(line)
@@ -160,7 +160,7 @@ def parse_instruction(line: str) -> Instruction | None:
     inside = rest[opcode.end() : end - 1]
     name_and_root = match.group(2), bool(match.group(1))
     is_leaf = opcode.group(1) in ("parameter", "constant")
-    attributes, called, path = _attributes(rest[end:])
+    attributes, called, path, equation = _attributes(rest[end:])
     return Instruction(
         *name_and_root,
         rest[:type_end].strip(),
@@ -170,13 +170,16 @@ def parse_instruction(line: str) -> Instruction | None:
         dict(attributes),
         called,
         path,
+        equation,
     )
 
 
-def _attributes(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]], str]:
+def _attributes(
+    text: str,
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]], str, int | None]:
     attributes: list[tuple[str, str]] = []
     called: list[tuple[str, str]] = []
-    path = ""
+    path, equation = "", None
     for item in _items(text):
         name, equals, value = item.partition("=")
         if not equals:
@@ -192,9 +195,12 @@ def _attributes(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]
         elif name == "metadata":
             match = _PATH.search(value)
             path = re.sub(r"\\(.)", r"\1", match.group(1)) if match else ""
+            kind = _TYPE.search(value) or _ID_IN_PATH.search(path)
+            equation = None if kind is None else equation_id(kind.group(1))
+            path = _ID_IN_PATH.sub("", path)
         else:
             attributes.append((name, value))
-    return attributes, called, path
+    return attributes, called, path, equation
 
 
 def _items(text: str) -> Iterator[str]:

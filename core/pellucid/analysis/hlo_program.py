@@ -115,8 +115,8 @@ class _HloWriter:
         self, instruction: Instruction, values: dict[str, int], shapes: dict[str, list[Shape]]
     ) -> None:
         columns = self.columns
-        ids = instruction.equation_ids
-        equation = self.equations.get(ids[-1]) if ids else None
+        origin = instruction.equation
+        equation = None if origin is None else self.equations.get(origin)
         row = operation_of(instruction.opcode)
         self.rows[instruction.name] = columns.equation_count
         columns.equation(
@@ -129,7 +129,7 @@ class _HloWriter:
             [(self.bodies[name], role, instruction.trips) for role, name in instruction.called],
             -1 if equation is None else columns.scope_of(equation.scope),
             self.spans.span(equation.source) if equation is not None else -1,
-            origins=[ids[-1]] if ids else (),
+            origins=() if origin is None else [origin],
         )
         operands = [shape for name in instruction.operands for shape in shapes[name]]
         details = _details(instruction, operands)

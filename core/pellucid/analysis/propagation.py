@@ -22,7 +22,7 @@ from pellucid.analysis.layouts import (
 )
 from pellucid.analysis.sites import Site, Sites
 from pellucid.compilation.pipeline import run_pass
-from pellucid.introspect.lineage import equation_ids
+from pellucid.introspect.lineage import equation_at
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.rules import Operands
 from pellucid.lowering.module import lower_module
@@ -344,5 +344,4 @@ def _edges(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
 
 def equation_of(op: Any) -> int | None:
     """The id of the equation that an operation was lowered from."""
-    ids = equation_ids(getattr(op.location, "name_str", ""))
-    return ids[-1] if ids else None
+    return equation_at(op.location)

@@ -13,7 +13,7 @@ from pellucid.analysis.opcodes import Details, operation_cost, operation_of
 from pellucid.analysis.shapes import Shape, tensor_type
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
-from pellucid.introspect.lineage import equation_ids, equations_by_id
+from pellucid.introspect.lineage import equation_at, equations_by_id
 from pellucid.introspect.spans import Spans
 from pellucid.ir.jaxpr import Equation
 
@@ -137,8 +137,8 @@ class _ModuleWriter:
             else:
                 params.append((attribute, _attribute_text(value)))
         path = _location_path(operation.location)
-        ids = equation_ids(path)
-        equation = self.equations.get(ids[-1]) if ids else None
+        origin = equation_at(operation.location)
+        equation = None if origin is None else self.equations.get(origin)
         roles = _REGION_ROLES.get(name)
         trips = _trips(name, equation)
         for i, region in enumerate(operation.regions):
@@ -161,7 +161,7 @@ class _ModuleWriter:
             self.spans.span(equation.source) if equation is not None else -1,
             "",
             "",
-            [ids[-1]] if ids else (),
+            () if origin is None else [origin],
         )
         shapes = [self.shape(o) for o in operands]
         details = _details(name, operation, shapes)

@@ -149,17 +149,31 @@ def cell_name(file: str) -> str | None:
 
 
 class NameStack(NamedTuple):
-    """A stack of scope names and transformation names, innermost last, as a linked list."""
+    """A stack of scopes, transformations and metadata, innermost last, as a linked list."""
 
     parent: NameStack | None
     name: str
     """Empty for an entry that has metadata only."""
     metadata: tuple[tuple[str, str | None], ...] = ()
     """What XLA is told of the operations, by key; None takes back what is further out."""
+    is_transformation: bool = False
+    """Whether `name` is a transformation, which stands around the scope that follows it."""
+
+    def scopes(self) -> tuple[str, ...]:
+        """The names of the scopes, outermost first, without transformations."""
+        return tuple([e.name for e in self.entries() if e.name and not e.is_transformation])
 
     def path(self) -> tuple[str, ...]:
-        """The names, outermost first."""
-        return tuple([entry.name for entry in self.entries() if entry.name])
+        """The names, outermost first, transformations around the next one: `("vmap(jvp(layer))", "attention")`."""
+        names: list[str] = []
+        stack: NameStack | None = self
+        while stack is not None:
+            if stack.is_transformation:
+                names[-1:] = [f"{stack.name}({names[-1] if names else ''})"]
+            elif stack.name:
+                names.append(stack.name)
+            stack = stack.parent
+        return tuple(names[::-1])
 
     def all_metadata(self) -> dict[str, str]:
         """The metadata in force."""
@@ -168,11 +182,36 @@ class NameStack(NamedTuple):
 
     def entries(self) -> list[NameStack]:
         """The entries, outermost first."""
-        entries, stack = [], self
-        while stack is not None:
+        return self._entries_above(None)[::-1]
+
+    def _entries_above(self, outer: NameStack | None) -> list[NameStack]:
+        """The entries on top of `outer`, innermost first."""
+        entries: list[NameStack] = []
+        stack: NameStack | None = self
+        while stack is not None and stack is not outer:
             entries.append(stack)
             stack = stack.parent
-        return entries[::-1]
+        return entries
+
+    def on(self, outer: NameStack | None) -> NameStack:
+        """This stack on top of `outer`."""
+        if outer is None:
+            return self
+        for entry in self.entries():
+            outer = entry._replace(parent=outer)
+        return outer
+
+    def without(self, outer: NameStack) -> NameStack | None:
+        """This stack without the names of `outer`, on top of which it was made; the metadata stay."""
+        stack = outer.metadata_only()
+        for entry in reversed(self._entries_above(outer)):
+            stack = entry._replace(parent=stack)
+        return stack
+
+    def metadata_only(self) -> NameStack | None:
+        """A stack with the metadata in force and no names; None where there are none."""
+        metadata = self.all_metadata()
+        return NameStack(None, "", tuple(metadata.items())) if metadata else None
 
     def __str__(self) -> str:
         return "/".join(self.path())

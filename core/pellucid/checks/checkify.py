@@ -32,10 +32,10 @@ from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.refs.access import get, set as write
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.context import context
+from pellucid.tracing.context import context, use_facts
 from pellucid.tracing.discharge import discharged, is_reference
 from pellucid.tracing.function import name_of
-from pellucid.tracing.replay import joined_scope, replay
+from pellucid.tracing.replay import replay
 from pellucid.tracing.staging import stage
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import is_array_like, type_of
@@ -146,17 +146,12 @@ def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
 
 def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> list[Any]:
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
-    outer = context.scope, context.source, context.lineage
-    try:
+    with use_facts() as facts:
         for equation in jaxpr.equations:
-            context.scope = joined_scope(outer[0], equation.scope)
-            context.source = equation.source
-            context.lineage = Lineage("checkify", (equation,))
+            facts.enter(equation, Lineage("checkify", (equation,)))
             inputs = [a.val if type(a) is Literal else values[a] for a in equation.operands]
             results = _results(notes, equation, inputs, errors)
             values.update(zip(equation.results, results, strict=True))
-    finally:
-        context.scope, context.source, context.lineage = outer
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 

@@ -32,7 +32,7 @@ _MAGIC = b"pellucid executable 1\n"
 _SUFFIX = ".executable"
 _ABANDONED_SECONDS = 3600.0
 """Temporary files older than this were left by a process that died."""
-_EQUATION = re.compile(r"#e(\d+)")
+_EQUATION = re.compile(r'"e(\d+):"')
 
 
 class Cached(NamedTuple):

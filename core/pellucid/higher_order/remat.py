@@ -19,7 +19,7 @@ from pellucid.ir.rewriting import inlined, remove_dead_equations, with_known
 from pellucid.ir.rules import Operands, Zero
 from pellucid.primitives.placement import device_put
 from pellucid.sharding.memory import space_of_kind
-from pellucid.tracing.context import context
+from pellucid.tracing.context import context, named_scope
 from pellucid.tracing.discharge import check_distinct, discharged, is_reference
 from pellucid.tracing.function import Call as FunctionCall, FunctionSpec, name_of, resolve_arguments
 from pellucid.tracing.replay import replay
@@ -88,7 +88,8 @@ class Remat(Shown, Call[RematParams]):
                 moved = iter(barrier.results)
                 chosen = [*prevented, *[False] * (len(operands) - len(prevented))]
                 operands = [next(moved) if p else x for x, p in zip(operands, chosen, strict=True)]
-        return ctx.inline(params.jaxpr.jaxpr, (), operands)
+        with ctx.named("checkpoint/"):
+            return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
     def printed_params(self, equation):
         return equation.params._asdict()
@@ -212,7 +213,8 @@ def _linear_program(
         for i, how in enumerate(kept):
             if isinstance(how, Offloadable):
                 known[n_needed + i] = _moved(known[n_needed + i], how.src)
-        computed = iter(replay(recompute, (), *known))
+        with named_scope("rematted_computation"):
+            computed = iter(replay(recompute, (), *known))
         constants = iter(operands[n_known : n_known + n_constants])
         residuals = [next(constants) if c else next(computed) for c in constant]
         return replay(linear, (), *residuals, *operands[n_known + n_constants :])

@@ -212,14 +212,15 @@ class Scan(Linearized, Structured[ScanParams]):
         def step(i: Any, carry: Operands, ys: Operands) -> tuple[list[Any], list[Any]]:
             index = i
             if params.reverse:
-                index = ctx.op1(
-                    "stablehlo.subtract", counter, [ctx.constant(dtype.type(length - 1)), i]
-                )
+                last = ctx.constant(dtype.type(length - 1))
+                with ctx.named("", "sub"):
+                    index = ctx.op1("stablehlo.subtract", counter, [last, i])
             inputs = [
                 element_at(ctx, x, a, index, unstacked(a))
                 for x, a in zip(xs, xs_avals, strict=True)
             ]
-            results = ctx.inline(jaxpr, (), [*consts, *carry, *inputs])
+            with ctx.named("closed_call/"):
+                results = ctx.inline(jaxpr, (), [*consts, *carry, *inputs])
             written = [
                 with_element_at(ctx, y, a, index, x, unstacked(a))
                 for y, a, x in zip(ys, ys_avals, results[n_carry:], strict=True)
@@ -227,14 +228,16 @@ class Scan(Linearized, Structured[ScanParams]):
             return results[:n_carry], written
 
         def advanced(i: Any, by: int) -> Any:
-            return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
+            with ctx.named("", "add"):
+                return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
 
         def steps(i: Any, carry: Operands, ys: Operands, count: int) -> tuple[Any, Any]:
             for k in range(count):
                 carry, ys = step(advanced(i, k) if k else i, carry, ys)
             return carry, ys
 
-        ys: Any = [ctx.zeros(a) for a in ys_avals]
+        with ctx.named("", "broadcast_in_dim"):
+            ys: Any = [ctx.zeros(a) for a in ys_avals]
         unroll = min(params.unroll, length) if params.unroll else length
         trips, rest = divmod(length, unroll) if unroll else (0, 0)
         carry = list(carry)
@@ -244,7 +247,8 @@ class Scan(Linearized, Structured[ScanParams]):
             limit = trips * unroll
 
             def condition(values: list[Any]) -> Any:
-                return ctx.compare(values[0], ctx.constant(dtype.type(limit)), "LT", counter)
+                with ctx.named("", "lt"):
+                    return ctx.compare(values[0], ctx.constant(dtype.type(limit)), "LT", counter)
 
             def body(values: list[Any]) -> list[Any]:
                 i, rest_values = values[0], values[1:]

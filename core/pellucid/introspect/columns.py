@@ -139,7 +139,7 @@ class ProgramColumns:
             return -1
         index = self._stacks.get(id(stack))  # stacks are long to hash
         if index is None:
-            index = self._stacks[id(stack)] = self.scope(stack.path())
+            index = self._stacks[id(stack)] = self.scope(stack.scopes())
         return index
 
     def value(self, name: str, type_index: int, user_name: str = "") -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pellucid.introspect.bodies import programs_within
 from pellucid.ir.jaxpr import Equation, Jaxpr
 
-_EQUATION_ID = re.compile(r"#e(\d+)")
+_EQUATION_ID = re.compile(r"e(\d+):?")
 
 _COPY = "replay"
 """Lineage of equations that were made by running a program again."""
@@ -60,6 +60,13 @@ def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
     return {e.id: e for program in programs_within(jaxpr) for e in program.equations}
 
 
-def equation_ids(path: str) -> list[int]:
-    """The equations on a path of names, such as `jit(f)/scan#e6/add#e4`, outermost first."""
-    return [int(digits) for digits in _EQUATION_ID.findall(path)]
+def equation_id(kind: str) -> int | None:
+    """The id of the equation that an operation was lowered from; `kind` is its type in XLA's metadata, `e7`."""
+    match = _EQUATION_ID.fullmatch(kind)
+    return None if match is None else int(match[1])
+
+
+def equation_at(location: Any) -> int | None:
+    """The id of the equation that an operation with this MLIR location was lowered from."""
+    child = getattr(location, "child_loc", None)
+    return equation_id(getattr(child, "name_str", ""))

@@ -147,6 +147,7 @@ def inlined(
                 inner.replace(
                     operands=[a if type(a) is Literal else fresh[a] for a in inner.operands],
                     results=[fresh[v] for v in inner.results],
+                    scope=equation.scope if inner.scope is None else inner.scope.on(equation.scope),
                 )
                 for inner in body.jaxpr.equations
             ]

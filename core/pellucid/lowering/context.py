@@ -460,6 +460,12 @@ class LoweringContext:
 
     # Programs ---------------------------------------------------------------------------------
 
+    def named(
+        self, scope: str, operation: str | None = None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Name what is built in the block, as in `with ctx.named("while/cond/", "lt")`."""
+        return self.module_lowering.named(scope, operation)
+
     def inline(
         self, jaxpr: Any, consts: Sequence[ir.Value], operands: Sequence[ir.Value]
     ) -> list[ir.Value]:

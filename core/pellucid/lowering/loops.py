@@ -28,18 +28,19 @@ def while_loop(
     """Values after `while condition(values): values = body(values)`, which begin as `initial`."""
     n = len(effects)
     all_avals = [*(abstract_token for _ in effects), *avals]
-    loop = ctx.op(
-        "stablehlo.while",
-        ctx.types(all_avals),
-        [*(ctx.tokens[e] for e in effects), *initial],
-        regions=2,
-    )
+    with ctx.named("", "while"):
+        loop = ctx.op(
+            "stablehlo.while",
+            ctx.types(all_avals),
+            [*(ctx.tokens[e] for e in effects), *initial],
+            regions=2,
+        )
     outer = ctx.tokens
     block = ctx.block(loop.regions[0], all_avals)
-    with ir.InsertionPoint(block):
+    with ir.InsertionPoint(block), ctx.named("while/cond/"):
         ctx.op("stablehlo.return", [], [condition(list(block.arguments)[n:])])
     block = ctx.block(loop.regions[1], all_avals)
-    with ir.InsertionPoint(block):
+    with ir.InsertionPoint(block), ctx.named("while/body/"):
         arguments = list(block.arguments)
         ctx.tokens = outer | dict(zip(effects, arguments[:n], strict=True))
         ctx.loop_depth += 1
@@ -63,9 +64,9 @@ def case(
     all_avals = [*(abstract_token for _ in effects), *avals]
     operation = ctx.op("stablehlo.case", ctx.types(all_avals), [index], regions=len(branches))
     outer = ctx.tokens
-    for region, branch in zip(operation.regions, branches, strict=True):
+    for i, (region, branch) in enumerate(zip(operation.regions, branches, strict=True)):
         block = ctx.block(region, [])
-        with ir.InsertionPoint(block):
+        with ir.InsertionPoint(block), ctx.named(f"cond/branch_{i}_fun/"):
             ctx.tokens = dict(outer)
             results = branch()
             ctx.op("stablehlo.return", [], [*(ctx.tokens[e] for e in effects), *results])
@@ -83,11 +84,14 @@ def element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, element: Any
     """`x[index]`; `index` is a scalar, `aval` and `element` are the types of `x` and of the result."""
     full, part = physical(aval), physical(element)
     window = shaped_array((1, *part.shape), part.dtype)
-    taken = ctx.op1(
-        "stablehlo.dynamic_slice", window, [x, *_starts(ctx, index, full.ndim)],
-        {"slice_sizes": ctx.ints(window.shape)},
-    )  # fmt: skip
-    return ctx.reshape(taken, part)
+    scope = "jit(dynamic_index_in_dim)/"
+    with ctx.named(scope, "dynamic_slice"):
+        taken = ctx.op1(
+            "stablehlo.dynamic_slice", window, [x, *_starts(ctx, index, full.ndim)],
+            {"slice_sizes": ctx.ints(window.shape)},
+        )  # fmt: skip
+    with ctx.named(scope, "squeeze"):
+        return ctx.reshape(taken, part)
 
 
 def with_element_at(
@@ -95,10 +99,13 @@ def with_element_at(
 ) -> Any:
     """`x` with `x[index] = value`."""
     full, part = physical(aval), physical(element)
-    window = ctx.reshape(value, shaped_array((1, *part.shape), part.dtype))
-    return ctx.op1(
-        "stablehlo.dynamic_update_slice", full, [x, window, *_starts(ctx, index, full.ndim)]
-    )
+    scope = "jit(dynamic_update_index_in_dim)/"
+    with ctx.named(scope, "broadcast_in_dim"):
+        window = ctx.reshape(value, shaped_array((1, *part.shape), part.dtype))
+    with ctx.named(scope, "dynamic_update_slice"):
+        return ctx.op1(
+            "stablehlo.dynamic_update_slice", full, [x, window, *_starts(ctx, index, full.ndim)]
+        )
 
 
 def _starts(ctx: LoweringContext, index: Any, ndim: int) -> list[Any]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pellucid.base import source
+from pellucid.base.source import NameStack
 from pellucid.ir.avals import abstract_token
 from pellucid.ir.effects import Effect
-from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
+from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.primitive import Programs
 from pellucid.lowering.addends import compute_with_addends
 from pellucid.lowering.context import FRONTEND, LoweringContext
@@ -126,11 +128,20 @@ class ModuleLowering:
         self.names: dict[str, int] = {}
         """By name of a function, the number that the next one of that name gets."""
         self.python_programs: dict[Any, Any] = {}
-        self.scopes: dict[Any, tuple[str, dict[str, ir.Attribute]]] = {}
-        """By scope and transformations, what `scope_facts` gives."""
+        self.scopes: dict[int, tuple[NameStack, str, dict[str, ir.Attribute]]] = {}
+        """By id of a name stack, that stack and what `scope_facts` gives."""
         self.location_of = location_cache(_file_of_code, _FRAME_LIMIT, context)
         self.ordered_effects: tuple[Effect, ...] = ()
+        self.equation: Equation | None = None
+        """The equation at hand."""
         self.prefix = ""
+        """The path in front of the names of the program at hand."""
+        self.path = ""
+        """The path in front of the name of the operation at hand."""
+        self.leaf = ""
+        """The name of the operation at hand."""
+        self.source = ir.Location.unknown(context)
+        """The source and the id of the equation at hand."""
 
     # Functions ----------------------------------------------------------------------------------
 
@@ -140,7 +151,7 @@ class ModuleLowering:
         op.attributes["sym_name"] = ir.StringAttr.get(f"jit_{_identifier(options.name)}")
         op.attributes["mhlo.num_partitions"] = ctx.integer(options.n_partitions, 32)
         op.attributes["mhlo.num_replicas"] = ctx.integer(1, 32)
-        self.prefix = f"jit({options.name})/"
+        self.path = f"jit({options.name})/"
         with ir.InsertionPoint(self.module.body):
             if ctx.sharding_attributes is not None:
                 ctx.sharding_attributes.declare_meshes(ctx)
@@ -220,6 +231,14 @@ class ModuleLowering:
         self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any = None
     ) -> list[ir.Value]:
         """Call `jaxpr` as a function, made at its first call. Tokens of ordered effects go along."""
+        scope = None if self.equation is None else self.equation.scope
+        path = "/".join(NameStack(scope, f"jit({name})").path())
+        with self._at(f"{self.prefix}{path}/", ""):
+            return self._lower_call(jaxpr, name, operands, key)
+
+    def _lower_call(
+        self, jaxpr: Jaxpr, name: str, operands: Sequence[ir.Value], key: Any
+    ) -> list[ir.Value]:
         if self.listener is not None:
             return self.lower_equations(jaxpr, (), operands)
         ctx = self.ctx
@@ -243,13 +262,11 @@ class ModuleLowering:
         symbol = self.functions.get(key)
         if symbol is None:
             symbol = self.functions[key] = self.unique_name(name)
-            location, prefix, self.prefix = ctx.location, self.prefix, ""
             avals_in, avals_out = ctx.avals_in, ctx.avals_out
             largest, depth = ctx.largest_contraction, ctx.loop_depth
             ctx.largest_contraction, ctx.loop_depth = 0.0, 0
-            with ir.InsertionPoint(self.module.body):
+            with ir.InsertionPoint(self.module.body), self._at("", self.leaf):
                 self.lower_function(symbol, jaxpr, ordered(jaxpr.effects))
-            ctx.location, self.prefix = location, prefix
             ctx.avals_in, ctx.avals_out = avals_in, avals_out
             self.contractions[symbol] = ctx.largest_contraction
             ctx.largest_contraction, ctx.loop_depth = largest, depth
@@ -293,6 +310,8 @@ class ModuleLowering:
         if listener is not None:
             listener.begin(jaxpr, (*consts, *operands))
         outer = (ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes)
+        outer_names = (self.prefix, self.path, self.leaf, self.equation, self.source)
+        self.prefix = self.path
         for equation in jaxpr.equations:
             self.enter(equation)
             inputs = [
@@ -312,69 +331,71 @@ class ModuleLowering:
         if listener is not None:
             listener.end()
         ctx.location, ctx.avals_in, ctx.avals_out, ctx.frontend_attributes = outer
+        self.prefix, self.path, self.leaf, self.equation, self.source = outer_names
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
     def literal(self, literal: Literal) -> ir.Value:
         """A constant for a literal."""
         return self.ctx.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
 
-    def enter(self, equation: Any) -> None:
+    @contextlib.contextmanager
+    def named(self, scope: str, operation: str | None = None) -> Iterator[None]:
+        """Name what is built in the block: `scope`, as `while/body/`, goes behind the path of the equation at hand.
+
+        Operations are called `operation`, by default as the equation's primitive.
+        """
+        with self._at(self.path + scope, self.leaf if operation is None else operation):
+            yield
+
+    @contextlib.contextmanager
+    def _at(self, path: str, leaf: str) -> Iterator[None]:
+        ctx = self.ctx
+        outer = self.path, self.leaf, ctx.location
+        self.path, self.leaf = path, leaf
+        ctx.location = self.location()
+        try:
+            yield
+        finally:
+            self.path, self.leaf, ctx.location = outer
+
+    def enter(self, equation: Equation) -> None:
         """Let what is built carry the equation's id, scope, source and metadata into the compiled program.
 
         What a lowering rule defines by other primitives is where its own equation is.
         """
         if equation.lineage is LOWERED:
             return
-        ctx, scope = self.ctx, equation.scope
-        key = (scope, _transformations(equation.lineage))
-        known = self.scopes.get(key)
-        if known is None:
-            known = self.scopes[key] = self.scope_facts(*key)
-        path, ctx.frontend_attributes = known
-        name = f"{self.prefix}{path}{equation.primitive.name}#e{equation.id}"
+        ctx = self.ctx
+        self.equation, self.leaf = equation, equation.primitive.name
+        path, ctx.frontend_attributes = self.scope_facts(equation.scope)
+        self.path = self.prefix + path
         stack = equation.source
-        if stack is None:
-            ctx.location = ir.Location.name(name)
-        else:
-            ctx.location = ir.Location.name(name, childLoc=self.location_of.get(stack))
+        where = None if stack is None else self.location_of.get(stack)
+        self.source = ir.Location.name(f"e{equation.id}:", childLoc=where)
+        ctx.location = self.location()
 
-    def scope_facts(
-        self, scope: Any, transformations: tuple[str, ...]
-    ) -> tuple[str, dict[str, ir.Attribute]]:
-        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`.
+    def location(self) -> ir.Location:
+        """Where operations built now come from: a path as in the reference, the equation's id, and its source.
 
-        The transformations, outermost first, stand around the first name of the path: `transpose(jvp(block))/`.
+        The id becomes the type of the operation in XLA's metadata, `e7`: in names it would split what trace viewers
+        group. XLA loses these types where it partitions programs, so there the last name of a path has the id too.
         """
-        names = [] if scope is None else list(scope.path())
-        if transformations:
-            names = names or [""]
-            for transformation in reversed(transformations):
-                names[0] = _MARKS[transformation].format(names[0])
-        path = "".join(f"{name}/" for name in names)
+        name = self.path + self.leaf
+        if self.leaf and self.equation is not None and self.ctx.sharding_attributes is not None:
+            name = f"{name}#e{self.equation.id}"
+        return ir.Location.name(name.removesuffix("/"), childLoc=self.source)
+
+    def scope_facts(self, scope: NameStack | None) -> tuple[str, dict[str, ir.Attribute]]:
+        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
         if scope is None:
-            return path, {}
-        texts = {key: self.ctx.string(text) for key, text in scope.all_metadata().items()}
-        return path, {FRONTEND: self.ctx.dictionary(texts)} if texts else {}
-
-
-_MARKS = {
-    "transpose": "transpose(jvp({}))",
-    "linearize": "jvp({})",
-    "recompute": "rematted_computation/{}",
-}
-"""What stands around the names of operations that a transformation made, by the transformation in their lineage."""
-_MAX_MARKS = 4
-"""Of transformations that follow one another, so many are named."""
-
-
-def _transformations(lineage: Lineage | None) -> tuple[str, ...]:
-    """The named transformations that an equation comes from, outermost first."""
-    found: list[str] = []
-    while lineage is not None and len(found) < _MAX_MARKS:
-        if lineage.transformation in _MARKS:
-            found.append(lineage.transformation)
-        lineage = lineage.origins[0].lineage if lineage.origins else None
-    return tuple(found)
+            return "", {}
+        facts = self.scopes.get(id(scope))
+        if facts is None:
+            path = "".join(f"{name}/" for name in scope.path())
+            texts = {key: self.ctx.string(text) for key, text in scope.all_metadata().items()}
+            attributes = {FRONTEND: self.ctx.dictionary(texts)} if texts else {}
+            facts = self.scopes[id(scope)] = scope, path, attributes
+        return facts[1:]
 
 
 def _file_of_code(code: Any) -> str | None:

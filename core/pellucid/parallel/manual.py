@@ -202,10 +202,11 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, Programs[ShardMapPa
         self.check_when_compiled(ctx, params)
         given = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
         made = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
-        return manual_computation(
-            ctx, params.mesh, params.newly_manual_axes, given, made, operands,
-            lambda parts: ctx.inline(jaxpr, (), parts),
-        )  # fmt: skip
+        with ctx.named("shard_map/", ""):
+            return manual_computation(
+                ctx, params.mesh, params.newly_manual_axes, given, made, operands,
+                lambda parts: ctx.inline(jaxpr, (), parts),
+            )  # fmt: skip
 
     def check_when_compiled(self, ctx: Any, params: ShardMapParams) -> None:
         """Have the compiled program checked if the compiler may permute values where only some devices come."""

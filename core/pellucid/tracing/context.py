@@ -6,12 +6,12 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 from pellucid.base.errors import ArgumentTypeError
 from pellucid.base.late import late
 from pellucid.base.source import NameStack
-from pellucid.ir.jaxpr import Lineage
+from pellucid.ir.jaxpr import Equation, Lineage
 from pellucid.xla import flags
 
 
@@ -105,6 +105,55 @@ def plumbing(transformation: str) -> use_lineage:
     Where something is being transformed right now, that is what they come from.
     """
     return use_lineage(context.lineage or Lineage(transformation, ()))
+
+
+class use_scope:
+    """Make `scope` the name stack until the block ends."""
+
+    __slots__ = ("previous", "scope")
+
+    def __init__(self, scope: NameStack | None) -> None:
+        self.scope = scope
+
+    def __enter__(self) -> None:
+        self.previous = context.scope
+        context.scope = self.scope
+
+    def __exit__(self, *exception: object) -> None:
+        context.scope = self.previous
+
+
+def use_transformation(name: str) -> use_scope:
+    """Put a transformation on the name stack until the block ends: names read `vmap(layer)/mul`."""
+    return use_scope(NameStack(context.scope, name, (), True))
+
+
+def use_no_scope() -> use_scope:
+    """Begin a program of its own, whose names don't repeat those of the scopes around it; their metadata hold."""
+    scope = context.scope
+    return use_scope(None if scope is None else scope.metadata_only())
+
+
+class use_facts:
+    """Note the facts of equations on those that they turn into, from `enter` on until the block ends."""
+
+    __slots__ = ("outer", "scope", "joined")
+
+    def __enter__(self) -> Self:
+        self.outer = context.scope, context.source, context.lineage
+        self.scope, self.joined = None, context.scope
+        return self
+
+    def enter(self, equation: Equation, lineage: Lineage) -> None:
+        """Note the scope and source of `equation`, and `lineage`, from now on."""
+        scope = equation.scope
+        if scope is not self.scope:
+            self.scope, outer = scope, self.outer[0]
+            self.joined = outer if scope is None else scope.on(outer)
+        context.scope, context.source, context.lineage = self.joined, equation.source, lineage
+
+    def __exit__(self, *exception: object) -> None:
+        context.scope, context.source, context.lineage = self.outer
 
 
 @contextlib.contextmanager

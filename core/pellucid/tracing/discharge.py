@@ -12,8 +12,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage, Literal, subjaxprs, u
 from pellucid.ir.primitive import Programs
 from pellucid.ir.rewriting import constants_as_inputs
 from pellucid.ir.rules import Operands, Results
-from pellucid.tracing.context import context, use_trace
-from pellucid.tracing.replay import joined_scope
+from pellucid.tracing.context import context, use_facts, use_no_scope, use_trace
 from pellucid.tracing.staging import StagingTrace, StagingTracer
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
@@ -116,7 +115,7 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
         else:
             trace.invars.append(var)
             values[var] = StagingTracer(trace, var, None)
-    with use_trace(trace):
+    with use_trace(trace), use_no_scope():
         _run_on_cells(trace, jaxpr, values, keep=True)
     written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
     results = [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
@@ -136,8 +135,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
 
     With `keep`, equations that don't know of references stay the same, with their facts and variables.
     """
-    outer = context.scope, context.source, context.lineage
-    try:
+    with use_facts() as facts:
         for equation in jaxpr.equations:
             operands = [a.val if type(a) is Literal else values[a] for a in equation.operands]
             knows_references = _knows_references(equation, operands)
@@ -151,9 +149,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
                 trace.effects = trace.effects | same.effects
                 values.update((v, StagingTracer(trace, v, same)) for v in equation.results)
                 continue
-            context.scope = joined_scope(outer[0], equation.scope)
-            context.source = equation.source
-            context.lineage = Lineage("discharge", (equation,))
+            facts.enter(equation, Lineage("discharge", (equation,)))
             primitive, params = equation.primitive, equation.params
             if knows_references:
                 if not isinstance(primitive, OnReferences):
@@ -162,8 +158,6 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
             else:
                 results = trace.interpret(primitive, tuple(operands), params)
             values.update(zip(equation.results, results, strict=True))
-    finally:
-        context.scope, context.source, context.lineage = outer
 
 
 def _knows_references(equation: Any, operands: Operands) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.ir.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Lineage, Literal, Var
 from pellucid.ir.rules import Operands
-from pellucid.tracing.context import context
+from pellucid.tracing.context import context, use_facts
 
 
 class Pause(NamedTuple):
@@ -26,23 +26,22 @@ def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> list[Any]:
     """
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))
-    trace = context.trace
-    interpret = trace.interpret
-    outer_scope, outer_source, outer_lineage = context.scope, context.source, context.lineage
-    try:
-        for equation in jaxpr.equations:
-            context.scope = joined_scope(outer_scope, equation.scope)
-            context.source = equation.source
-            context.lineage = Lineage("replay", (equation,))
+    run_equations(jaxpr.equations, values)
+    return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+
+def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None:
+    """Add the results of `equations` under the current trace to `values`, which holds their operands."""
+    interpret = context.trace.interpret
+    with use_facts() as facts:
+        for equation in equations:
+            facts.enter(equation, Lineage("replay", (equation,)))
             results = interpret(
                 equation.primitive,
                 tuple([a.val if type(a) is Literal else values[a] for a in equation.operands]),
                 equation.params,
             )
             values.update(zip(equation.results, results, strict=True))
-    finally:
-        context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
-    return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 
 def eval_jaxpr(
@@ -81,13 +80,3 @@ def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, N
         results = context.trace.interpret(equation.primitive, tuple(operands), equation.params)
         values.update(zip(equation.results, results, strict=True))
     return [read(a) for a in jaxpr.outvars]
-
-
-def joined_scope(outer: Any, inner: Any) -> Any:
-    """The name stack `inner` on top of `outer`."""
-    if outer is None or inner is None:
-        return inner if outer is None else outer
-    stack = outer
-    for entry in inner.entries():
-        stack = entry._replace(parent=stack)
-    return stack

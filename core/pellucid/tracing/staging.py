@@ -24,7 +24,7 @@ from pellucid.ir.facets import Folds
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, Literal, Var
 from pellucid.ir.primitive import Primitive
 from pellucid.ir.rules import Results
-from pellucid.tracing.context import context, use_trace
+from pellucid.tracing.context import context, use_no_scope, use_trace
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.plan import Plan
 from pellucid.tracing.trace import Trace
@@ -211,6 +211,8 @@ def stage(
 ) -> tuple[Jaxpr, list[Any]]:
     """The program of `function`, a function of flat values, and the values of its constants.
 
+    Names of scopes around the call are no part of it: the equation that runs the program carries them.
+
     Raises: ForbiddenError under `no_tracing`.
     """
     name = debug.name if debug is not None else "program"
@@ -226,7 +228,7 @@ def stage(
         publish(on.trace_started, TraceStarted(name, function))
     start = time.perf_counter()
     try:
-        with use_trace(trace):
+        with use_trace(trace), use_no_scope():
             results = function(*arguments)
         jaxpr, consts = trace.finish(results)
     finally:

@@ -19,7 +19,7 @@ from pellucid.base.tree import (
 )
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from pellucid.ir.rules import Avals, LinearOperand, Operands, Zero
-from pellucid.tracing.context import plumbing
+from pellucid.tracing.context import plumbing, use_transformation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
@@ -186,7 +186,8 @@ def _differentiated(
 
         def flat(*xs: Any) -> Any:
             nonlocal aux_tree
-            result = fun(*with_arguments(args, argnums, tree.unflatten(xs)), **kwargs)
+            with use_transformation("jvp"):
+                result = fun(*with_arguments(args, argnums, tree.unflatten(xs)), **kwargs)
             aux: list[Any] = []
             if has_aux:
                 result, auxiliary = with_aux(result, fun, caller)
@@ -197,7 +198,7 @@ def _differentiated(
         [out_aval] = program.out_avals
         check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
         wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
-        with plumbing("grad"):
+        with plumbing("grad"), use_transformation("transpose"):
             cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
             found = iter(backward_pass(program.jaxpr, program.residuals, wanted, cotangents))
             gradient = [
@@ -295,7 +296,7 @@ class VJP:
         residuals = [self.opaque_residuals[i] if opaque else given[i] for opaque, i in sources]
         operands = [LinearOperand(v.aval) for v in self.jaxpr.invars]  # type: ignore[arg-type]
         live = [ct for ct, nz in zip(cotangents, nonzero_out, strict=True) if nz]
-        with plumbing("vjp"):
+        with plumbing("vjp"), use_transformation("transpose"):
             found = iter(backward_pass(self.jaxpr, residuals, operands, live))
             gradient = [
                 instantiate(next(found)) if nz else instantiate(Zero(aval.tangent()))
@@ -363,7 +364,8 @@ def vjp(
     trees: list[Any] = []
 
     def flat(*xs: Any) -> Any:
-        result = fun(*in_tree.unflatten(xs))
+        with use_transformation("jvp"):
+            result = fun(*in_tree.unflatten(xs))
         aux: list[Any] = []
         if has_aux:
             result, auxiliary = with_aux(result, fun, "vjp")
@@ -490,7 +492,7 @@ class _Transposed:
             )  # fmt: skip
         operands = [LinearOperand(a) for a in self.jaxpr.in_avals]  # type: ignore[arg-type]
         try:
-            with plumbing("linear_transpose"):
+            with plumbing("linear_transpose"), use_transformation("transpose"):
                 found = backward_pass(self.jaxpr, consts, operands, leaves)
                 found = [instantiate(ct) for ct in found]
         except MissingRule as error:

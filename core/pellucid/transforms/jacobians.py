@@ -18,6 +18,7 @@ from pellucid.primitives.creation import broadcasted_iota
 from pellucid.primitives.logical import eq
 from pellucid.primitives.movement import reshape
 from pellucid.primitives.slicing import index_in_dim
+from pellucid.tracing.context import use_transformation
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
     check_callable,
@@ -80,7 +81,8 @@ def jacfwd(
         sizes = [a.size for a in avals]
         basis = standard_basis(avals)
         axis = BatchAxis(sum(sizes))
-        found, dims = batch_flat(push, axis, basis, [0] * len(basis))
+        with use_transformation("vmap"):
+            found, dims = batch_flat(push, axis, basis, [0] * len(basis))
         n = (len(found) - n_aux) // 2
         # Values don't depend on the direction; those that went through references have a batch axis nevertheless.
         values = [
@@ -88,10 +90,11 @@ def jacfwd(
             for x, d in zip(found[: n + n_aux], dims, strict=False)
         ]
         results, aux = values[:n], values[n:]
-        columns = [
-            brought_to(axis, x, d, type_of(y).ndim)
-            for x, d, y in zip(found[n + n_aux :], dims[n + n_aux :], results, strict=True)
-        ]
+        with use_transformation("vmap"):
+            columns = [
+                brought_to(axis, x, d, type_of(y).ndim)
+                for x, d, y in zip(found[n + n_aux :], dims[n + n_aux :], results, strict=True)
+            ]
         for y in results if holomorphic else ():
             check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
         blocks = [
@@ -151,10 +154,9 @@ def jacrev(
 
         def pull(*cotangents: Any) -> list[Any]:
             live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
-            return [
-                instantiate(ct)
-                for ct in backward_pass(program.jaxpr, program.residuals, operands, live)
-            ]
+            with use_transformation("transpose"):
+                found = backward_pass(program.jaxpr, program.residuals, operands, live)
+            return [instantiate(ct) for ct in found]
 
         sizes = [a.size for a in out_avals]
         rows = iter(vmap(pull)(*standard_basis(out_avals)))
@@ -220,9 +222,9 @@ class _FlatCall:
         self.aux_tree: Any = None
 
     def __call__(self, *leaves: Any) -> tuple[list[Any], list[Any]]:
-        result = self.fun(
-            *with_arguments(self.args, self.argnums, self.tree.unflatten(leaves)), **self.kwargs
-        )
+        args = with_arguments(self.args, self.argnums, self.tree.unflatten(leaves))
+        with use_transformation("jvp"):
+            result = self.fun(*args, **self.kwargs)
         aux: list[Any] = []
         if self.has_aux:
             result, auxiliary = with_aux(result, self.fun, self.caller)

@@ -10,7 +10,7 @@ from pellucid.base.tree import structure_differences
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive, is_always_transformed
 from pellucid.ir.rules import Operands, Zero
-from pellucid.tracing.context import context, plumbing, use_trace
+from pellucid.tracing.context import context, plumbing, use_trace, use_transformation
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
@@ -103,7 +103,8 @@ def jvp(
         t if is_differentiable(aval) else Zero(aval.tangent())
         for aval, t in zip(avals, tangent_leaves, strict=True)
     ]
-    results, out_tangents, aux = jvp_flat(flat, leaves, given)
+    with use_transformation("jvp"):
+        results, out_tangents, aux = jvp_flat(flat, leaves, given)
     with plumbing("jvp"):
         out_tangents = [instantiate(t) for t in out_tangents]
     pair = out_tree.unflatten(results), out_tree.unflatten(out_tangents)  # type: ignore[attr-defined]

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnexpectedTracerError
+from pellucid.base.source import NameStack
 from pellucid.base.tree import Partial, structure_differences
 from pellucid.ir.facets import Linearized
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Lineage
+from pellucid.ir.jaxpr import ClosedJaxpr, Equation, Jaxpr, Lineage
 from pellucid.ir.primitive import Primitive, called, is_always_transformed
 from pellucid.ir.rewriting import constants_as_inputs, remove_dead_equations
 from pellucid.ir.rules import Operands, Results, Zero
-from pellucid.tracing.context import context, plumbing, use_trace
+from pellucid.tracing.context import context, plumbing, use_trace, use_transformation
 from pellucid.tracing.discharge import is_reference, without_references
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
@@ -71,7 +72,7 @@ def linearize_flat(
 
     `function` gives (results, auxiliary values); the latter may be anything.
     """
-    parent = context.trace
+    parent, scope = context.trace, context.scope
     linear = LinearTrace()
     trace = LinearizeTrace(parent, linear)
     arguments = [
@@ -83,6 +84,8 @@ def linearize_flat(
             results, aux = function(*arguments)
         split = [trace.split(x) for x in results]
         tangents = [t for _, t in split if type(t) is not Zero]
+        if scope is not None:
+            _leave_scope(linear.equations, scope)
         jaxpr, residuals = linear.finish(tangents)
         if not any(map(is_reference, jaxpr.invars)):
             jaxpr, constants = without_references(jaxpr)
@@ -93,6 +96,17 @@ def linearize_flat(
     out_avals = [type_of(p) for p, _ in split]
     program = LinearProgram(jaxpr, residuals, list(nonzero), nonzero_out, out_avals)
     return [p for p, _ in split], program, [trace.primal(x) for x in aux]
+
+
+def _leave_scope(equations: Sequence[Equation], outer: NameStack) -> None:
+    """Take `outer` from the name stacks of `equations`: their program runs within scopes of its own."""
+    inner: dict[int, NameStack | None] = {}
+    for equation in equations:
+        scope = equation.scope
+        if scope is not None:
+            if id(scope) not in inner:
+                inner[id(scope)] = scope.without(outer)
+            equation.scope = inner[id(scope)]
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -113,7 +127,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     def flat(*xs: Any) -> Any:
         nonlocal aux_tree, out_tree
-        result = fun(*tree.unflatten(xs))
+        with use_transformation("jvp"):
+            result = fun(*tree.unflatten(xs))
         aux: list[Any] = []
         if has_aux:
             result, auxiliary = with_aux(result, fun, "linearize")

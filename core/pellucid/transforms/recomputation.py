@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pellucid.base.dims import known_at_least
+from pellucid.base.source import NameStack
 from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var
 
 WORTH_AN_EQUATION = 1024
@@ -21,6 +22,10 @@ _SMALL = 16
 
 _MOST_EQUATIONS = 16
 """A residual that takes more equations than this to compute again is kept."""
+
+
+_RECOMPUTED = NameStack(None, "rematted_computation")
+"""The scope of equations that are run again, as the reference calls it."""
 
 
 class Plan(NamedTuple):
@@ -104,6 +109,7 @@ def with_fewer_residuals(
             id=None,
             operands=[a if type(a) is Literal else renamed[a] for a in equation.operands],  # type: ignore[index]
             results=[renamed[v] for v in equation.results],
+            scope=_RECOMPUTED if equation.scope is None else equation.scope.on(_RECOMPUTED),
             lineage=Lineage("recompute", (equation,)),
         )
         for equation in known

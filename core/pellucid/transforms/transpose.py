@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.ir.jaxpr import Jaxpr, Lineage, Literal
+from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal
 from pellucid.ir.rules import Avals, LinearOperand, Operands, Zero
-from pellucid.tracing.context import context
+from pellucid.tracing.context import use_facts
 from pellucid.tracing.discharge import without_references
-from pellucid.tracing.replay import joined_scope
+from pellucid.tracing.replay import run_equations
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
 from pellucid.transforms.zeros import add_tangents, as_cotangent_of, instantiate
 
@@ -31,16 +31,15 @@ def backward_pass(
             linear[var] = x
         else:
             values[var] = x
-    trace = context.trace
-    scheduled = []
+    scheduled: list[Equation] = []
+    nonlinear: list[Equation] = []
     for equation in jaxpr.equations:
         if any(a in linear for a in equation.operands if type(a) is not Literal):
             linear.update((v, LinearOperand(v.aval)) for v in equation.results)  # type: ignore[arg-type]
             scheduled.append(equation)
         else:
-            given = tuple([a.val if type(a) is Literal else values[a] for a in equation.operands])
-            results = trace.interpret(equation.primitive, given, equation.params)
-            values.update(zip(equation.results, results, strict=True))
+            nonlinear.append(equation)
+    run_equations(nonlinear, values)
 
     cotangent_of: dict[Any, Any] = {}
     for atom, ct in zip(jaxpr.outvars, cotangents, strict=True):
@@ -49,8 +48,7 @@ def backward_pass(
                 add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
             )
 
-    outer_scope, outer_source, outer_lineage = context.scope, context.source, context.lineage
-    try:
+    with use_facts() as facts:
         for equation in reversed(scheduled):
             results = equation.results
             if not any(v in cotangent_of for v in results):
@@ -64,12 +62,9 @@ def backward_pass(
                     for a in equation.operands
                 ]
             )
-            context.scope = joined_scope(outer_scope, equation.scope)
-            context.source = equation.source
             lineage = equation.lineage
-            context.lineage = Lineage(
-                "transpose", lineage.origins if lineage is not None else (equation,)
-            )
+            origins = lineage.origins if lineage is not None else (equation,)
+            facts.enter(equation, Lineage("transpose", origins))
             found = equation.primitive.transpose(given_cts, given, equation.params)
             for atom, ct in zip(equation.operands, found, strict=True):
                 if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
@@ -78,8 +73,6 @@ def backward_pass(
                 cotangent_of[atom] = (
                     add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
                 )
-    finally:
-        context.scope, context.source, context.lineage = outer_scope, outer_source, outer_lineage
     return [
         cotangent_of.get(var, Zero(var.aval)) if var in linear else None for var in jaxpr.invars
     ]

@@ -23,7 +23,7 @@ from pellucid.primitives.broadcasting import brought_to, reduce_sum
 from pellucid.primitives.reshard import ReshardParams, reshard_p
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.tracing.context import bound_axes, context, plumbing, use_trace
+from pellucid.tracing.context import bound_axes, context, plumbing, use_trace, use_transformation
 from pellucid.tracing.function import name_of
 from pellucid.tracing.leaks import check_no_leaks
 from pellucid.tracing.replay import replay
@@ -117,7 +117,8 @@ def vmap(
             results, out_tree = result_leaves(fun(*inner_args, **inner_kwargs), "vmap", fun)
             return results
 
-        results, found = batch_flat(flat, axis, leaves, dims, users=fun)
+        with use_transformation("vmap"):
+            results, found = batch_flat(flat, axis, leaves, dims, users=fun)
         wanted = (
             [out_axes] * len(results)
             if type(out_axes) is int
@@ -125,7 +126,7 @@ def vmap(
                 out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
             )
         )
-        with plumbing("vmap"):
+        with plumbing("vmap"), use_transformation("vmap"):
             placed = [
                 _placed(fun, axis, x, d, w, out_tree, i, sum_match)
                 for i, (x, d, w) in enumerate(zip(results, found, wanted, strict=True))

@@ -147,7 +147,7 @@ def test_unusual_instructions_are_read(line):
     instruction = hlo.parse_instruction(line)
     assert instruction is not None
     by_opcode = {
-        "custom-call": lambda i: i.operands == ["b", "c"] and i.path == "f/g#e3",
+        "custom-call": lambda i: i.operands == ["b", "c"] and (i.path, i.equation) == ("f/g", 3),
         "constant": lambda i: bool(i.payload) and not i.operands,
         "parameter": lambda i: i.payload == "12" and i.attributes == {"sharding": "{replicated}"},
         "while": lambda i: i.called == [("condition", "c.1"), ("body", "b.1")],
