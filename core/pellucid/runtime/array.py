@@ -6,8 +6,9 @@ Operators and NumPy's methods are the NumPy API, bound late.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,48 +16,28 @@ from pellucid.base.errors import DeletedArrayError, DeviceError, IndexingError
 from pellucid.base.source import describe
 from pellucid.runtime import peers, platforms
 from pellucid.runtime.donation import donors_of
-from pellucid.runtime.failures import runtime_error
+from pellucid.runtime.failures import raise_runtime_error
 from pellucid.sharding.layout import Format, Layout
 from pellucid.sharding.named_sharding import is_unreduced, summed
-from pellucid.sharding.single_device import make_single_device_sharding
+from pellucid.sharding.placement import Sharding
+from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.tracing.array_methods import add_late_methods, late_attribute
 from pellucid.xla import arrays
 from pellucid.xla.arrays import Array, ArrayImpl
 from pellucid.xla.compile import JaxRuntimeError
+from pellucid.xla.shardings import Device, extend
 
-__all__ = ["Array", "ArrayImpl", "Shard", "attribute", "method"]
-
-
-def attribute(name: str) -> Callable[[Callable[[Any], Any]], Any]:
-    """Install a function as the property `name` of arrays."""
-
-    def install(function: Callable[[Any], Any]) -> Any:
-        setattr(ArrayImpl, name, property(function))
-        return function
-
-    return install
+__all__ = ["Array", "ArrayImpl", "Shard"]
 
 
-def method(name: str) -> Callable[[Callable[..., Any]], Any]:
-    """Install a function as the method `name` of arrays."""
-
-    def install(function: Callable[..., Any]) -> Any:
-        setattr(ArrayImpl, name, function)
-        return function
-
-    return install
-
-
-def default_sharding() -> Any:
-    """Where a new array goes if nobody says: one device, uncommitted."""
+def default_sharding() -> SingleDeviceSharding:
+    """Sharding of a new array without a stated one: the default device, uncommitted."""
     return make_single_device_sharding(platforms.default_device())
 
 
 add_late_methods(ArrayImpl)
 setattr(ArrayImpl, "__getattr__", late_attribute)  # until the NumPy API is there
 
-
-# Type ---------------------------------------------------------------------------------------------
 
 for _name in ("shape", "dtype", "ndim", "size", "weak_type", "nbytes"):
     # One C-level getter on top of another: no Python frame for the attributes that are read most.
@@ -66,70 +47,109 @@ for _name in ("shape", "dtype", "ndim", "size", "weak_type", "nbytes"):
     setattr(ArrayImpl, _name, property(_getter))
 
 
-@attribute("itemsize")
-def _itemsize(array: Any) -> int:
-    """Bytes of one element."""
-    return np.dtype(array.dtype).itemsize
+_clone_unchecked = ArrayImpl.clone
+_delete_unchecked = ArrayImpl.delete
 
 
-@method("__len__")
-def _len(array: Any) -> int:
-    return len(array.aval)
+class _Methods(ArrayImpl if TYPE_CHECKING else object):
+    """Attributes of arrays about their elements, their placement and their lifetime."""
+
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 100
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def sharding(self) -> Sharding:
+        """Which device holds which part, in which memory."""
+        return self._sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user chose the array's devices, so that computations on it must run there."""
+        return self._committed
+
+    @property
+    def device(self) -> Device | Sharding:
+        """The array's device; its sharding if it has several."""
+        check_not_deleted(self)
+        devices = self._sharding._internal_device_list
+        return devices[0] if len(devices) == 1 else self._sharding
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the array's shards."""
+        check_not_deleted(self)
+        return set(self._sharding.device_set)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all parts lie on this process's devices."""
+        return self._sharding.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+        return self._sharding.is_fully_replicated
+
+    @property
+    def format(self) -> Format:
+        """The array's layout in memory, and its sharding."""
+        check_not_deleted(self)
+        return Format(Layout.from_pjrt_layout(self._pjrt_layout), self._sharding)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts on this process's devices."""
+        return shards_of(self, addressable_only=True)
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts on all devices; those of other processes have no data here."""
+        return shards_of(self, addressable_only=False)
+
+    def addressable_data(self, index: int) -> Any:
+        """The data of this process's shard number `index`, as an array on one device.
+
+        Raises: IndexingError for an index out of bounds.
+        """
+        check_not_deleted(self)
+        shards = arrays.shards_of(self)
+        if not -len(shards) <= index < len(shards):
+            raise IndexingError(
+                f"there is no shard {index}.",
+                got=f"{self.aval.text()} has {len(shards)} shards here",
+            )
+        return shards[index]
+
+    def delete(self) -> None:
+        """Give the array's memory back now; using the array afterwards raises DeletedArrayError.
+
+        Raises: DeviceError if the memory is shared with another library.
+        """
+        if is_exported(self):
+            raise DeviceError(
+                "an array whose memory was shared through DLPack can't be deleted.",
+                got=self.aval.text(),
+                do="Drop your references to it (`del x`); its memory goes with the last of them.",
+            )
+        _delete_unchecked(self)
+
+    def clone(self) -> Any:
+        """Another array over the same memory."""
+        check_not_deleted(self)
+        return share_memory(_clone_unchecked(self), self)
 
 
-ArrayImpl.__hash__ = None
-ArrayImpl.__array_priority__ = 100
+extend(ArrayImpl, _Methods)
 
 
-# Place --------------------------------------------------------------------------------------------
-
-
-@attribute("sharding")
-def _sharding(array: Any) -> Any:
-    """Which device holds which part, in which memory."""
-    return array._sharding
-
-
-@attribute("committed")
-def _committed(array: Any) -> bool:
-    """Whether the user chose the array's devices, so that computations on it must run there."""
-    return array._committed
-
-
-@attribute("device")
-def _device(array: Any) -> Any:
-    """The array's device; its sharding if it has several."""
-    check_not_deleted(array)
-    devices = array._sharding._internal_device_list
-    return devices[0] if len(devices) == 1 else array._sharding
-
-
-@method("devices")
-def _devices(array: Any) -> set[Any]:
-    """The devices that hold the array's shards."""
-    check_not_deleted(array)
-    return set(array._sharding.device_set)
-
-
-@attribute("is_fully_addressable")
-def _is_fully_addressable(array: Any) -> bool:
-    """Whether all parts lie on this process's devices."""
-    return array._sharding.is_fully_addressable
-
-
-@attribute("is_fully_replicated")
-def _is_fully_replicated(array: Any) -> bool:
-    """Whether each device holds the whole array."""
-    return array._sharding.is_fully_replicated
-
-
-@attribute("format")
-def _format(array: Any) -> Format:
-    """The array's layout in memory, and its sharding."""
-    check_not_deleted(array)
-    return Format(Layout.from_pjrt_layout(array._pjrt_layout), array._sharding)
-
-
+@dataclass(eq=False, repr=False, slots=True)
 class Shard:
     """One device's part of an array: where it is, which part it is, and its data.
 
@@ -137,13 +157,10 @@ class Shard:
     the device belongs to another process.
     """
 
-    __slots__ = ("device", "index", "replica_id", "data")
-
-    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any) -> None:
-        self.device = device
-        self.index = index
-        self.replica_id = replica_id
-        self.data = data
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
 
     def __repr__(self) -> str:
         return (
@@ -169,30 +186,6 @@ def shards_of(array: Any, *, addressable_only: bool) -> list[Shard]:
         if device in local or not addressable_only:
             shards.append(Shard(device, index, replica_id, local.get(device)))
     return shards
-
-
-@attribute("addressable_shards")
-def _addressable_shards(array: Any) -> list[Shard]:
-    """The parts on this process's devices."""
-    return shards_of(array, addressable_only=True)
-
-
-@attribute("global_shards")
-def _global_shards(array: Any) -> list[Shard]:
-    """The parts on all devices; those of other processes have no data here."""
-    return shards_of(array, addressable_only=False)
-
-
-@method("addressable_data")
-def _addressable_data(array: Any, index: int) -> Any:
-    """The data of this process's shard number `index`, as an array on one device."""
-    check_not_deleted(array)
-    shards = arrays.shards_of(array)
-    if not -len(shards) <= index < len(shards):
-        raise IndexingError(
-            f"there is no shard {index}.", got=f"{array.aval.text()} has {len(shards)} shards here"
-        )
-    return shards[index]
 
 
 # Deletion -----------------------------------------------------------------------------------------
@@ -229,21 +222,18 @@ def note_donated(array: Any, taker: str) -> None:
 
 
 class SharedMemory:
-    """What arrays over the same memory know together."""
+    """Facts about a buffer that all arrays over it share."""
 
-    __slots__ = ("is_exported",)
-
-    def __init__(self) -> None:
-        self.is_exported = False
-        """Whether a capsule was made of it, which another library may still hold."""
+    is_exported = False
+    """Whether a DLPack capsule was made of it, which another library may still hold."""
 
 
 def shared_memory_of(array: Any) -> SharedMemory:
     """The facts that `array` shares with other arrays over its memory; `share_memory` makes them share."""
-    found = getattr(array, "_memory", None)
-    if found is None:
-        found = array._memory = SharedMemory()
-    return found
+    memory = getattr(array, "_memory", None)
+    if memory is None:
+        memory = array._memory = SharedMemory()
+    return memory
 
 
 def share_memory(alias: Any, array: Any) -> Any:
@@ -254,33 +244,8 @@ def share_memory(alias: Any, array: Any) -> Any:
 
 def is_exported(array: Any) -> bool:
     """Whether another library may hold the memory of `array`; jaxlib ends the process if it is deleted then."""
-    found = getattr(array, "_memory", None)
-    return found is not None and found.is_exported
-
-
-_delete_unchecked = ArrayImpl.delete
-
-
-@method("delete")
-def _delete(array: Any) -> None:
-    """Give the array's memory back now; using the array afterwards raises DeletedArrayError."""
-    if is_exported(array):
-        raise DeviceError(
-            "an array whose memory was shared through DLPack can't be deleted.",
-            got=array.aval.text(),
-            do="Drop your references to it (`del x`); its memory goes with the last of them.",
-        )
-    _delete_unchecked(array)
-
-
-_clone_unchecked = ArrayImpl.clone
-
-
-@method("clone")
-def _clone(array: Any) -> Any:
-    """Another array over the same memory."""
-    check_not_deleted(array)
-    return share_memory(_clone_unchecked(array), array)
+    memory = getattr(array, "_memory", None)
+    return memory is not None and memory.is_exported
 
 
 def _checked(name: str) -> None:
@@ -296,8 +261,7 @@ def _checked(name: str) -> None:
                 return peers.wait(unchecked, array)
             return unchecked(array)
         except JaxRuntimeError as error:
-            failure = runtime_error(f"Array.{name}", error)
-            raise failure from failure.__cause__
+            raise_runtime_error(f"Array.{name}", error)
 
     checked.__name__ = name
     checked.__doc__ = _CHECKED[name]
@@ -306,11 +270,11 @@ def _checked(name: str) -> None:
 
 def _soon_ready(array: Any) -> bool:
     """Whether the array is computed within a short step, which is cheaper to poll for than to wait for in a thread."""
-    deadline = time.perf_counter() + _SECONDS_OF_POLLING
+    deadline = time.perf_counter() + _MAX_POLLING_SECONDS
     while not array.is_ready():
         if time.perf_counter() > deadline:
             return False
-        time.sleep(_SECONDS_BETWEEN_POLLS)
+        time.sleep(_POLLING_INTERVAL_SECONDS)
     return True
 
 
@@ -325,12 +289,11 @@ def wait_for(several: Sequence[Any]) -> None:
     except JaxRuntimeError as error:
         for x in several:
             check_not_deleted(x)
-        failure = runtime_error("block_until_ready", error)
-        raise failure from failure.__cause__
+        raise_runtime_error("block_until_ready", error)
 
 
-_SECONDS_OF_POLLING = 5e-3
-_SECONDS_BETWEEN_POLLS = 2e-5
+_MAX_POLLING_SECONDS = 5e-3
+_POLLING_INTERVAL_SECONDS = 2e-5
 
 _CHECKED = {
     "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",

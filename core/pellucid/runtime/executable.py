@@ -14,7 +14,7 @@ from pellucid.ir.avals import aval_at, physical
 from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals, Operands, Results
 from pellucid.runtime.extended import ExtendedArray
-from pellucid.runtime.failures import runtime_error
+from pellucid.runtime.failures import raise_runtime_error
 from pellucid.runtime.shared_program import SharedProgram
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
@@ -121,8 +121,7 @@ class Executable:
             results = self._start(self.loaded.execute_sharded, [*self.consts, *placed], kept)
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
-            failure = runtime_error(self.name, error)
-            raise failure from failure.__cause__
+            raise_runtime_error(self.name, error)
 
     def _start(self, start: Callable[[Any], Any], arguments: Any, given: Operands) -> Any:
         """`start(arguments)`, which were placed as needed from `given`; with other processes, if there are any."""

@@ -1,10 +1,11 @@
-"""What the user sees when XLA's runtime reports an error."""
+"""Translation of errors of XLA's runtime into ours."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import OrderedDict
+from typing import NoReturn
 
 from pellucid.base.errors import CallbackError, ExecutionError, OutOfMemoryError, PellucidError
 from pellucid.base.source import called_by_user
@@ -22,9 +23,9 @@ _CODES = (
 
 
 _MARK = re.compile(r"pellucid callback failure #(\d+)")
-_FAILURES_KEPT = 64
+_MAX_FAILURES = 64
 _failures: OrderedDict[int, CallbackError] = OrderedDict()
-"""Failures of Python functions that programs called, until the caller of the program is told."""
+"""Failures of user callbacks by number, until the call of their program raises them."""
 _number = itertools.count(1).__next__
 
 
@@ -32,7 +33,7 @@ def marked(error: CallbackError) -> str:
     """A text by which `callback_failure` finds `error` again: XLA carries text and no exceptions."""
     number = _number()
     _failures[number] = error
-    while len(_failures) > _FAILURES_KEPT:
+    while len(_failures) > _MAX_FAILURES:
         _failures.popitem(last=False)
     return f"pellucid callback failure #{number}"
 
@@ -43,17 +44,22 @@ def callback_failure(text: str) -> CallbackError | None:
     return None if mark is None else _failures.pop(int(mark[1]), None)
 
 
-def runtime_error(name: str, error: Exception) -> Exception:
-    """The error for what went wrong while running `name`; `error` itself if it isn't XLA's."""
+def raise_runtime_error(name: str, error: Exception) -> NoReturn:
+    """Raise what explains `error`, which XLA raised while `name` ran; `error` itself if it isn't XLA's."""
+    explained = _runtime_error(name, error)
+    raise explained from explained.__cause__
+
+
+def _runtime_error(name: str, error: Exception) -> Exception:
     if isinstance(error, PellucidError):
         return error
     text = str(error)
     failure = callback_failure(text)
     if failure is not None:
         return failure
-    lost = peers.failure_behind(text)
-    if lost is not None:
-        return lost
+    peer_failure = peers.failure_behind(text)
+    if peer_failure is not None:
+        return peer_failure
     if "RESOURCE_EXHAUSTED" in text or "Out of memory" in text:
         return OutOfMemoryError(
             f"`{called_by_user() or name}` needs more memory than the device has.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,16 +13,16 @@ from pellucid.base.errors import ArrayConversionError, DeviceError
 from pellucid.base.events import TransferFinished, on, publish
 from pellucid.base.late import late
 from pellucid.runtime import guards
-from pellucid.runtime.array import attribute, check_not_deleted, method, shards_of
-from pellucid.runtime.failures import runtime_error
+from pellucid.runtime.array import ArrayImpl, check_not_deleted, shards_of
+from pellucid.runtime.failures import raise_runtime_error
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
+from pellucid.xla.shardings import extend
 
 _guard_level = config.transfer_guard_device_to_host
 
 
-@attribute("_value")
 def value_of(array: Any) -> np.ndarray:
     """The whole array as a read-only NumPy array, kept once fetched."""
     return fetched(array, explicit=False)
@@ -42,8 +42,7 @@ def fetched(array: Any, *, explicit: bool) -> np.ndarray:
                 with guards.passed("device_to_host", array.aval, "the host", explicit=explicit):
                     cached = _fetch(array)
         except JaxRuntimeError as error:
-            failure = runtime_error("Array", error)
-            raise failure from failure.__cause__
+            raise_runtime_error("Array", error)
         cached.flags.writeable = False
         array._npy_value = cached
         if on.transfer_finished:
@@ -76,13 +75,6 @@ def _fetch(array: Any) -> np.ndarray:
     return whole
 
 
-@method("__array__")
-def _to_numpy(array: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    # NumPy's own rules decide: copy=False raises where the dtype asks for one, None copies only then.
-    return np.array(value_of(array), dtype=dtype, copy=copy)
-
-
-@method("copy_to_host_async")
 def copy_to_host_async(array: Any) -> None:
     """Start copying to the host; a later `np.asarray` waits less."""
     check_not_deleted(array)
@@ -97,23 +89,6 @@ def copy_to_host_async(array: Any) -> None:
             arrays.copy_to_host_async(array)
 
 
-# Python values ------------------------------------------------------------------------------------
-
-
-@method("__bool__")
-def _bool(array: Any) -> bool:
-    if array.size != 1:
-        what = "an empty array" if array.size == 0 else "an array with more than one element"
-        raise ArrayConversionError(
-            f"the truth value of {what} is ambiguous.",
-            got=array.aval.text(),
-            do="Use `array.size > 0` to ask whether it has elements."
-            if array.size == 0
-            else "Use `.any()` or `.all()`.",
-        )
-    return bool(value_of(array))
-
-
 def _scalar(array: Any, python_type: type) -> Any:
     if array.shape != ():
         raise ArrayConversionError(
@@ -122,16 +97,6 @@ def _scalar(array: Any, python_type: type) -> Any:
             do="Take one element first: `.item()`, or an index for each dimension.",
         )
     return python_type(value_of(array)[()])
-
-
-@method("__int__")
-def _int(array: Any) -> int:
-    return _real(array, int)
-
-
-@method("__float__")
-def _float(array: Any) -> float:
-    return _real(array, float)
 
 
 def _real(array: Any, python_type: type) -> Any:
@@ -144,95 +109,97 @@ def _real(array: Any, python_type: type) -> Any:
     return _scalar(array, python_type)
 
 
-@method("__complex__")
-def _complex(array: Any) -> complex:
-    return _scalar(array, complex)
-
-
-@method("__index__")
-def _index(array: Any) -> int:
-    if array.shape != () or array.dtype.kind not in "iu":
-        raise ArrayConversionError(
-            "only integer arrays without dimensions can be used as a Python index.",
-            got=array.aval.text(),
-        )
-    return int(value_of(array))
-
-
-@method("tolist")
-def _tolist(array: Any) -> Any:
-    """Nested Python lists of Python numbers."""
-    return value_of(array).tolist()
-
-
-@method("item")
-def _item(array: Any, *index: int) -> bool | int | float | complex:
-    """The only element, or the one at `index`, as a Python number."""
-    return value_of(array).item(*index)
-
-
-@method("tobytes")
-def _tobytes(array: Any, order: str = "C") -> bytes:
-    """The elements' bytes, in C or Fortran order."""
-    return value_of(array).tobytes(order)
-
-
-# Pickles ------------------------------------------------------------------------------------------
-
-
-@method("__reduce__")
-def _reduce(array: Any) -> Any:
-    function, arguments, state = value_of(array).__reduce__()
-    return _from_pickle, (function, arguments, state, {"weak_type": array.weak_type})
-
-
 def _from_pickle(function: Any, arguments: Any, state: Any, facts: dict[str, Any]) -> Any:
     """The array that was pickled, on the default device of this process."""
     value = function(*arguments)
     value.__setstate__(state)
-    return from_host(value, weak_type=facts["weak_type"])
-
-
-def from_host(value: np.ndarray, *, weak_type: bool = False, sharding: Any = None) -> Any:
-    """Bound by `transfer`, which imports this module."""
-    raise RuntimeError("pellucid.runtime.transfer is not loaded")
-
-
-# Text ---------------------------------------------------------------------------------------------
+    return late("bottom trace").from_host(value, weak_type=facts["weak_type"])
 
 
 _PREFIX = "Array("
 
 
-@method("__repr__")
-def _repr(array: Any) -> str:
-    weak = ", weak_type=True" if array.weak_type else ""
-    tail = f"dtype={array.dtype}{weak})"
-    if array.is_deleted():
-        return f"Array(shape={array.shape}, {tail[:-1]}, deleted)"
-    if is_unreduced(array.sharding):
-        return f"Array(shape={array.shape}, {tail[:-1]}, sharding={array.sharding})"
-    if not array.is_fully_addressable and not array.is_fully_replicated:
-        return f"Array(shape={array.shape}, {tail}"
-    if array.size == 0:
-        return f"Array([], shape={array.shape}, {tail}"
-    body = np.array2string(value_of(array), prefix=_PREFIX, separator=", ", suffix=",")
-    last_line = len(body) - body.rfind("\n") - 1
-    # The reference separates a dtype that doesn't fit by the width of the prefix, without a new line.
-    fits = last_line + len(tail) + 3 <= np.get_printoptions()["linewidth"]
-    return f"{_PREFIX}{body},{' ' if fits else ' ' * len(_PREFIX)}{tail}"
+class _Methods(ArrayImpl if TYPE_CHECKING else object):
+    """Attributes of arrays that need their values on the host."""
+
+    _value = property(value_of)
+    copy_to_host_async = copy_to_host_async
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        # NumPy's own rules decide: copy=False raises where the dtype asks for one, None copies only then.
+        return np.array(value_of(self), dtype=dtype, copy=copy)
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            what = "an empty array" if self.size == 0 else "an array with more than one element"
+            raise ArrayConversionError(
+                f"the truth value of {what} is ambiguous.",
+                got=self.aval.text(),
+                do="Use `array.size > 0` to ask whether it has elements."
+                if self.size == 0
+                else "Use `.any()` or `.all()`.",
+            )
+        return bool(value_of(self))
+
+    def __int__(self) -> int:
+        return _real(self, int)
+
+    def __float__(self) -> float:
+        return _real(self, float)
+
+    def __complex__(self) -> complex:
+        return _scalar(self, complex)
+
+    def __index__(self) -> int:
+        if self.shape != () or self.dtype.kind not in "iu":
+            raise ArrayConversionError(
+                "only integer arrays without dimensions can be used as a Python index.",
+                got=self.aval.text(),
+            )
+        return int(value_of(self))
+
+    def tolist(self) -> Any:
+        """Nested Python lists of Python numbers."""
+        return value_of(self).tolist()
+
+    def item(self, *index: int) -> bool | int | float | complex:
+        """The only element, or the one at `index`, as a Python number."""
+        return value_of(self).item(*index)
+
+    def tobytes(self, order: Literal["C", "F"] = "C") -> bytes:
+        """The elements' bytes, in C or Fortran order."""
+        return value_of(self).tobytes(order)
+
+    def __reduce__(self) -> Any:
+        return _from_pickle, (*value_of(self).__reduce__(), {"weak_type": self.weak_type})
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        tail = f"dtype={self.dtype}{weak})"
+        if self.is_deleted():
+            return f"Array(shape={self.shape}, {tail[:-1]}, deleted)"
+        if is_unreduced(self.sharding):
+            return f"Array(shape={self.shape}, {tail[:-1]}, sharding={self.sharding})"
+        if not self.is_fully_addressable and not self.is_fully_replicated:
+            return f"Array(shape={self.shape}, {tail}"
+        if self.size == 0:
+            return f"Array([], shape={self.shape}, {tail}"
+        body = np.array2string(value_of(self), prefix=_PREFIX, separator=", ", suffix=",")
+        last_line = len(body) - body.rfind("\n") - 1
+        # The reference separates a dtype that doesn't fit by the width of the prefix, without a new line.
+        fits = last_line + len(tail) + 3 <= np.get_printoptions()["linewidth"]
+        return f"{_PREFIX}{body},{' ' if fits else ' ' * len(_PREFIX)}{tail}"
+
+    def __str__(self) -> str:
+        if self.is_deleted() or is_unreduced(self.sharding):
+            return repr(self)
+        is_readable = self.is_fully_addressable or self.is_fully_replicated
+        return str(value_of(self)) if is_readable else repr(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.shape == () and not self.is_deleted():
+            return format(value_of(self)[()], spec)
+        return format(value_of(self), spec) if spec else str(self)
 
 
-@method("__str__")
-def _str(array: Any) -> str:
-    if array.is_deleted() or is_unreduced(array.sharding):
-        return repr(array)
-    is_readable = array.is_fully_addressable or array.is_fully_replicated
-    return str(value_of(array)) if is_readable else repr(array)
-
-
-@method("__format__")
-def _format(array: Any, spec: str) -> str:
-    if array.shape == () and not array.is_deleted():
-        return format(value_of(array)[()], spec)
-    return format(value_of(array), spec) if spec else str(array)
+extend(ArrayImpl, _Methods)

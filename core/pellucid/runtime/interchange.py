@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.runtime import platforms
-from pellucid.runtime.array import check_not_deleted, method, shared_memory_of
+from pellucid.runtime.array import ArrayImpl, check_not_deleted, shared_memory_of
 from pellucid.runtime.transfer import copied, device_put
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.xla import arrays
 from pellucid.xla.compile import JaxRuntimeError
+from pellucid.xla.shardings import extend
 
 _CPU, _CUDA, _CUDA_HOST, _ROCM = 1, 2, 3, 10  # DLDeviceType
 _PLATFORM_OF = {_CPU: "cpu", _CUDA: "cuda", _CUDA_HOST: "cpu", _ROCM: "rocm"}
@@ -33,8 +34,8 @@ def is_supported_dtype(dtype: Any) -> bool:
     """
     if isinstance(dtype, dtypes.ExtendedDType):
         return False
-    found = np.dtype(dtype)
-    return found.name == "bfloat16" or (found.isbuiltin == 1 and found.kind in _SUPPORTED_KINDS)
+    dtype = np.dtype(dtype)
+    return dtype.name == "bfloat16" or (dtype.isbuiltin == 1 and dtype.kind in _SUPPORTED_KINDS)
 
 
 def _device_of(array: Any) -> Any:
@@ -45,50 +46,6 @@ def _device_of(array: Any) -> Any:
             "Share its `addressable_shards` one by one."
         )
     return devices[0]
-
-
-@method("__dlpack_device__")
-def _dlpack_device(array: Any) -> tuple[int, int]:
-    """DLPack's numbers for the array's kind of device, and for the device."""
-    check_not_deleted(array)
-    device = _device_of(array)
-    platform = platforms.platform_of(device.client)
-    kind = _TYPE_OF.get(platform)
-    if kind is None:
-        raise DLPackError(f"DLPack has no number for platform {platform!r}.")
-    return kind, 0 if kind == _CPU else device.local_hardware_id
-
-
-@method("__dlpack__")
-def _dlpack(
-    array: Any,
-    *,
-    stream: Any = None,
-    max_version: tuple[int, int] | None = None,
-    dl_device: tuple[int, int] | None = None,
-    copy: bool | None = None,
-) -> Any:
-    """A capsule over the array's memory, for `from_dlpack` of another library.
-
-    `dl_device` asks for memory of a certain device; `copy` True for memory of its own, False for none.
-    """
-    here = array.__dlpack_device__()
-    if not is_supported_dtype(array.dtype):
-        raise DLPackError(f"DLPack can't describe arrays of dtype {array.dtype}.")
-    wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
-    if wanted != here:
-        if copy is False:
-            raise DLPackError(
-                f"an array on device {here} can't be on device {wanted} without a copy."
-            )
-        array = device_put(array, _device_for(*wanted))
-    elif copy:
-        array = copied(array)
-    else:
-        shared_memory_of(array).is_exported = True
-    return arrays.to_dlpack(
-        array, stream, max_version=max_version, copied=bool(copy) or wanted != here
-    )
 
 
 def _device_for(kind: int, index: int) -> Any:
@@ -162,3 +119,50 @@ def _canonical(array: Any, *, may_copy: bool) -> Any:
             f"{array.dtype} needs 64 bits, which are off; reading it as {dtype} is a copy."
         )
     return device_put(np.asarray(array._value).astype(dtype), _device_of(array))
+
+
+class _Methods(ArrayImpl if TYPE_CHECKING else object):
+    """Attributes of arrays by which other libraries share their memory."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's numbers for the array's kind of device, and for the device."""
+        check_not_deleted(self)
+        device = _device_of(self)
+        platform = platforms.platform_of(device.client)
+        kind = _TYPE_OF.get(platform)
+        if kind is None:
+            raise DLPackError(f"DLPack has no number for platform {platform!r}.")
+        return kind, 0 if kind == _CPU else device.local_hardware_id
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule over the array's memory, for `from_dlpack` of another library.
+
+        `dl_device` asks for memory of a certain device; `copy` True for memory of its own, False for none.
+        """
+        array, here = self, self.__dlpack_device__()
+        if not is_supported_dtype(array.dtype):
+            raise DLPackError(f"DLPack can't describe arrays of dtype {array.dtype}.")
+        target = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+        if target != here:
+            if copy is False:
+                raise DLPackError(
+                    f"an array on device {here} can't be on device {target} without a copy."
+                )
+            array = device_put(array, _device_for(*target))
+        elif copy:
+            array = copied(array)
+        else:
+            shared_memory_of(array).is_exported = True
+        return arrays.to_dlpack(
+            array, stream, max_version=max_version, copied=bool(copy) or target != here
+        )
+
+
+extend(ArrayImpl, _Methods)

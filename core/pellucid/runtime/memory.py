@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid.base.source import describe
 from pellucid.runtime import platforms
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceMemory:
+class DeviceMemory(NamedTuple):
     """Memory of one device at one moment."""
 
     device: Any
@@ -25,8 +23,7 @@ class DeviceMemory:
     """Whether the platform's allocator reported it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveArray:
+class LiveArray(NamedTuple):
     """One array that holds memory."""
 
     array: Any
@@ -46,18 +43,17 @@ def live_arrays(platform: str | None = None) -> list[Any]:
 
 def described_live_arrays() -> list[LiveArray]:
     """The live arrays on all started platforms, with what they hold and where they come from; largest first."""
-    found = [x for client in platforms.started_clients() for x in client.live_arrays()]
-    described = [_described(x) for x in found if not x.is_deleted()]
+    arrays = [x for client in platforms.started_clients() for x in client.live_arrays()]
+    described = [_described(x) for x in arrays if not x.is_deleted()]
     return sorted(described, key=lambda live: -live.n_bytes)
 
 
 def _described(array: Any) -> LiveArray:
     local = array._sharding._internal_device_list.addressable_device_list
     count = max(len(local), 1)
-    held = array.on_device_size_in_bytes()
-    device_bytes = dict.fromkeys(local, held // count)
-    source = describe(array.traceback) if array.traceback is not None else None
-    return LiveArray(array, array.aval.text(), held, device_bytes, source)  # pyright: ignore[reportArgumentType]
+    n_bytes = array.on_device_size_in_bytes()
+    device_bytes: dict[Any, int] = dict.fromkeys(local, n_bytes // count)
+    return LiveArray(array, array.aval.text(), n_bytes, device_bytes, describe(array.traceback))
 
 
 def live_arrays_in_words(n: int = 5) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,20 +38,21 @@ from pellucid.runtime.array import (
     share_memory,
     wait_for,
 )
-from pellucid.runtime.failures import runtime_error
+from pellucid.runtime.failures import raise_runtime_error
 from pellucid.runtime.host import fetched, value_of
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from pellucid.sharding.errors import LayoutError, ShardingError
 from pellucid.sharding.layout import AutoLayout, Layout
 from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.named_sharding import is_unreduced, summed
-from pellucid.sharding.placement import addressable_parts
+from pellucid.sharding.placement import Sharding, addressable_parts
 from pellucid.sharding.single_device import SingleDeviceSharding, make_single_device_sharding
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid.tracing.values import as_operand, type_of
 from pellucid.xla import arrays
 from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl, ExtendedArray
 from pellucid.xla.compile import JaxRuntimeError
+from pellucid.xla.shardings import Device, extend
 
 _host_to_device = config.transfer_guard_host_to_device.state
 _device_to_device = config.transfer_guard_device_to_device.state
@@ -135,7 +136,7 @@ def _put(
         with guards.passed("host_to_device", aval, sharding, explicit=explicit):
             return arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
     except JaxRuntimeError as error:
-        raise runtime_error("device_put", error) from None
+        raise_runtime_error("device_put", error)
 
 
 def put_shards(aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any]) -> Any:
@@ -156,8 +157,8 @@ def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
     """`x` where an executable wants it: laid out as `sharding`."""
     if type(x) is ArrayImpl:
         check_not_deleted(x)
-        own = x._sharding
-        if own is sharding or own == sharding or own.is_equivalent_to(sharding, x.ndim):
+        current = x._sharding
+        if current is sharding or current == sharding or current.is_equivalent_to(sharding, x.ndim):
             return x
         return move(x, sharding, committed=x._committed)
     if type(x) is ExtendedArray:
@@ -207,7 +208,7 @@ def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> A
         ):
             result = _moved(x, sharding, committed)
     except JaxRuntimeError as error:
-        raise runtime_error("device_put", error) from None
+        raise_runtime_error("device_put", error)
     if on.transfer_finished:
         _publish("device_to_device", result, x.nbytes, start)
     return result
@@ -216,8 +217,8 @@ def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> A
 _free: AbstractContextManager[None] = nullcontext()
 
 
-_WORTH_A_PROGRAM = 1 << 20
-"""Bytes from which on devices exchange parts themselves, by a program to be compiled, instead of through the host."""
+_MIN_BYTES_FOR_EXCHANGE = 1 << 20
+"""Minimum size of an array whose parts devices exchange by a compiled program, instead of through the host."""
 
 
 @cached(1024)
@@ -235,16 +236,11 @@ def _moved(x: Any, sharding: Any, committed: bool) -> Any:
     if _has_same_parts(old, sharding, x.shape):
         return arrays.assemble(aval, sharding, _copies(x, sharding), committed)
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
-        whole = _parts(x)[0]
-        copies = [
-            _copied_to(whole, device, sharding.memory_kind)
-            for device in sharding.addressable_devices
-        ]
-        by_device = {c._sharding._device: c for c in copies}
-        local = sharding._internal_device_list.addressable_device_list
-        return arrays.assemble(aval, sharding, [by_device[d] for d in local], committed)
+        whole, devices = _parts(x)[0], sharding._internal_device_list.addressable_device_list
+        copies = [_copied_to(whole, device, sharding.memory_kind) for device in devices]
+        return arrays.assemble(aval, sharding, copies, committed)
     same_devices = old._internal_device_list == sharding._internal_device_list
-    if same_devices and (x.nbytes >= _WORTH_A_PROGRAM or not x.is_fully_addressable):
+    if same_devices and (x.nbytes >= _MIN_BYTES_FOR_EXCHANGE or not x.is_fully_addressable):
         return late("relaid")(x, sharding)
     if not x.is_fully_addressable:
         raise DeviceError(
@@ -428,11 +424,11 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
 
 
 def _check_source(x: Any, src: Any) -> None:
-    said = sharding_for(src)
-    if said is not None and not said.is_equivalent_to(x._sharding, x.ndim):
+    source = sharding_for(src)
+    if source is not None and not source.is_equivalent_to(x._sharding, x.ndim):
         raise ArgumentValueError(
             "device_put: `src` is not where the array is.",
-            got=[f"src: {said}", f"the array's sharding: {x._sharding}"],
+            got=[f"src: {source}", f"the array's sharding: {x._sharding}"],
         )
 
 
@@ -542,10 +538,10 @@ def _got(leaf: Any) -> Any:
 
 def copy_to_host_async(x: Any) -> Any:
     """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then."""
-    found, others = _arrays_and_others(x)
-    for array in found:
+    leaves, others = _arrays_and_others(x)
+    for array in leaves:
         host.copy_to_host_async(array)
-    _call_own(others, "copy_to_host_async")
+    _call_method(others, "copy_to_host_async")
     return x
 
 
@@ -555,46 +551,47 @@ def block_until_ready(x: Any) -> Any:
     >>> block_until_ready([device_put(1.5), "anything else"])
     [Array(1.5, dtype=float32, weak_type=True), 'anything else']
     """
-    found, others = _arrays_and_others(x)
-    wait_for(found)
-    _call_own(others, "block_until_ready")
+    leaves, others = _arrays_and_others(x)
+    wait_for(leaves)
+    _call_method(others, "block_until_ready")
     return x
 
 
 def _arrays_and_others(x: Any) -> tuple[list[Any], list[Any]]:
     """The leaves of the tree `x` that are arrays, and the other ones."""
     leaves = tree_flatten(x)[0]
-    found = [leaf for leaf in leaves if type(leaf) is ArrayImpl]
-    if len(found) == len(leaves):
-        return found, []
-    return found, [leaf for leaf in leaves if type(leaf) is not ArrayImpl]
+    of_device = [leaf for leaf in leaves if type(leaf) is ArrayImpl]
+    if len(of_device) == len(leaves):
+        return of_device, []
+    return of_device, [leaf for leaf in leaves if type(leaf) is not ArrayImpl]
 
 
-def _call_own(leaves: Operands, method: str) -> None:
-    """Call `method` of those leaves that have it."""
+def _call_method(leaves: Operands, name: str) -> None:
+    """Call the method `name` of those leaves that have it."""
     for leaf in leaves:
-        if callable(own := getattr(leaf, method, None)):
-            own()
+        if callable(method := getattr(leaf, name, None)):
+            method()
 
 
-@host.method("to_device")
-def _to_device(array: Any, device: Any, *, stream: Any = None) -> Any:
-    """The array on `device`, a device or a sharding; of the array API standard."""
-    if stream is not None:
-        raise UnsupportedError(
-            "to_device takes no stream: transfers are ordered by the data they need."
-        )
-    return put_leaf(array, device)
+class _Methods(ArrayImpl if TYPE_CHECKING else object):
+    """Attributes of arrays that move or copy them."""
+
+    def to_device(self, device: Device | Sharding, *, stream: Any = None) -> Any:
+        """The array on `device`, a device or a sharding; of the array API standard.
+
+        Raises: UnsupportedError for a `stream`.
+        """
+        if stream is not None:
+            raise UnsupportedError(
+                "to_device takes no stream: transfers are ordered by the data they need."
+            )
+        return put_leaf(self, device)
+
+    def __copy__(self) -> Any:
+        return copied(self)
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return copied(self)
 
 
-@host.method("__copy__")
-def _copy(array: Any) -> Any:
-    return copied(array)
-
-
-@host.method("__deepcopy__")
-def _deepcopy(array: Any, memo: Any) -> Any:
-    return copied(array)
-
-
-host.from_host = from_host
+extend(ArrayImpl, _Methods)
