@@ -16,8 +16,8 @@ import pathlib
 import platform
 import re
 import stat
+import tempfile
 import time
-import uuid
 import zlib
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from pellucid.xla.compile import JaxRuntimeError, deserialize, jaxlib_version
 _MAGIC = b"pellucid executable 1\n"
 _SUFFIX = ".executable"
 _ABANDONED_SECONDS = 3600.0
-"""Temporary files older than this were left by a process that died."""
+"""Age in seconds of temporary files that a process that died has left."""
 _EQUATION = re.compile(r'"e(\d+):"')
 
 
@@ -78,10 +78,10 @@ def folder() -> pathlib.Path | None:
 
 @cached(8)
 def _usable_folder(path: str) -> pathlib.Path | None:
-    found = pathlib.Path(path).expanduser()
+    home = pathlib.Path(path).expanduser()
     try:
-        found.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = found.stat()
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = home.stat()
     except OSError as error:
         _warn(f"the compilation cache is off: its folder {path} can't be used ({error})")
         return None
@@ -93,7 +93,7 @@ def _usable_folder(path: str) -> pathlib.Path | None:
             f"runs code. Make it yours alone: `chmod 700 {path}`."
         )
         return None
-    return found
+    return home
 
 
 _warned: set[str] = set()
@@ -173,11 +173,9 @@ def load(key: str, lowered: Any, options: Any) -> Cached | None:
         _warn(f"{path} is damaged or foreign ({error}); its program is compiled anew")
         return None
     with contextlib.suppress(OSError):
-        os.utime(
-            path
-        )  # when it was last used, for eviction; the file system's own times can't be relied on
-    theirs, mine = header["equation_ids"], _equation_ids(lowered.module.module)
-    return Cached(loaded, {a: b for a, b in zip(theirs, mine, strict=False) if a >= 0})
+        os.utime(path)  # its last use, for eviction: the file system's own times can't be relied on
+    pairs = zip(header["equation_ids"], _equation_ids(lowered.module.module), strict=False)
+    return Cached(loaded, {stored: new for stored, new in pairs if stored >= 0})
 
 
 def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -226,17 +224,15 @@ def store(key: str, lowered: Any, loaded: Any, seconds: float) -> None:
 
 def _write(path: pathlib.Path, data: bytes) -> None:
     """Make a file appear with all of its content."""
-    temporary = path.with_name(f"{uuid.uuid4().hex}.temporary")
-    try:
-        with os.fdopen(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-        ) as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".temporary", delete=False) as file:
+        try:
             file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+            file.close()
+            os.replace(file.name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(file.name)
+            raise
 
 
 def _evict(home: pathlib.Path, limit: int) -> None:
@@ -270,8 +266,8 @@ def _equation_ids(module: Any) -> list[int]:
     ids = []
 
     def note(operation: Any) -> Any:
-        found = _EQUATION.search(str(operation.location))
-        ids.append(int(found[1]) if found else -1)
+        match = _EQUATION.search(str(operation.location))
+        ids.append(int(match[1]) if match else -1)
         return mlir.ADVANCE
 
     module.operation.walk(note, mlir.PRE_ORDER)

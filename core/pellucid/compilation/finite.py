@@ -17,6 +17,8 @@ from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
+_TESTS = {"NaN": np.isnan, "infinity": np.isinf}
+_OPTIONS = {"NaN": config.debug_nans, "infinity": config.debug_infs}
 
 
 def is_checking() -> bool:
@@ -34,30 +36,27 @@ def check_results(
 
     `program`, run again on `leaves` one equation at a time, tells which equation made it.
     """
-    found = _found(results, nans=_nans.value, infs=_infs.value)
-    if found is None:
+    kind = _kind_of_bad([kind for kind, option in _OPTIONS.items() if option.value], results)
+    if kind is None:
         return
     got, source = [], capture()
     if program is not None and any(type(x) in ARRAY_TYPES and x.is_deleted() for x in leaves):
         got = ["its arguments were donated, so it can't be run again to find where"]
     elif program is not None:
         with config.debug_nans(False), config.debug_infs(False):
-            equation = _first_bad_equation(
-                program, leaves, nans=found == "NaN", infs=found != "NaN"
-            )
+            equation = _first_bad_equation(kind, program, leaves)
         if equation is not None:
             got, source = [f"first made by `{equation.primitive.name}`"], equation.source
-    option = "debug_nans" if found == "NaN" else "debug_infs"
     raise NonFiniteError(
-        f"`{name}` gave a result with {found} in it.",
+        f"`{name}` gave a result with {kind} in it.",
         got=got,
         where=describe(source),
-        do=f"Turn off the option `{option}` to get the value nevertheless.",
+        do=f"Turn off the option `{_OPTIONS[kind].name}` to get the value nevertheless.",
     )
 
 
-def _found(values: Operands, *, nans: bool, infs: bool) -> str | None:
-    """What is wrong with some of `values`: NaN or infinity; None if all is well."""
+def _kind_of_bad(kinds: Sequence[str], values: Operands) -> str | None:
+    """The first of `kinds` ("NaN", "infinity") that is in the first of `values` with any; None if none is."""
     for value in values:
         dtype = getattr(value, "dtype", None)
         if not isinstance(dtype, np.dtype) or not dtypes.is_inexact(dtype):
@@ -65,37 +64,36 @@ def _found(values: Operands, *, nans: bool, infs: bool) -> str | None:
         host = np.asarray(value)
         if dtype.kind not in "fc":  # NumPy's own tests don't know the small floating dtypes
             host = host.astype(np.float32)
-        if nans and np.isnan(host).any():
-            return "NaN"
-        if infs and np.isinf(host).any():
-            return "infinity"
+        for kind in kinds:
+            if _TESTS[kind](host).any():
+                return kind
     return None
 
 
-def _first_bad_equation(
-    program: ClosedJaxpr, leaves: Operands, *, nans: bool, infs: bool
-) -> Equation | None:
-    """The first equation whose results are bad, inside called programs too."""
+def _first_bad_equation(kind: str, program: ClosedJaxpr, leaves: Operands) -> Equation | None:
+    """The first equation with a NaN or an infinity in its results, inside called programs too."""
     run = steps(program.jaxpr, program.consts, *leaves)
     pause = next(run, None)
     while pause is not None:
         equation, operands, values = pause
         pause = next(run, None)
         results = [values.get(var) for var in equation.results]
-        if _found(results, nans=nans, infs=infs) is None:
+        if _kind_of_bad([kind], results) is None:
             continue
         inner = getattr(equation.params, "jaxpr", None)
         if isinstance(inner, ClosedJaxpr) and _takes(inner, operands) and not _is_mapped(equation):
-            return _first_bad_equation(inner, operands, nans=nans, infs=infs) or equation
+            return _first_bad_equation(kind, inner, operands) or equation
         return equation
     return None
 
 
 def _takes(program: ClosedJaxpr, operands: Operands) -> bool:
     """Whether `program` can be run on `operands`: a loop's body takes slices of some."""
-    taken: list[Any] = list(program.in_avals)
-    given = [type_of(x) for x in operands]
-    return [a.shape for a in taken] == [a.shape for a in given]
+    shapes = [
+        [getattr(aval, "shape", None) for aval in avals]
+        for avals in (program.in_avals, map(type_of, operands))
+    ]
+    return shapes[0] == shapes[1]
 
 
 def _is_mapped(equation: Equation) -> bool:

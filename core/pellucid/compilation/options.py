@@ -11,10 +11,10 @@ from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, CompilerOptionError
 from pellucid.xla.compile import flag_names
 
-_MANY_CALLS = 3
-"""From this many calls of one function on, calls are kept as calls on the CPU."""
-_SMALL_CONTRACTION = 2**20
-"""Up to this many products, XLA's own matrix multiplication on the CPU is as quick as YNNPACK's.
+_MIN_KEPT_CALLS = 3
+"""Number of calls of one function from which on calls are kept as calls on the CPU."""
+_MAX_SMALL_CONTRACTION = 2**20
+"""Number of products up to which XLA's own matrix multiplication on the CPU is as quick as YNNPACK's.
 
 YNNPACK's needs 0.7 ms each to be set up, when the program runs for the first time (decisions/0002); in loops, which
 run it often, it is quicker at any size.
@@ -73,11 +73,11 @@ def overrides(
     one of its matrix multiplications takes at most, infinite if one is in a loop.
     """
     chosen = {}
-    if platform == "cpu" and calls >= _MANY_CALLS:
+    if platform == "cpu" and calls >= _MIN_KEPT_CALLS:
         chosen["xla_disable_hlo_passes"] = "call-inliner"
         # With this preset, most passes see a shared function once instead of once for each call.
         chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
-    if platform == "cpu" and 0 < largest_contraction <= _SMALL_CONTRACTION:
+    if platform == "cpu" and 0 < largest_contraction <= _MAX_SMALL_CONTRACTION:
         chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
     level = config.optimization_level.value
     if level != "UNKNOWN":

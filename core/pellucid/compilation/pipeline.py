@@ -165,10 +165,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             do="Lower it without `lowering_platforms`, or where there is such a device.",
         )
     start = time.perf_counter()
-    overrides = xla_options.overrides(
-        request.compiler_options, placement.platform, module.calls, module.largest_contraction
-    )
-    options = compile_options(placement.devices, overrides, is_partitioned=request.is_partitioned)
+    options = _compile_options(lowered, placement.platform, placement.devices)
 
     def build(_: LoweredProgram) -> tuple[Any, str, dict[int, int] | None]:
         key = disk_cache.key_of(lowered, options)
@@ -191,8 +188,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
 
     loaded, cache, equation_ids = run_pass("compile with XLA", build, lowered)
     seconds = time.perf_counter() - start
-    executable = _executable(lowered, loaded)
-    executable.equation_ids = equation_ids
+    executable = _executable(lowered, loaded, equation_ids)
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
@@ -224,10 +220,7 @@ def compile_without_devices(lowered: LoweredProgram) -> Any:
         raise AbstractPlacementError(
             f"{error}, which would compile for {target.description}."
         ) from None
-    overrides = xla_options.overrides(
-        request.compiler_options, "gpu", module.calls, module.largest_contraction
-    )
-    options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
+    options = _compile_options(lowered, "gpu", devices)
 
     def build(module: LoweredModule) -> Any:
         with _failures_of(module):
@@ -236,14 +229,22 @@ def compile_without_devices(lowered: LoweredProgram) -> Any:
     return run_pass("compile with XLA", build, module)
 
 
+def _compile_options(lowered: LoweredProgram, platform: str, devices: Sequence[Any]) -> Any:
+    request, module = lowered.request, lowered.module
+    overrides = xla_options.overrides(
+        request.compiler_options, platform, module.calls, module.largest_contraction
+    )
+    return compile_options(devices, overrides, is_partitioned=request.is_partitioned)
+
+
 @contextlib.contextmanager
 def _failures_of(module: LoweredModule) -> Iterator[None]:
-    """Raise what a function of the user's raised that the compiler asked, instead of the compiler's report of it."""
+    """Raise what a user function raised that the compiler called, instead of the compiler's report of it."""
     try:
         yield
     except JaxRuntimeError:
-        for asked in module.keep_alive:
-            if (failure := getattr(asked, "failure", None)) is not None:
+        for callback in module.keep_alive:
+            if (failure := getattr(callback, "failure", None)) is not None:
                 raise failure from None
         raise
 
@@ -253,22 +254,22 @@ def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
     return compile_lowered(lower_program(program, request))
 
 
-def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
+def _executable(
+    lowered: LoweredProgram, loaded: Any, equation_ids: dict[int, int] | None
+) -> Executable:
     request, jaxpr = lowered.request, lowered.jaxpr
     arguments, results = _placements(lowered, loaded)
     return Executable(
-        request.name,
-        loaded,
+        name=request.name,
+        loaded=loaded,
         in_avals=lowered.in_avals,
-        out_avals=[
-            aval_at(aval, sharding) for aval, sharding in zip(jaxpr.out_avals, results, strict=True)
-        ],
+        out_avals=tuple(map(aval_at, jaxpr.out_avals, results)),
         in_shardings=[*lowered.const_shardings, *arguments],
         out_shardings=results,
         kept=lowered.kept,
         consts=lowered.consts,
         committed=request.committed or request.placement.size > 1,
-        effects=lowered.module.ordered_effects,
+        effects=tuple(lowered.module.ordered_effects),
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
         host_failures=[f for f in lowered.module.host_failures if f is not None],
@@ -276,6 +277,7 @@ def _executable(lowered: LoweredProgram, loaded: Any) -> Executable:
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
         digest=_digest(lowered),
+        equation_ids=equation_ids,
     )
 
 
@@ -299,13 +301,13 @@ def _placements(lowered: LoweredProgram, loaded: Any) -> tuple[list[Any], list[A
         first = len(lowered.module.ordered_effects) + len(lowered.consts)
         messages = (loaded.get_parameter_shardings() or ())[first:]
         avals = [lowered.in_avals[i] for i in kept]
-        found = dict(zip(kept, _chosen(request, messages, [None] * len(kept), avals), strict=True))
-        arguments = [found.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
+        chosen = dict(zip(kept, _chosen(request, messages, [None] * len(kept), avals), strict=True))
+        arguments = [chosen.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
     if None in results:
-        found = _chosen_for_results(lowered, loaded)
-        results = [c if r is None else r for r, c in zip(results, found, strict=True)]
+        chosen = _chosen_for_results(lowered, loaded)
+        results = [c if r is None else r for r, c in zip(results, chosen, strict=True)]
     return arguments, results
 
 
@@ -330,7 +332,8 @@ def _chosen(
     return [whole if kind is None else whole.with_memory_kind(kind) for kind in kinds]
 
 
-_SMALL_BYTES = 1 << 20
+_MAX_SMALL_BYTES = 1 << 20
+"""Maximum size of all results of the equations of a small program."""
 
 
 def _is_small(jaxpr: Jaxpr) -> bool:
@@ -343,7 +346,7 @@ def _is_small(jaxpr: Jaxpr) -> bool:
         if subjaxprs(equation.params):
             return False
         total += sum(getattr(var.aval, "nbytes", 0) for var in equation.results)
-    return total < _SMALL_BYTES
+    return total < _MAX_SMALL_BYTES
 
 
 def _result_shardings(avals: Avals, request: Request) -> tuple[Any, ...] | None:
@@ -494,5 +497,5 @@ def _memory_key(aval: Any) -> Any:
 
 def _failed(name: str, error: Exception) -> PellucidError:
     text = str(error)
-    known = callback_failure(text) or xla_options.error_for(text)
-    return known or CompilationError(f"the pass “{name}” failed.", got=text.splitlines()[:30])
+    explained = callback_failure(text) or xla_options.error_for(text)
+    return explained or CompilationError(f"the pass “{name}” failed.", got=text.splitlines()[:30])

@@ -82,22 +82,22 @@ def replicated_over(placement: Placement, mesh: Mesh | AbstractMesh | None) -> A
 
 def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """Meshes, shardings and devices that equations of `jaxpr` name, also those of inner programs; remembered."""
-    found = jaxpr.memo.get("placements")
-    if found is None:
+    placements = jaxpr.memo.get("placements")
+    if placements is None:
         distinct = {}
         for equation in jaxpr.equations:
             distinct.update(dict.fromkeys(placements_of(equation.primitive, equation.params)))
-        found = jaxpr.memo["placements"] = tuple(distinct)
-    return found
+        placements = jaxpr.memo["placements"] = tuple(distinct)
+    return placements
 
 
 def placements_of(primitive: Primitive[Any], params: Any) -> Results:
     """Meshes, shardings and devices that one operation names, also within the programs among its params."""
-    found = primitive.placed(params) if isinstance(primitive, Placed) else ()
+    placements = primitive.placed(params) if isinstance(primitive, Placed) else ()
     if isinstance(primitive, Programs):
         for inner in subjaxprs(params):
-            found = (*found, *placements_in(inner))
-    return found
+            placements = (*placements, *placements_in(inner))
+    return placements
 
 
 Names = Callable[[], Sequence[str]]
@@ -192,20 +192,20 @@ def _one_device(operands: Operands) -> Where | None:
 
 
 class _Claim(NamedTuple):
-    """Somebody's word on where the program runs: its devices, or, by an abstract mesh, only their number."""
+    """A requirement on where the program runs: its devices, or, by an abstract mesh, only their number."""
 
     devices: DeviceList | None
     mesh: Any
     who: str
-    """What a message says of who it is."""
+    """Its origin, for messages."""
     place: Any
     argument: int = -1
-    """Its index, if it is an argument that says it."""
+    """Index of the argument that it comes from; -1 if from none."""
     aval: Any = None
-    """The type of the array that says it, if one does."""
+    """Type of the array that it comes from, if from one."""
 
     def text(self, names: Sequence[str]) -> str:
-        """Who says it, in a message."""
+        """The origin in words."""
         if self.argument >= 0:
             return f"{_argument_text(names, self.argument)}: {self.aval.text()}"
         if self.aval is not None:
@@ -264,36 +264,36 @@ def _argument_sharding(
     names: Names,
 ) -> Any:
     """Where an argument must be; None where the compiler may choose."""
-    own = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
-    if own is not None and type(x) not in ARRAY_TYPES:
+    current = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
+    if current is not None and type(x) not in ARRAY_TYPES:
         # Arrays are cut evenly; what only describes one may not be.
-        check_fits(f"`{name}`", _argument_text(names(), i), own, x.shape)
-    is_committed = own is not None and getattr(x, "_committed", True)
+        check_fits(f"`{name}`", _argument_text(names(), i), current, x.shape)
+    is_committed = current is not None and getattr(x, "_committed", True)
     if asked is not None:
         if is_committed and not (
-            _is_copied(own, asked) or asked.is_equivalent_to(own, type_of(x).ndim)
+            _is_copied(current, asked) or asked.is_equivalent_to(current, type_of(x).ndim)
         ):
             raise DeviceError(
                 f"`{name}` got an array that is placed otherwise than its `in_shardings` say.",
-                got=[f"{_argument_text(names(), i)}: {type_of(x).text()} is placed as {placement_text(own)}",
+                got=[f"{_argument_text(names(), i)}: {type_of(x).text()} is placed as {placement_text(current)}",
                      f"in_shardings: {placement_text(asked)}"],
                 do="Put it there first, `device_put(x, sharding)`, or leave its in_shardings out (None).",
             )  # fmt: skip
         return canonical(asked)
-    if own is not None and same_devices(own._internal_device_list, devices):
-        return canonical(own)
+    if current is not None and same_devices(current._internal_device_list, devices):
+        return canonical(current)
     if placement.size == 1 and placement.devices:
         return make_single_device_sharding(placement.devices[0])
     return None
 
 
-def _is_copied(own: Any, asked: Any) -> bool:
+def _is_copied(current: Any, asked: Any) -> bool:
     """Whether devices that hold all of an array are asked to give it to others in full, which changes no layout."""
     return (
         asked is not None
-        and own.is_fully_replicated
+        and current.is_fully_replicated
         and asked.is_fully_replicated
-        and own.memory_kind == asked.memory_kind
+        and current.memory_kind == asked.memory_kind
     )
 
 

@@ -17,17 +17,19 @@ def relaid(x: Any, sharding: Any, layout: Layout | None = None) -> Any:
 
     `layout` is the order of its elements in memory, by default the device's own.
     """
-    own = Layout.from_pjrt_layout(x._pjrt_layout)
-    [result] = _executable(x.aval, canonical(x._sharding), own, sharding, layout)([x])
+    current = Layout.from_pjrt_layout(x._pjrt_layout)
+    [result] = _executable(x.aval, canonical(x._sharding), current, sharding, layout)([x])
     return result
 
 
 @cached(1024)
-def _executable(aval: Any, old: Any, own: Layout, new: Any, layout: Layout | None) -> Executable:
+def _executable(
+    aval: Any, old: Any, old_layout: Layout, new: Any, layout: Layout | None
+) -> Executable:
     value = Var(aval)
     devices = tuple(new._internal_device_list)
     request = Request(
         "device_put", Placement(devices[0].client, devices), (old,), (new,),
-        committed=True, argument_layouts=(own,), result_layouts=(layout,), mesh=getattr(new, "mesh", None) or getattr(old, "mesh", None),
+        committed=True, argument_layouts=(old_layout,), result_layouts=(layout,), mesh=getattr(new, "mesh", None) or getattr(old, "mesh", None),
     )  # fmt: skip
     return compile_program(ClosedJaxpr(Jaxpr((), (value,), (), (value,))), request)

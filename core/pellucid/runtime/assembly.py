@@ -55,14 +55,15 @@ def make_array_from_callback(
 def _from_callback(
     name: str, shape: Shape, sharding: Any, data_callback: Callable[[Any], Any], dtype: Any
 ) -> Any:
-    found = {}
-    parts = []
+    data_by_index, parts = {}, []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((s.start, s.stop) for s in index)
-        if key not in found:
-            found[key] = data_callback(index)
-        parts.append(found[key])
-    return _put_parts(name, shape, sharding, parts, dtype)
+        if key not in data_by_index:
+            data_by_index[key] = data_callback(index)
+        parts.append(data_by_index[key])
+    aval = _checked_parts(name, shape, sharding, parts, dtype)
+    devices = list(sharding._internal_device_list.addressable_device_list)
+    return put_shards(aval, sharding, [np.asarray(p, aval.dtype) for p in parts], devices)
 
 
 def make_array_from_single_device_arrays(
@@ -100,18 +101,16 @@ def make_array_from_single_device_arrays(
             )
         check_not_deleted(x)
     by_device = {x._sharding._device: x for x in arrays}
-    wanted = list(sharding._internal_device_list.addressable_device_list)
-    if set(by_device) != set(wanted) or len(arrays) != len(wanted):
+    devices = list(sharding._internal_device_list.addressable_device_list)
+    if set(by_device) != set(devices) or len(arrays) != len(devices):
         raise ArgumentValueError(
             f"{name} takes one array for each device of the sharding.",
             got=[
-                f"the sharding: {len(wanted)} devices of this process, first {wanted[0]}",
+                f"the sharding: {len(devices)} devices of this process, first {devices[0]}",
                 f"arrays: {len(arrays)} on {len(by_device)} devices",
             ],
         )
-    if not arrays and dtype is None:
-        raise ArgumentValueError(f"{name} needs `dtype` where there are no arrays.")
-    parts = [by_device[device] for device in wanted]
+    parts = [by_device[device] for device in devices]
     aval = _checked_parts(name, shape, sharding, parts, dtype)
     return assemble(aval, sharding, parts, True)
 
@@ -156,50 +155,52 @@ def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
     data = np.asarray(data)
     aval: Any = type_of(data)
     data = np.asarray(data, aval.dtype)  # 32 bits where 64 are off
-    given = (None,) * data.ndim if global_shape is None else tuple(global_shape)
-    if len(given) != data.ndim:
+    sizes = (None,) * data.ndim if global_shape is None else tuple(global_shape)
+    if len(sizes) != data.ndim:
         raise ArgumentValueError(
             f"{name}: `global_shape` has one size for each dimension of the data.",
-            got=f"data of shape {data.shape}, global_shape {given}",
+            got=f"data of shape {data.shape}, global_shape {sizes}",
         )
     sharding.check_compatible_aval(data.shape)
     tiling = tiles(sharding, data.ndim)
     devices = list(sharding._internal_device_list)
     local = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
-    mine = [sorted({int(p) for p in tiling.positions[local, dim]}) for dim in range(data.ndim)]
+    local_tiles = [sorted({*tiling.positions[local, dim].tolist()}) for dim in range(data.ndim)]
     shape = []
-    for dim, (size, asked) in enumerate(zip(data.shape, given, strict=True)):
-        whole = size * tiling.counts[dim] // max(len(mine[dim]), 1)
-        if asked not in (None, whole, size):
+    for dim, (size, stated) in enumerate(zip(data.shape, sizes, strict=True)):
+        whole = size * tiling.counts[dim] // max(len(local_tiles[dim]), 1)
+        if stated not in (None, whole, size):
             raise ArgumentValueError(
                 f"{name}: the data is neither this process's part nor all of it.",
-                got=f"dimension {dim}: data of size {size}, `global_shape` has {asked}",
-                do=f"Give {whole} or None there, or data of size {asked * len(mine[dim]) // tiling.counts[dim]}.",
+                got=f"dimension {dim}: data of size {size}, `global_shape` has {stated}",
+                do=f"Give {whole} or None there, or data of size {stated * len(local_tiles[dim]) // tiling.counts[dim]}.",
             )
-        shape.append(whole if asked is None else asked)
+        shape.append(whole if stated is None else stated)
 
     def part(index: tuple[slice, ...]) -> Any:
-        places = zip(index, shape, data.shape, mine, tiling.counts, strict=True)
+        places = zip(index, shape, data.shape, local_tiles, tiling.counts, strict=True)
         return data[tuple([_local_slice(*place) for place in places])]
 
     check_fits(name, "an array", sharding, tuple(shape))
     return _from_callback(name, tuple(shape), sharding, part, data.dtype)
 
 
-def _local_slice(index: slice, size: int, local_size: int, mine: list[int], count: int) -> slice:
-    """Where the tile of a dimension of `size` at `index` is in data that has the tiles `mine` of `count`."""
+def _local_slice(
+    index: slice, size: int, local_size: int, local_tiles: list[int], count: int
+) -> slice:
+    """Where the tile of a dimension of `size` at `index` is in data that has the `local_tiles` of `count`."""
     if size == local_size or index.start is None:
         return index
     width = size // count
-    first = mine.index(index.start // width) * width
+    first = local_tiles.index(index.start // width) * width
     return slice(first, first + width)
 
 
 def _checked_sharding(name: str, sharding: Any) -> Any:
-    found = sharding_for(sharding, name)
-    if found is None:
+    checked = sharding_for(sharding, name)
+    if checked is None:
         raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")
-    return found
+    return checked
 
 
 def _checked_shape(name: str, shape: Any, sharding: Any) -> Shape:
@@ -214,26 +215,23 @@ def _checked_shape(name: str, shape: Any, sharding: Any) -> Shape:
     return sizes
 
 
-def _put_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
+def _checked_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
+    """The type of the array made of `parts`.
+
+    Raises: ArgumentValueError for parts that don't fit together, and for no parts without `dtype`.
+    """
     if not parts and dtype is None:
         raise ArgumentValueError(f"{name} needs `dtype` where this process holds no part.")
-    aval = _checked_parts(name, shape, sharding, parts, dtype)
-    devices = list(sharding._internal_device_list.addressable_device_list)
-    return put_shards(aval, sharding, [np.asarray(p, aval.dtype) for p in parts], devices)
-
-
-def _checked_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
-    """The type of the array made of `parts`, which must fit together."""
     avals = [type_of(part) for part in parts]
-    wanted = sharding.shard_shape(shape)
-    chosen = avals[0].dtype if dtype is None else dtypes.canonicalize_dtype(dtype, True)
+    part_shape = sharding.shard_shape(shape)
+    dtype = avals[0].dtype if dtype is None else dtypes.canonicalize_dtype(dtype, True)
     for aval in avals:
-        if (aval.shape, aval.dtype) != (wanted, chosen):
+        if (aval.shape, aval.dtype) != (part_shape, dtype):
             raise ArgumentValueError(
                 f"{name}: a part has another shape or dtype than its place.",
                 got=[
                     f"part: {aval.text()}",
-                    f"needed: {shaped_array(wanted, chosen).text()}, for {shape} placed by {sharding}",
+                    f"needed: {shaped_array(part_shape, dtype).text()}, for {shape} placed by {sharding}",
                 ],
             )
-    return aval_at(shaped_array(shape, chosen), sharding)
+    return aval_at(shaped_array(shape, dtype), sharding)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pellucid.runtime.failures import raise_runtime_error
 from pellucid.runtime.shared_program import SharedProgram
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
+from pellucid.sharding.placement import Sharding
 from pellucid.xla import arrays
 from pellucid.xla.calls import COPIED_BY_PYTHON, FastPath
 from pellucid.xla.compile import (
@@ -26,81 +28,70 @@ from pellucid.xla.compile import (
     result_handler,
 )
 
-_LARGE_BYTES = 64 << 20
-"""Programs that allocate this much run for so long that the detour over Python (4 us) does not show."""
+_MIN_LARGE_BYTES = 64 << 20
+"""Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Executable:
     """A compiled program on its devices.
 
-    Arguments are flat arrays in the order of the program; `kept` tells which of them the compiled program
-    still takes; `consts` are arrays it takes in front of them.
+    Arguments are flat arrays in the order of the program; `consts` are arrays that it takes in front of them.
+
+    Raises: UnsupportedError for a program with ordered effects and stated layouts.
     """
 
-    def __init__(
-        self,
-        name: str,
-        loaded: Any,
-        *,
-        in_avals: Avals,
-        out_avals: Avals,
-        in_shardings: Sequence[Any],
-        out_shardings: Sequence[Any],
-        kept: Sequence[bool],
-        consts: Operands,
-        committed: bool,
-        effects: Sequence[Effect] = (),
-        has_side_effects: bool = False,
-        calls_host: bool = False,
-        host_failures: Sequence[list[Exception]] = (),
-        is_small: bool = False,
-        has_layouts: bool = False,
-        keep_alive: Any = None,
-        digest: str = "",
-    ) -> None:
-        self.name = name
-        self.loaded = loaded
-        self.in_avals = tuple(in_avals)
-        self.out_avals = tuple(out_avals)
-        self.in_shardings = list(in_shardings)
-        self.out_shardings = list(out_shardings)
-        self.kept = list(kept)
-        self.committed = committed
-        self.effects = tuple(effects)
-        self.has_side_effects = has_side_effects
-        self.keep_alive = keep_alive
-        self.calls_host = calls_host
-        if has_layouts and effects:
+    name: str
+    loaded: Any
+    in_avals: Avals
+    out_avals: Avals
+    in_shardings: Sequence[Sharding]
+    out_shardings: Sequence[Sharding]
+    kept: Sequence[bool]
+    """Whether the compiled program still takes each argument."""
+    consts: Sequence[Any]
+    committed: bool
+    effects: Sequence[Effect] = ()
+    has_side_effects: bool = False
+    calls_host: bool = False
+    host_failures: Sequence[list[Exception]] = ()
+    """Where functions that the program calls put their failures, if they don't raise them."""
+    is_small: bool = False
+    """Whether it allocates little, so that XLA needn't be asked how much."""
+    has_layouts: bool = False
+    """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
+    keep_alive: Any = None
+    digest: str = ""
+    equation_ids: dict[int, int] | None = None
+    """For a program from disk: from the equation ids in its metadata to this process's."""
+
+    def __post_init__(self) -> None:
+        if self.has_layouts and self.effects:
             raise UnsupportedError(
-                f"`{name}` has effects in an order, and can't choose the order of elements in memory too.",
+                f"`{self.name}` has effects in an order, and can't choose the order of elements in memory too.",
                 do="Use unordered effects, or leave the layouts out of its formats.",
             )
-        self.has_layouts = has_layouts
-        """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
-        self._host_failures = tuple(host_failures)
-        """Where functions that the program calls put their failures, if they don't raise them."""
-        self.equation_ids: dict[int, int] | None = None
-        """For a program from disk: from the equation ids in its metadata to this process's."""
-        self._allocated_bytes: int | None = 0 if is_small else None
-        self.const_sharding = self.in_shardings[: len(consts)]
+        n_consts = len(self.consts)
+        self.const_sharding = self.in_shardings[:n_consts]
         with config.transfer_guard_host_to_device("allow"):  # they are a part of the program
             self.consts = [
-                shard_argument(c, s) for c, s in zip(consts, self.const_sharding, strict=True)
+                shard_argument(c, s) for c, s in zip(self.consts, self.const_sharding, strict=True)
             ]
-        self.argument_shardings = self.in_shardings[len(consts) :]
+        self.argument_shardings = self.in_shardings[n_consts:]
         self.gives_plain_arrays = not any(map(_is_wrapped, self.out_avals))
         """Whether all results are arrays as C++ makes them."""
         self.handlers = [
-            _handler(aval, sharding, committed)
+            _handler(aval, sharding, self.committed)
             for aval, sharding in zip(self.out_avals, self.out_shardings, strict=True)
         ]
-        kept_shardings = [s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k]
-        self._kept_shardings = kept_shardings
+        self._kept_shardings = [
+            s for s, k in zip(self.argument_shardings, self.kept, strict=True) if k
+        ]
         shardings = [*self.in_shardings, *self.out_shardings]
         self._shared = (
             None
             if all(sharding.is_fully_addressable for sharding in shardings)
-            else SharedProgram(name, self.in_avals, loaded, shardings, digest)
+            else SharedProgram(self.name, self.in_avals, self.loaded, shardings, self.digest)
         )
 
     def __call__(self, arguments: Operands) -> list[Any]:
@@ -116,24 +107,24 @@ class Executable:
             for x, s, layout in zip(kept, self._kept_shardings, self.kept_layouts, strict=True)
         ]
         try:
-            if self.effects or self.has_side_effects or self._host_failures:
+            if self.effects or self.has_side_effects or self.host_failures:
                 return self._run_with_tokens([*self.consts, *placed], kept)
             results = self._start(self.loaded.execute_sharded, [*self.consts, *placed], kept)
             return results.consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
             raise_runtime_error(self.name, error)
 
-    def _start(self, start: Callable[[Any], Any], arguments: Any, given: Operands) -> Any:
-        """`start(arguments)`, which were placed as needed from `given`; with other processes, if there are any."""
+    def _start(self, start: Callable[[Any], Any], arguments: Any, operands: Operands) -> Any:
+        """`start(arguments)`, which were placed as needed from `operands`; with other processes, if there are any."""
         if self._shared is None:
             return start(arguments)
-        return self._shared.launch(start, arguments, given)
+        return self._shared.launch(start, arguments, operands)
 
-    def _run_with_tokens(self, arguments: list[Any], given: Operands) -> list[Any]:
+    def _run_with_tokens(self, arguments: list[Any], operands: Operands) -> list[Any]:
         devices = self.in_devices
         incoming = [tokens.ordered(effect, devices) for effect in self.effects]
         start = functools.partial(self.loaded.execute_sharded, with_tokens=True)
-        results = self._start(start, [*incoming, *arguments], given)
+        results = self._start(start, [*incoming, *arguments], operands)
         n = len(self.effects)
         token_handlers = [tokens.handler(devices)] * n
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
@@ -141,13 +132,13 @@ class Executable:
             tokens.set_ordered(effect, token)
         token = results.consume_token()
         tokens.add_runtime_token(devices[0], token)
-        if self._host_failures:
+        if self.host_failures:
             token.block_until_ready()
             self._raise_host_failure()
         return outgoing[n:]
 
     def _raise_host_failure(self) -> None:
-        for failures in self._host_failures:
+        for failures in self.host_failures:
             if failures:
                 first = failures[0]
                 failures.clear()
@@ -171,7 +162,7 @@ class Executable:
             return None
         if self._shared is not None and self._shared.is_compared:
             return None
-        if self._is_large():
+        if self._is_large:
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
@@ -207,24 +198,23 @@ class Executable:
             return [None] * len(self.out_avals)
         return self.loaded.get_output_layouts()
 
+    @functools.cached_property
     def _is_large(self) -> bool:
-        if self._allocated_bytes is None:
-            self._allocated_bytes = allocated_bytes(self.loaded)
-        return self._allocated_bytes >= _LARGE_BYTES
+        return not self.is_small and allocated_bytes(self.loaded) >= _MIN_LARGE_BYTES
 
 
 def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
-    """Whether C++ hands over an argument rightly: it asks Python to move an array only from another number of devices."""
+    """Whether C++ may hand over an argument: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return type(argument) is not ExtendedArray
     # What the call has donated was handed over itself, so its order was right; some jaxlibs don't tell it any more.
     if not argument.is_deleted() and not same_order(argument._pjrt_layout, layout):
         return False
-    own = argument._sharding
-    n_devices = len(own._internal_device_list)
+    current = argument._sharding
+    n_devices = len(current._internal_device_list)
     if n_devices == 1 or n_devices != len(sharding._internal_device_list):
         return True
-    return own is sharding or own.is_equivalent_to(sharding, argument.ndim)
+    return current is sharding or current.is_equivalent_to(sharding, argument.ndim)
 
 
 def _is_wrapped(aval: Any) -> bool:
@@ -234,7 +224,7 @@ def _is_wrapped(aval: Any) -> bool:
 
 
 def _handler(aval: Any, sharding: Any, committed: bool) -> Callable[[Any], Any]:
-    """Makes a result of its shards: an array, for float0 zeros of NumPy, for extended dtypes an `ExtendedArray`."""
+    """Result handler: makes an array of its shards; zeros of NumPy for float0, an `ExtendedArray` for extended dtypes."""
     if not _is_wrapped(aval):
         return result_handler(aval, sharding, committed)
     if aval.dtype == dtypes.float0:
@@ -244,7 +234,7 @@ def _handler(aval: Any, sharding: Any, committed: bool) -> Callable[[Any], Any]:
 
 
 def _layout_of_argument(argument: Any) -> Any:
-    """What C++ is told of an argument's layout: None if it may take the argument as it is.
+    """Layout that C++ gets for an argument: None if it may take the argument as it is.
 
     C++ would read a NumPy array's memory while the program runs, and show what is written to it meanwhile.
     An argument that has a layout comes to `shard_argument` instead, which copies it. C++ keeps one entry for

@@ -52,8 +52,9 @@ def _described(array: Any) -> LiveArray:
     local = array._sharding._internal_device_list.addressable_device_list
     count = max(len(local), 1)
     n_bytes = array.on_device_size_in_bytes()
-    device_bytes: dict[Any, int] = dict.fromkeys(local, n_bytes // count)
-    return LiveArray(array, array.aval.text(), n_bytes, device_bytes, describe(array.traceback))
+    device_bytes = dict.fromkeys(local, n_bytes // count)
+    source = describe(array.traceback)
+    return LiveArray(array, array.aval.text(), n_bytes, device_bytes, source)  # pyright: ignore[reportArgumentType]
 
 
 def live_arrays_in_words(n: int = 5) -> list[str]:

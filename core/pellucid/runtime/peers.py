@@ -1,10 +1,10 @@
-"""The job that this process is in, as the rest of the runtime asks about it."""
+"""The job of this process, as the rest of the runtime uses it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,29 +13,41 @@ from pellucid.base.interruption import interruptible
 
 T = TypeVar("T")
 
-_SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
+FAILURE_REPORT_SECONDS = 2.0
+"""Time in seconds that the coordinator may take to report why a connection broke."""
+
+
+class Proposal(NamedTuple):
+    """What a process is about to run with others, which all of them have to propose alike."""
+
+    subject: str
+    """What the processes agree on, for messages."""
+    text: str
+    """The program and the types of its arguments."""
+    process_ids: Sequence[int]
+    """The group: all processes that run the program."""
+    key: str
+    """Digest of `text`."""
+    contents: str = ""
+    """Digest of the arguments that each process has for itself; empty if there are none."""
 
 
 class Watch(Protocol):
-    """Who knows which processes have failed."""
+    """Source of failures of other processes."""
 
     def failure(self, seconds: float = 0.0) -> DistributedError | None: ...
 
 
 class Meetings(Protocol):
-    """Where processes compare what they say."""
+    """Agreement of processes on what they do next."""
 
-    def agree(self, what: str, said: str, process_ids: Sequence[int] | None = None) -> None: ...
+    def agree(self, what: str, text: str, process_ids: Sequence[int] | None = None) -> None: ...
 
     def launch(
         self,
         start: Callable[[Any], T],
         argument: Any,
-        what: str,
-        said: str,
-        process_ids: Sequence[int],
-        key: str,
-        contents: str = "",
+        proposal: Proposal,
         *,
         is_order_enough: bool = False,
     ) -> T: ...
@@ -62,43 +74,33 @@ def is_alone() -> bool:
     return not _watch
 
 
-def agree(what: str, said: str, process_ids: Sequence[int] | None = None) -> None:
-    """Wait until all processes (of `process_ids`) have said the same about `what`; alone, one agrees with itself.
+def agree(what: str, text: str, process_ids: Sequence[int] | None = None) -> None:
+    """Wait until all processes (of `process_ids`) have proposed the same `text` about `what`; alone, return at once.
 
-    Raises: AgreementError in each of them if they said different things.
+    Raises: AgreementError in each of them if the texts differ.
     """
     if _meetings:
-        _meetings[0].agree(what, said, process_ids)
+        _meetings[0].agree(what, text, process_ids)
 
 
 def launch(
-    start: Callable[[Any], T],
-    argument: Any,
-    what: str,
-    said: str,
-    process_ids: Sequence[int],
-    key: str,
-    contents: str,
-    *,
-    is_order_enough: bool,
+    start: Callable[[Any], T], argument: Any, proposal: Proposal, *, is_order_enough: bool
 ) -> T:
-    """`start(argument)`, which exchanges data with `process_ids`, when all of them have agreed on the program `said`.
+    """`start(argument)`, which exchanges data with a group of processes, when all of them have made the `proposal`.
 
     With `is_order_enough`, they wait for each other only where it follows another program than before.
     """
     if not _meetings:  # the job is over; the devices say so
         return start(argument)
-    return _meetings[0].launch(
-        start, argument, what, said, process_ids, key, contents, is_order_enough=is_order_enough
-    )
+    return _meetings[0].launch(start, argument, proposal, is_order_enough=is_order_enough)
 
 
 def digest(values: Iterable[Any]) -> str:
-    """A short text that is the same for the same bytes of the arrays `values`."""
-    found = hashlib.sha256()
+    """Digest of the bytes of the arrays `values`: 16 hexadecimal digits."""
+    digest = hashlib.sha256()
     for value in values:
-        found.update(np.ascontiguousarray(value).tobytes())
-    return found.hexdigest()[:16]
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def check() -> None:
@@ -121,4 +123,4 @@ def failure_behind(text: str) -> DistributedError | None:
     if not _watch:
         return None
     is_about_connections = "gloo" in text.lower() or "nccl" in text.lower()
-    return _watch[0].failure(_SECONDS_TO_HEAR_OF_A_FAILURE if is_about_connections else 0.0)
+    return _watch[0].failure(FAILURE_REPORT_SECONDS if is_about_connections else 0.0)

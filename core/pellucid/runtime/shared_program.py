@@ -16,8 +16,9 @@ from pellucid.xla.compile import exchanges_data
 
 T = TypeVar("T")
 
-_ABOUT = "the program over several processes"
-_SMALL_BYTES = 4096
+_SUBJECT = "the program over several processes"
+_MAX_COMPARED_BYTES = 4096
+"""Maximum size of a local value that is compared before each run."""
 
 
 class SharedProgram:
@@ -32,13 +33,13 @@ class SharedProgram:
         self, name: str, in_avals: Avals, loaded: Any, shardings: Sequence[Any], digest: str
     ) -> None:
         lists = [sharding._internal_device_list.process_indices for sharding in shardings]
-        self._process_ids = sorted(set().union(*lists))
         self._exchanges_data = exchanges_data(loaded)
         self._is_on_cpus = loaded.local_devices()[0].platform == "cpu"
-        self._said = f"{name}({', '.join(aval.text() for aval in in_avals)})"
+        text = f"{name}({', '.join(aval.text() for aval in in_avals)})"
         if digest:
-            self._said += f", program {digest}"
-        self._key = sha256(self._said.encode()).hexdigest()[:12]
+            text += f", program {digest}"
+        key = sha256(text.encode()).hexdigest()[:12]
+        self._proposal = peers.Proposal(_SUBJECT, text, sorted(set().union(*lists)), key)
         self._has_run = False
 
     @property
@@ -50,27 +51,31 @@ class SharedProgram:
         mode = config.agreement_on_programs.value
         return mode if mode != "auto" else "new_order" if self._is_on_cpus else "first_run"
 
-    def launch(self, start: Callable[[Any], T], arguments: Any, given: Operands) -> T:
-        """`start(arguments)`, when all processes are about to do it, with the same values where each has its own.
+    def launch(self, start: Callable[[Any], T], arguments: Any, operands: Operands) -> T:
+        """`start(arguments)`, when all processes are about to do it, with equal local values.
 
-        Those are among `given`: values from the host, and arrays of this process alone. Large ones are compared
-        before the first run only.
+        Local values are those of `operands` that are on the host, or arrays of this process alone. Large ones are
+        compared before the first run only.
         """
         is_first_run = not self._has_run
         mode = self._mode()
         if not self._exchanges_data or (mode == "first_run" and not is_first_run):
             peers.check()
             return start(arguments)
-        own = [
+        local_values = [
             x
-            for x in given
+            for x in operands
             if (type(x) not in ARRAY_TYPES or x.is_fully_addressable)
-            and (is_first_run or np.asarray(x).nbytes <= _SMALL_BYTES)
+            and (is_first_run or np.asarray(x).nbytes <= _MAX_COMPARED_BYTES)
         ]
+        proposal = self._proposal
+        if local_values:
+            proposal = proposal._replace(contents=peers.digest(local_values))
         results = peers.launch(
-            start, arguments, _ABOUT, self._said, self._process_ids, self._key,
-            peers.digest(own) if own else "",
+            start,
+            arguments,
+            proposal,
             is_order_enough=mode == "new_order" and not is_first_run,
-        )  # fmt: skip
+        )
         self._has_run = True
         return results

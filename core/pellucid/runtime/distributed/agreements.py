@@ -7,8 +7,9 @@ members of a group propose the same at the same position of the group's order; w
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 _MAX_QUOTED_PROCESSES = 5
@@ -19,34 +20,30 @@ Tell = Callable[..., None]
 """`tell(process, event, **fields)` sends a message to a member."""
 
 
-class Position:
+class Position(NamedTuple):
     """A position in a group's order: the proposal `key`, the members that made it, and those of them that wait."""
 
-    __slots__ = ("key", "members", "waiting")
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.members: set[int] = set()
-        self.waiting: set[int] = set()
+    key: str
+    members: set[int]
+    waiting: set[int]
 
     def is_launched(self) -> bool:
         """Whether a member has launched the program without waiting."""
         return len(self.waiting) < len(self.members)
 
 
+@dataclass(slots=True)
 class Order:
     """Proposals of a group that not all members have made yet."""
 
-    __slots__ = ("positions", "counts", "done", "timer", "seconds")
-
-    def __init__(self) -> None:
-        self.positions: deque[Position] = deque()
-        self.counts: dict[int, int] = {}
-        """Number of proposals of each member."""
-        self.done = 0
-        """Number of proposals that all members have made."""
-        self.timer: asyncio.TimerHandle | None = None
-        self.seconds = 0.0
+    seconds: float = 0.0
+    """Limit of the time that members wait for each other."""
+    positions: deque[Position] = field(default_factory=deque)
+    counts: Counter[int] = field(default_factory=Counter)
+    """Number of proposals of each member."""
+    done: int = 0
+    """Number of proposals that all members have made."""
+    timer: asyncio.TimerHandle | None = None
 
     def waiting(self) -> set[int]:
         """Members that wait for the others."""
@@ -115,7 +112,13 @@ class Agreements:
             return
         self._set_timer(order, group)
         if circle := self._circle(process):
-            self._refuse(circle)
+            proposals = {
+                member: position.key
+                for group in circle
+                for position in self._orders[group].positions
+                for member in position.members
+            }
+            self._reject(proposals, circle)
         elif self._stopped:
             self._let_go_soon(group)
 
@@ -134,15 +137,15 @@ class Agreements:
         self, order: Order, process: int, group: Group, key: str, *, is_waiting: bool
     ) -> bool:
         """Whether the proposal is, so far, that of the others; it isn't pending any more if they all have made it."""
-        count = order.counts.get(process, 0)
-        order.counts[process] = count + 1
-        if count - order.done == len(order.positions):
-            order.positions.append(Position(key))
-        position = order.positions[count - order.done]
+        index = order.counts[process] - order.done
+        if index == len(order.positions):
+            order.positions.append(Position(key, set(), set()))
+        position = order.positions[index]
         if position.key != key:
-            order.counts[process] = count
-            self._disagree(order, position, process, group, key, is_waiting)
+            proposals = {**dict.fromkeys(position.members, position.key), process: key}
+            self._reject(proposals, [group], {process} if is_waiting else None)
             return False
+        order.counts[process] += 1
         position.members.add(process)
         if is_waiting:
             position.waiting.add(process)
@@ -157,21 +160,6 @@ class Agreements:
                 del self._place[member]
                 self._tell(member, "agreed")
         return True
-
-    def _disagree(
-        self,
-        order: Order,
-        position: Position,
-        process: int,
-        group: Group,
-        key: str,
-        is_waiting: bool,
-    ) -> None:
-        proposals = {**dict.fromkeys(position.members, position.key), process: key}
-        if order.is_launched() or not is_waiting:
-            self._fail.order(self._said(proposals))
-            return
-        self._end([group], {"event": "disagreed", "said": self._said(proposals)}, {process})
 
     def stop(self, process: int, reason: str | None) -> None:
         """`process` proposes nothing for now, for `reason`; None if it goes on. Its waiting peers get an error."""
@@ -246,36 +234,37 @@ class Agreements:
             [group], {"event": "late", "missing": missing, "last": last, "seconds": order.seconds}
         )
 
-    def _refuse(self, groups: list[Group]) -> None:
-        proposals = {
-            process: position.key
-            for group in groups
-            for position in self._orders[group].positions
-            for process in position.members
-        }
-        if any(self._orders[group].is_launched() for group in groups):
-            self._fail.order(self._said(proposals))
+    def _reject(
+        self, proposals: dict[int, str], groups: list[Group], arrived: Iterable[int] | None = ()
+    ) -> None:
+        """End what `groups` propose: an error for each member, of which those `arrived` haven't begun to wait.
+
+        The job fails if a member has launched its program: one of the groups', or that just proposed (None).
+        """
+        quoted = self._quoted(proposals)
+        if arrived is None or any(self._orders[group].is_launched() for group in groups):
+            self._fail.order(quoted)
         else:
-            self._end(groups, {"event": "disagreed", "said": self._said(proposals)})
+            self._end(groups, {"event": "disagreed", "said": quoted}, arrived)
 
     def _end(
         self, groups: list[Group], outcome: dict[str, Any], arrived: Iterable[int] = ()
     ) -> None:
         """Deliver `outcome` to all members of `groups`: to the waiting and `arrived` ones now, to others when they come."""
-        told = {*arrived}.union(*[self._dismiss(group) for group in groups])
-        for process in told:
+        present = {*arrived}.union(*[self._dismiss(group) for group in groups])
+        for process in present:
             self._place.pop(process, None)
             self._tell(process, **outcome)
         for group in groups:
-            self._owed.update({(group, process): outcome for process in set(group) - told})
+            self._owed.update({(group, process): outcome for process in set(group) - present})
 
-    def _said(self, proposals: dict[int, str]) -> list[Any]:
+    def _quoted(self, proposals: dict[int, str]) -> list[Any]:
         """[processes, subject, proposal] for each different proposal."""
         by_key = {}
-        for process, key in proposals.items():
+        for process, key in sorted(proposals.items()):
             by_key.setdefault(key, []).append(process)
-        said = [[sorted(who), *self._text(key)] for key, who in by_key.items()]
-        return sorted(said)[:_MAX_QUOTED_PROCESSES]
+        quoted = [[members, *self._text(key)] for key, members in by_key.items()]
+        return sorted(quoted)[:_MAX_QUOTED_PROCESSES]
 
     def _text(self, key: str) -> tuple[str, str]:
         """(subject, proposal) of a key; what a launch adds to its program's key is a digest of argument values."""

@@ -16,8 +16,8 @@ from pellucid.xla import plugins
 
 _PORT = 8482
 _ATTRIBUTES = "computeMetadata/v1/instance/attributes"
-_SECONDS_TO_ANSWER = 10.0
-_SECONDS_BETWEEN_QUESTIONS = (0.5, 0.5, 0.0)
+_ANSWER_TIMEOUT_SECONDS = 10.0
+_RETRY_SECONDS = (0.5, 0.5, 0.0)
 
 
 def metadata(key: str) -> str | None:
@@ -26,9 +26,9 @@ def metadata(key: str) -> str | None:
     request = urllib.request.Request(
         f"http://{host}/{_ATTRIBUTES}/{key}", headers={"Metadata-Flavor": "Google"}
     )
-    for seconds in _SECONDS_BETWEEN_QUESTIONS:
+    for seconds in _RETRY_SECONDS:
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS_TO_ANSWER) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=_ANSWER_TIMEOUT_SECONDS) as answer:  # noqa: S310
                 return answer.read().decode()
         except urllib.error.HTTPError as error:
             if error.code == http.HTTPStatus.NOT_FOUND:
@@ -54,7 +54,7 @@ class _CloudTpu(Cluster):
         is_tpu: Callable[[], bool] = has_tpu,
         wait_for: Callable[[str, float], None] = wait_for_host,
     ) -> None:
-        self._environment = environment
+        super().__init__(environment)
         self._fetch = fetch
         self._is_tpu = is_tpu
         self._wait_for = wait_for
@@ -113,7 +113,7 @@ class ComputeEngineTpu(_CloudTpu):
         return hosts
 
     def worker(self) -> int:
-        return self.number("agent-worker-number", self._fetch("agent-worker-number"))
+        return self._number("agent-worker-number", self._fetch)
 
 
 class KubernetesTpu(_CloudTpu):
@@ -128,8 +128,8 @@ class KubernetesTpu(_CloudTpu):
         return (self._names() or "").split(",")
 
     def worker(self) -> int:
-        return self.number("TPU_WORKER_ID", self._environment.get("TPU_WORKER_ID"))
+        return self._number("TPU_WORKER_ID")
 
     def _names(self) -> str | None:
-        found = self._environment.get("TPU_PROCESS_ADDRESSES")
-        return self._environment.get("TPU_WORKER_HOSTNAMES") if found is None else found
+        environment = self._environment
+        return environment.get("TPU_PROCESS_ADDRESSES", environment.get("TPU_WORKER_HOSTNAMES"))

@@ -1,17 +1,19 @@
-"""What a detector of a cluster says about the job that a scheduler started this process in."""
+"""Base class of detectors of clusters, which tell this process its place in a job."""
 
 from __future__ import annotations
 
 import abc
+import os
 import socket
 import time
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pellucid.base.errors import DistributedError, DistributedTimeoutError
 
 _FIRST_EPHEMERAL_PORT = 61440
 _PORTS = 4096
-_SECONDS_BETWEEN_LOOKUPS = 1.0
+_LOOKUP_INTERVAL_SECONDS = 1.0
 
 
 class Place(NamedTuple):
@@ -29,6 +31,9 @@ class Cluster(abc.ABC):
     name: str
     is_asked_unnamed = True
     """Whether it is looked for where `cluster_detection_method` names none."""
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
 
     @abc.abstractmethod
     def is_present(self) -> bool:
@@ -48,8 +53,12 @@ class Cluster(abc.ABC):
         """Index among the processes of this machine, where each of them uses one GPU."""
         return None
 
-    def number(self, name: str, text: str | None) -> int:
-        """`text`, the value of the environment variable `name`, as an integer."""
+    def _number(self, name: str, read: Callable[[str], str | None] | None = None) -> int:
+        """The environment variable `name`, or what `read(name)` gives, as an integer.
+
+        Raises: DistributedError if it is missing or no integer.
+        """
+        text = (read or self._environment.get)(name)
         if text is None or not text.strip().isdecimal():
             raise DistributedError(
                 f"distributed.initialize: the {self.name} cluster doesn't say what it should.",
@@ -76,6 +85,6 @@ def wait_for_host(host: str, seconds: float) -> None:
                     f"the coordinator's host {host!r} was not found within {seconds:g} s.",
                     got=str(error),
                 ) from None
-            time.sleep(_SECONDS_BETWEEN_LOOKUPS)
+            time.sleep(_LOOKUP_INTERVAL_SECONDS)
         else:
             return

@@ -15,15 +15,11 @@ T = TypeVar("T")
 _MISSING = re.compile(r"timed out task names:\n([\d\s]+)")
 
 
-def _first_line(text: str) -> str:
-    return text.splitlines()[0]
-
-
 def ask(
     what: str,
     function: Callable[..., T],
     *arguments: Any,
-    explain_lateness: Callable[[str], str] = _first_line,
+    explain_lateness: Callable[[str], str] = lambda text: text.splitlines()[0],
 ) -> T:
     """What `function` of jaxlib's client gives; PeerFailureError as soon as a process of the job has failed."""
     peers.check()
@@ -78,9 +74,8 @@ class KeyValueStore:
 class Barriers:
     """Points that processes pass together, each by its name, any number of times."""
 
-    def __init__(self, client: Any, process_id: int) -> None:
+    def __init__(self, client: Any) -> None:
         self._client = client
-        self._process_id = process_id
         self._passed: collections.Counter[str] = collections.Counter()
 
     def wait(self, name: str, seconds: float, process_ids: Sequence[int] | None = None) -> None:
@@ -88,8 +83,8 @@ class Barriers:
 
         Raises: DistributedTimeoutError after `seconds`, with who is missing.
         """
-        who = None if process_ids is None else sorted(process_ids)
-        place = f"pellucid/barrier/{name}/{who or 'all'}"
+        members = None if process_ids is None else sorted(process_ids)
+        place = f"pellucid/barrier/{name}/{members or 'all'}"
         self._passed[place] += 1
 
         def explain(text: str) -> str:
@@ -99,5 +94,5 @@ class Barriers:
 
         ask(
             f"barrier {name!r}", self._client.wait_at_barrier, f"{place}/{self._passed[place]}",
-            int(seconds * 1000), who, explain_lateness=explain,
+            int(seconds * 1000), members, explain_lateness=explain,
         )  # fmt: skip

@@ -14,11 +14,11 @@ from typing import Any
 from pellucid.runtime.distributed import wire
 from pellucid.runtime.distributed.agreements import Agreements, Fail
 
-_SECONDS_TO_SAY_HELLO = 10.0
+_MAX_HELLO_SECONDS = 10.0
 
 
 class Coordinator:
-    """Knows which of `num_processes` processes have come, and tells all of them when one fails."""
+    """Keeps the connections of the job's processes, and reports to all of them when one fails."""
 
     def __init__(self, num_processes: int, heartbeat_timeout: float, service_port: int) -> None:
         self._num_processes = num_processes
@@ -28,7 +28,8 @@ class Coordinator:
         self._meetings: dict[int, asyncio.StreamWriter] = {}
         self._failures: dict[int, str] = {}
         self._agreements = Agreements(
-            self._tell_one, Fail(self.note_failure, self._note_different_orders)
+            lambda process, event, **fields: wire.send(self._meetings[process], event, **fields),
+            Fail(self.note_failure, lambda said: self._tell("different orders", said=said)),
         )
         self._job = ""
         self.address_for_others: str | None = None
@@ -56,7 +57,7 @@ class Coordinator:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            hello = await asyncio.wait_for(wire.receive(reader), _SECONDS_TO_SAY_HELLO)
+            hello = await asyncio.wait_for(wire.receive(reader), _MAX_HELLO_SECONDS)
         except TimeoutError:
             return
         if hello is None:
@@ -121,7 +122,7 @@ class Coordinator:
     async def _attend_meetings(
         self, process: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Hear what a member says where it meets others, until it leaves or fails."""
+        """Receive a member's proposals, until it leaves or fails."""
         self._meetings[process] = writer
         try:
             while (message := await wire.receive(reader)) is not None:
@@ -146,10 +147,6 @@ class Coordinator:
         self._failures[process] = reason
         self._tell("failed", processes=self._failures)
 
-    def _note_different_orders(self, said: list[Any]) -> None:
-        """Tell all members that processes have launched different programs at the same position."""
-        self._tell("different orders", said=said)
-
     async def _until_it_ends(self, reader: asyncio.StreamReader) -> str | None:
         """Why a member failed; None if it left."""
         while True:
@@ -169,9 +166,6 @@ class Coordinator:
         else:
             self._job = secrets.token_hex(8)
             self._tell("complete", job=self._job)
-
-    def _tell_one(self, process: int, event: str, **fields: Any) -> None:
-        wire.send(self._meetings[process], event, **fields)
 
     def _tell(self, event: str, **fields: Any) -> None:
         for writer in self._members.values():

@@ -67,7 +67,7 @@ class Job:
                 self._stop_coordinator(0.0)
                 self._loop.stop()
             raise
-        self.barriers = coordination.Barriers(self.client, plan.process_id)
+        self.barriers = coordination.Barriers(self.client)
         self.store = coordination.KeyValueStore(self.client)
 
     def _join(self) -> None:
@@ -135,10 +135,7 @@ class Job:
 
     def accelerator_options(self) -> dict[str, Any]:
         """How the client of an accelerator joins those of the other processes."""
-        options = {
-            "node_id": self.plan.process_id,
-            "num_nodes": self.plan.num_processes,
-        }
+        options = {"node_id": self.plan.process_id, "num_nodes": self.plan.num_processes}
         if self.plan.partition_index is not None:
             options["partition_index"] = self.plan.partition_index
         return options
@@ -161,8 +158,8 @@ class Job:
 
     def note_gloo(self) -> None:
         """Remember where the gloo of each process listens; after all CPU clients have been made."""
-        found = self.store.items(_GLOO).values()
-        self._gloo_there = {(host, port) for host, port in map(json.loads, found)}
+        addresses = self.store.items(_GLOO).values()
+        self._gloo_there = {(host, port) for host, port in map(json.loads, addresses)}
 
     # When something goes wrong.
 

@@ -17,7 +17,7 @@ from pellucid.base.errors import DistributedError
 from pellucid.runtime.distributed.cluster import Cluster, wait_for_host
 
 _PORT = 55527
-_SECONDS_BETWEEN_QUESTIONS = (0.1, 0.5, 1.0, 3.0, 10.0, 0.0)
+_RETRY_SECONDS = (0.1, 0.5, 1.0, 3.0, 10.0, 0.0)
 _NAMESPACE = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 
@@ -36,7 +36,7 @@ class Kubernetes(Cluster):
         address_of: Callable[[str], str] = socket.gethostbyname,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._environment = environment
+        super().__init__(environment)
         self._given = client
         self._namespace_file = namespace
         self._wait_for = wait_for
@@ -72,14 +72,13 @@ class Kubernetes(Cluster):
         return int(self._job.spec.parallelism)
 
     def process_id(self) -> int:
-        index = self._environment.get("JOB_COMPLETION_INDEX")
-        if index is None:
+        if "JOB_COMPLETION_INDEX" not in self._environment:
             raise DistributedError(
                 "distributed.initialize: this Kubernetes Job doesn't number its pods.",
                 got="JOB_COMPLETION_INDEX: not set",
                 do='Set `completionMode: "Indexed"` in the Job.',
             )
-        return self.number("JOB_COMPLETION_INDEX", index)
+        return self._number("JOB_COMPLETION_INDEX")
 
     @functools.cached_property
     def _client(self) -> Any:
@@ -95,7 +94,7 @@ class Kubernetes(Cluster):
     @functools.cached_property
     def _pod(self) -> Any:
         address = self._address_of(self._environment.get("HOSTNAME") or socket.gethostname())
-        for seconds in _SECONDS_BETWEEN_QUESTIONS:
+        for seconds in _RETRY_SECONDS:
             answer = self._asked(
                 lambda: self._client.CoreV1Api().list_namespaced_pod(
                     namespace=self._namespace, field_selector=f"status.podIP={address}"

@@ -16,17 +16,17 @@ from typing import Any, TypeVar
 
 from pellucid.base import config
 from pellucid.base.errors import AgreementError, DistributedError, DistributedTimeoutError
+from pellucid.runtime import peers
 from pellucid.runtime.distributed import wire
 from pellucid.runtime.distributed.membership import Membership, processes_in_words
 
 T = TypeVar("T")
-_LONGEST_TEXT = 400
-_SECONDS_TO_HEAR_OF_A_FAILURE = 2.0
-_SECONDS_BETWEEN_LOOKS_FOR_SIGNALS = 0.5
-"""A signal that comes just before a wait begins doesn't end it."""
-_SECONDS_BETWEEN_REPORTS = 0.1
+_MAX_TEXT_LENGTH = 400
+_SIGNAL_CHECK_SECONDS = 0.5
+"""Interval of looks for signals: one that comes just before a wait begins doesn't end it."""
+_REPORT_INTERVAL_SECONDS = 0.1
 _MAX_LAUNCHES_PER_MESSAGE = 1000
-_MOST_LINES = 4
+_MAX_QUOTED_LINES = 4
 _call: Any = operator.call
 _IN_ORDER = (
     "Let all processes call the same functions, on values of the same types, in the same order."
@@ -34,7 +34,7 @@ _IN_ORDER = (
 
 
 class Meetings:
-    """The member's side of `Agreements`: says what this process does next, and waits for the others.
+    """The member's side of `Agreements`: proposes what this process does next, and waits for the others.
 
     It has a connection of its own, which the thread that waits reads itself: each thread more on the way to the
     coordinator and back costs as much as the rest.
@@ -45,7 +45,7 @@ class Meetings:
         self._lock = threading.RLock()
         self._connection: socket.socket | None = None
         self._received: list[bytes] = []
-        """What came since this process last said something."""
+        """Bytes received since the last message that this process sent."""
         self._sending = threading.Lock()
         self._launched: deque[tuple[tuple[int, ...], str]] = deque()
         """(group, key) of programs that were launched without waiting and not yet reported."""
@@ -59,12 +59,12 @@ class Meetings:
         try:
             self._connection = socket.create_connection((host, port))
         except OSError as error:
-            self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
+            self._raise_failure(peers.FAILURE_REPORT_SECONDS)
             raise DistributedError(
                 f"process 0 can't be reached any more at {host}:{port}.", got=str(error)
             ) from None
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connection.settimeout(_SECONDS_BETWEEN_LOOKS_FOR_SIGNALS)
+        self._connection.settimeout(_SIGNAL_CHECK_SECONDS)
         self._say(
             "meetings", version=wire.VERSION, process_id=self._membership.process_id,
             job=self._membership.job,
@@ -91,42 +91,37 @@ class Meetings:
     def agree(
         self,
         what: str,
-        said: str,
+        text: str,
         process_ids: Sequence[int] | None = None,
         seconds: float | None = None,
     ) -> None:
-        """Wait until all processes (of `process_ids`) have said the same about `what`.
+        """Wait until all processes (of `process_ids`) have proposed the same `text` about `what`.
 
-        Raises: AgreementError in each of them if they said different things, or wait for each other at different
+        Raises: AgreementError in each of them if the texts differ, or they wait for each other at different
         places; DistributedTimeoutError if some don't come within `seconds` (the option `peer_timeout_seconds`);
         PeerFailureError as soon as one fails.
         """
         group = sorted(process_ids or range(self._membership.num_processes))
-        self._start_together(_nothing, None, group, what, said, "", seconds)
+        self._start_together(bool, None, peers.Proposal(what, text, group, ""), seconds)
 
     def launch(
         self,
         start: Callable[[Any], T],
         argument: Any,
-        what: str,
-        said: str,
-        process_ids: Sequence[int],
-        key: str,
-        contents: str = "",
+        proposal: peers.Proposal,
         *,
         is_order_enough: bool = False,
     ) -> T:
         """`start(argument)`, a call into C++ without Python, once all processes have agreed as in `agree`.
 
         Then nothing comes between: one that has agreed starts, also if Ctrl-C is pressed meanwhile, and starts of
-        other threads wait. So all processes start the same programs in the same order. `key` names the program
-        `said`, and `contents` is a digest of its arguments that each process has for itself. With
-        `is_order_enough`, a program that this process has launched after the same other one before starts at once,
-        and the others compare it afterwards.
+        other threads wait. So all processes start the same programs in the same order. With `is_order_enough`, a
+        program that this process has launched after the same other one before starts at once, and the others
+        compare it afterwards.
 
         Raises: as `agree`; AgreementError also if the processes were found to have launched different programs.
         """
-        group = tuple(process_ids)
+        key, contents = proposal.key, proposal.contents
         full_key = f"{key}:{contents}" if contents else key
         with self._lock:
             succession = self._previous, key
@@ -134,14 +129,11 @@ class Meetings:
                 self._raise_failure()
                 self._previous = key
                 # All of this line is C: Python looks for signals before it and after it.
-                _, result = map(
-                    _call, (self._launched.append, start), ((group, full_key), argument)
-                )
+                launched = tuple(proposal.process_ids), full_key
+                _, result = map(_call, (self._launched.append, start), (launched, argument))
                 return result
             self._previous = ""
-            if contents:
-                said += f", arguments of its own with contents {contents}"
-            result = self._start_together(start, argument, group, what, said, full_key)
+            result = self._start_together(start, argument, proposal._replace(key=full_key))
             self._previous = key
             if succession[0]:
                 self._agreed_successions.add(succession)
@@ -151,14 +143,14 @@ class Meetings:
         self,
         start: Callable[[Any], T],
         argument: Any,
-        group: Sequence[int],
-        what: str,
-        said: str,
-        key: str,
+        proposal: peers.Proposal,
         seconds: float | None = None,
     ) -> T:
-        """`start(argument)` once all members of `group` have made the same proposal."""
+        """`start(argument)` once all members of the group have made the same proposal."""
         started = []
+        what, text, group, key, contents = proposal
+        if contents:
+            text += f", arguments of its own with contents {contents}"
         with self._lock:
             if len(group) == 1:
                 return start(argument)
@@ -167,7 +159,7 @@ class Meetings:
             try:
                 self.report()
                 self._say(
-                    "come", group=group, what=what, said=_shortened(said), key=key,
+                    "come", group=group, what=what, said=_shortened(text), key=key,
                     seconds=seconds or config.peer_timeout_seconds.value,
                 )  # fmt: skip
                 _check(what, self._membership.process_id, self._heard(1)[0])
@@ -208,7 +200,7 @@ class Meetings:
     async def report_regularly(self) -> None:
         """Report launches until the task is cancelled, also while this process waits in a program."""
         while True:
-            await asyncio.sleep(_SECONDS_BETWEEN_REPORTS)
+            await asyncio.sleep(_REPORT_INTERVAL_SECONDS)
             self.report()
 
     def report(self) -> None:
@@ -239,7 +231,7 @@ class Meetings:
                 self._received.append(b"")
             if self._received[-1]:
                 continue
-            self._raise_failure(_SECONDS_TO_HEAR_OF_A_FAILURE)
+            self._raise_failure(peers.FAILURE_REPORT_SECONDS)
             raise DistributedError(
                 "the connection to process 0 is closed.",
                 do="Call distributed.shutdown() here, and initialize() anew in all processes.",
@@ -259,15 +251,12 @@ def _check(what: str, process: int, outcome: dict[str, Any]) -> None:
         )
 
 
-def _nothing(_: Any) -> None:
-    return None
-
-
-def _shortened(said: str) -> str:
-    """`said`, or its beginning and a hash of all of it, so that what differs still does."""
-    if len(said) <= _LONGEST_TEXT:
-        return said
-    return f"{said[:_LONGEST_TEXT]}… (as a whole {hashlib.sha256(said.encode()).hexdigest()[:16]})"
+def _shortened(text: str) -> str:
+    """`text`, or its beginning and a hash of all of it, so that different texts stay different."""
+    if len(text) <= _MAX_TEXT_LENGTH:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{text[:_MAX_TEXT_LENGTH]}… (as a whole {digest})"
 
 
 def _disagreement(what: str, said: list[tuple[list[int], str, str]]) -> AgreementError:
@@ -303,4 +292,6 @@ def _late(what: str, process: int, outcome: dict[str, Any]) -> DistributedTimeou
 
 
 def _first(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "and others"]
+    if len(lines) <= _MAX_QUOTED_LINES:
+        return lines
+    return [*lines[: _MAX_QUOTED_LINES - 1], "and others"]

@@ -15,9 +15,9 @@ from pellucid.base.errors import (
 )
 from pellucid.runtime.distributed import wire
 
-_SECONDS_BETWEEN_ATTEMPTS = 0.2
-_SECONDS_TO_SAY_GOODBYE = 2.0
-_MOST_NAMED = 16
+_ATTEMPT_INTERVAL_SECONDS = 0.2
+_MAX_GOODBYE_SECONDS = 2.0
+_MAX_NAMED_PROCESSES = 16
 
 
 class Membership:
@@ -55,7 +55,7 @@ class Membership:
             async with asyncio.timeout(seconds):
                 while not await self._attempt(host, port):
                     await self.leave()
-                    await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+                    await asyncio.sleep(_ATTEMPT_INTERVAL_SECONDS)
         except TimeoutError:
             await self.leave()
             raise self._late(seconds) from None
@@ -149,7 +149,7 @@ class Membership:
             wire.send(self._writer, "leaving", reason=reason)
             self._writer.close()
             with contextlib.suppress(OSError, TimeoutError):
-                await asyncio.wait_for(self._writer.wait_closed(), _SECONDS_TO_SAY_GOODBYE)
+                await asyncio.wait_for(self._writer.wait_closed(), _MAX_GOODBYE_SECONDS)
 
     def failure(self, seconds: float = 0.0) -> DistributedError | None:
         """The error for processes that have failed, or launched different programs, or are found to within `seconds`."""
@@ -177,7 +177,7 @@ class Membership:
 
 def processes_in_words(indices: list[int]) -> str:
     """As in "process 3" or "processes 0, 2"; of very many, the first."""
-    shown = ", ".join(map(str, indices[:_MOST_NAMED]))
-    if len(indices) > _MOST_NAMED:
-        shown += f" and {len(indices) - _MOST_NAMED} others"
+    shown = ", ".join(map(str, indices[:_MAX_NAMED_PROCESSES]))
+    if len(indices) > _MAX_NAMED_PROCESSES:
+        shown += f" and {len(indices) - _MAX_NAMED_PROCESSES} others"
     return f"process {shown}" if len(indices) == 1 else f"processes {shown}"

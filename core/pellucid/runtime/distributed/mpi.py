@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import re
 import socket
-from collections.abc import Mapping
 from typing import Any
 
 from pellucid.base.errors import DistributedError
@@ -15,7 +13,8 @@ from pellucid.runtime.distributed.cluster import Cluster, port_for_job
 
 # "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911" or "1314521088.0;tcp6://[fe80::b9b:ac5d,2620::2]:43370"
 _URI = re.compile(r"(?P<job>\d+)\.\d+;(?:tcp://(?P<v4>[^,:]+)|tcp6://\[(?P<v6>[^,\]]+))")
-_JOB_IDS_ARE_MULTIPLES_OF = 4096
+_JOB_ID_STEP = 4096
+"""Job ids of Open MPI are multiples of this."""
 
 
 class OpenMpi(Cluster):
@@ -23,21 +22,18 @@ class OpenMpi(Cluster):
 
     name = "ompi"
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        self._environment = environment
-
     def is_present(self) -> bool:
         return "OMPI_MCA_orte_hnp_uri" in self._environment
 
     def coordinator(self, seconds: float) -> tuple[str, int]:
         uri = self._environment["OMPI_MCA_orte_hnp_uri"]
-        found = _URI.match(uri)
-        if found is None:
+        address = _URI.match(uri)
+        if address is None:
             raise DistributedError(
                 "distributed.initialize: OMPI_MCA_orte_hnp_uri names no address.", got=repr(uri)
             )
-        job = int(found["job"]) // _JOB_IDS_ARE_MULTIPLES_OF
-        return found["v4"] or found["v6"], port_for_job(job)
+        job = int(address["job"]) // _JOB_ID_STEP
+        return address["v4"] or address["v6"], port_for_job(job)
 
     def num_processes(self) -> int:
         return self._number("OMPI_COMM_WORLD_SIZE")
@@ -47,9 +43,6 @@ class OpenMpi(Cluster):
 
     def local_process_id(self) -> int | None:
         return self._number("OMPI_COMM_WORLD_LOCAL_RANK")
-
-    def _number(self, name: str) -> int:
-        return self.number(name, self._environment.get(name))
 
 
 class Mpi4py(Cluster):

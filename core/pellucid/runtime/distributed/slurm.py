@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
 
 from pellucid.base.errors import DistributedError
 from pellucid.runtime.distributed.cluster import Cluster, port_for_job
@@ -26,21 +24,18 @@ class Slurm(Cluster):
 
     name = "slurm"
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        self._environment = environment
-
     def is_present(self) -> bool:
         return all(name in self._environment for name in _NEEDED)
 
     def coordinator(self, seconds: float) -> tuple[str, int]:
         nodes = self._environment["SLURM_STEP_NODELIST"]
-        found = _FIRST_NODE.match(nodes)
-        if found is None:
+        node = _FIRST_NODE.match(nodes)
+        if node is None:
             raise DistributedError(
                 "distributed.initialize: SLURM_STEP_NODELIST names no node.", got=repr(nodes)
             )
-        first = found["prefix"] + (found["number"] or "") + found["suffix"]
-        return first, port_for_job(self._number("SLURM_JOB_ID"))
+        host = node["prefix"] + (node["number"] or "") + node["suffix"]
+        return host, port_for_job(self._number("SLURM_JOB_ID"))
 
     def num_processes(self) -> int:
         return self._number("SLURM_NTASKS")
@@ -50,6 +45,3 @@ class Slurm(Cluster):
 
     def local_process_id(self) -> int | None:
         return self._number("SLURM_LOCALID")
-
-    def _number(self, name: str) -> int:
-        return self.number(name, self._environment.get(name))

@@ -312,7 +312,7 @@ def test_metadata_of_a_machine(monkeypatch, answers, found):
         def log_message(self, *_):
             pass
 
-    monkeypatch.setattr(cloud_tpu, "_SECONDS_BETWEEN_QUESTIONS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(cloud_tpu, "_RETRY_SECONDS", (0.0, 0.0, 0.0))
     with http.server.HTTPServer(("127.0.0.1", 0), Metadata) as server:
         monkeypatch.setenv("GCE_METADATA_IP", f"127.0.0.1:{server.server_port}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")

@@ -7,6 +7,7 @@ import pytest
 
 from pellucid.base.errors import AgreementError, DistributedError
 from pellucid.runtime.distributed.meetings import Meetings
+from pellucid.runtime.peers import Proposal
 
 
 class FakeConnection:
@@ -41,6 +42,7 @@ def meetings_with(*received):
     return made
 
 
+PROPOSAL = Proposal("a program", "f", [0, 1], "key")
 AGREED = b'{"event": "agreed"}\n'
 WITHDRAWN = b'{"event": "withdrawn"}\n'
 
@@ -49,7 +51,7 @@ WITHDRAWN = b'{"event": "withdrawn"}\n'
 def test_a_program_starts_when_all_have_agreed(pieces):
     started = []
     meetings = meetings_with(*pieces)
-    meetings.launch(started.append, "the program", "a program", "f", [0, 1], "key")
+    meetings.launch(started.append, "the program", PROPOSAL)
     assert started == ["the program"]
     assert meetings._connection.sent == ["come"]
 
@@ -62,7 +64,7 @@ def test_who_is_interrupted_starts_only_what_the_others_start(pieces, expected):
     started = []
     meetings = meetings_with(KeyboardInterrupt(), *pieces)
     with pytest.raises(KeyboardInterrupt):
-        meetings.launch(started.append, "it", "a program", "f", [0, 1], "key")
+        meetings.launch(started.append, "it", PROPOSAL)
     assert started == expected
     assert meetings._connection.sent == ["come", "withdraw"]
 
@@ -98,9 +100,8 @@ def test_only_new_successions_of_programs_wait():
     started = []
 
     def launch(key, contents=""):
-        meetings.launch(
-            started.append, key, "a program", key, (0, 1), key, contents, is_order_enough=True
-        )
+        proposal = Proposal("a program", key, (0, 1), key, contents)
+        meetings.launch(started.append, key, proposal, is_order_enough=True)
 
     for key in "abab":
         launch(key)
@@ -124,7 +125,7 @@ def test_a_succession_is_unknown_after_a_failed_launch():
     )
     meetings = meetings_with(AGREED, disagreed, AGREED)
     launch = lambda key: meetings.launch(
-        str, key, "a program", key, (0, 1), key, is_order_enough=True
+        str, key, Proposal("a program", key, (0, 1), key), is_order_enough=True
     )
     launch("a")
     with pytest.raises(AgreementError):
