@@ -150,11 +150,11 @@ class _Show(NamedTuple):
             sys.stdout.write(text + "\n")
         else:
             file, line, function = self.record
-            made = logger.makeRecord(
+            entry = logger.makeRecord(
                 logger.name, logging.INFO, file, line, text, (), None, function
             )
             if logger.isEnabledFor(logging.INFO):
-                logger.handle(made)
+                logger.handle(entry)
 
 
 def _options() -> tuple[tuple[str, Any], ...]:

@@ -83,10 +83,10 @@ class FlatCallback:
         what = f"{self.caller}: `{name_of(self.function)}` returned"
         leaves, tree = flatten(result)
         if tree != self.out_tree:
-            found = structure_differences(self.out_tree, tree, leaves=leaves)
+            differences = structure_differences(self.out_tree, tree, leaves=leaves)
             raise CallbackError(
                 f"{what} another structure than result_shape_dtypes.",
-                got=[difference.text("result") for difference in found[:4]],
+                got=[difference.text("result") for difference in differences[:4]],
             )
         arrays = [_converted(x, aval) for x, aval in zip(leaves, avals, strict=True)]
         wrong = [
@@ -115,8 +115,8 @@ class FlatCallback:
 def callback_failed(caller: str, function: Callable[..., Any], error: Exception) -> CallbackError:
     """The error for a function of the user that raised `error`."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if is_user_file(f.filename)] or frames[1:]
-    lines = [line for entry in traceback.format_list(own) for line in entry.splitlines()]
+    user_frames = [f for f in frames if is_user_file(f.filename)] or frames[1:]
+    lines = [line for entry in traceback.format_list(user_frames) for line in entry.splitlines()]
     lines += traceback.format_exception_only(error)[-1].splitlines()
     return CallbackError(
         f"{caller}: `{name_of(function)}` raised {type(error).__name__}.",

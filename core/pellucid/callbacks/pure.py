@@ -97,16 +97,16 @@ class PureCallback(HostCall[PureCallbackParams]):
             unrolled = method == "sequential_unrolled"
             results = each_element(self, axis, operands, dims, params, unrolled=unrolled)
             return results, [0] * n_results
-        given = []
+        inputs = []
         for x, dim in zip(operands, dims, strict=True):
             if dim is not None:
-                given.append(move_axis(x, dim, 0))
+                inputs.append(move_axis(x, dim, 0))
             elif method == "legacy_vectorized":
-                given.append(x)
+                inputs.append(x)
             else:
-                given.append(broadcast(x, (axis.size if method == "broadcast_all" else 1,)))
+                inputs.append(broadcast(x, (axis.size if method == "broadcast_all" else 1,)))
         avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params.result_avals)
-        return bind(self, *given, params=params._replace(result_avals=avals)), [0] * n_results
+        return bind(self, *inputs, params=params._replace(result_avals=avals)), [0] * n_results
 
     def lower(self, ctx, operands, params):
         function = params.callback.for_program(ctx, params.result_avals)
@@ -138,13 +138,13 @@ def each_element(
     batched = [move_axis(x, d, 0) for x, d in zip(operands, dims, strict=True) if d is not None]
 
     def one(elements: Sequence[Any]) -> list[Any]:
-        given = iter(elements)
-        chosen = [x if d is None else next(given) for x, d in zip(operands, dims, strict=True)]
+        rest = iter(elements)
+        chosen = [x if d is None else next(rest) for x, d in zip(operands, dims, strict=True)]
         return list(bind(primitive, *chosen, params=params))
 
     if unrolled:
-        found = [one([index_in_dim(x, i, 0, False) for x in batched]) for i in range(axis.size)]
-        return [stack(parts, 0) for parts in zip(*found, strict=True)]
+        results = [one([index_in_dim(x, i, 0, False) for x in batched]) for i in range(axis.size)]
+        return [stack(parts, 0) for parts in zip(*results, strict=True)]
     return loops.map(one, batched)
 
 

@@ -137,8 +137,8 @@ class Error:
 
 def error_of(code: Any, values: Operands, sites: Sequence[Site]) -> Error:
     """The error with this code, and the values of all sites one after another."""
-    given = iter(values)
-    return Error(code, [[next(given) for _ in site.avals] for site in sites], sites)
+    rest = iter(values)
+    return Error(code, [[next(rest) for _ in site.avals] for site in sites], sites)
 
 
 def _unflatten(sites: Any, children: Any) -> Error:

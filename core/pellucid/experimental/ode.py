@@ -136,8 +136,8 @@ def _stages(func: Callable[..., Any], y: Any, slope: Any, time: Any, step: Any) 
 
     def stage(slopes: Any, row: tuple[Any, Any, Any]) -> tuple[Any, None]:
         number, at, weights = row
-        found = func(y + step * _weighted(weights, slopes), time + at * step)
-        return dynamic_update_index_in_dim(slopes, found, number, 0), None
+        value = func(y + step * _weighted(weights, slopes), time + at * step)
+        return dynamic_update_index_in_dim(slopes, value, number, 0), None
 
     first = jnp.zeros((len(_TIMES) + 1, *slope.shape), slope.dtype).at[0].set(slope)
     rows = (

@@ -59,8 +59,8 @@ def associative_scan(
 
     if reverse:
         leaves = [rev(x, (axis,)) for x in leaves]
-    found = _prefixes(combined, leaves, axis)
-    return tree.unflatten([rev(x, (axis,)) for x in found] if reverse else found)
+    prefixes = _prefixes(combined, leaves, axis)
+    return tree.unflatten([rev(x, (axis,)) for x in prefixes] if reverse else prefixes)
 
 
 def _prefixes(

@@ -29,7 +29,7 @@ from pellucid.xla.pytree import flatten_with_path
 
 
 class Body(NamedTuple):
-    """A traced function: what it closes over, `consts`, are the first inputs of its program."""
+    """A traced function. Its program takes (`consts`, the values it closes over; its arguments)."""
 
     program: ClosedJaxpr
     consts: list[Any]
@@ -42,7 +42,7 @@ class Body(NamedTuple):
 
 @cached(4096, weakly=True)
 def _known(function: Callable[..., Any], *key: Any) -> list[Body]:
-    """The place for the one body of `function` that `key` decides."""
+    """The list that holds the body of `function` for `key`, once it is traced."""
     return []
 
 
@@ -65,16 +65,16 @@ def traced(
 def known_body(
     function: Callable[..., Any], key: tuple[Any, ...], trace: Callable[[], Body]
 ) -> Body:
-    """What `trace` gives, remembered for the function and `key` under the options in force."""
+    """The body that `trace` returns, remembered for the function and `key` under the options in force."""
     try:
-        known = _known(function, *key, trace_context())
+        bodies = _known(function, *key, trace_context())
     except TypeError:  # neither hashed nor referred to weakly
-        known = []
-    if known:
-        return known[0]
+        bodies = []
+    if bodies:
+        return bodies[0]
     body = trace()
     if not any(isinstance(c, Tracer) for c in body.consts):
-        known.append(body)
+        bodies.append(body)
     return body
 
 
@@ -111,7 +111,7 @@ def _traced(function: Any, in_tree: Any, avals: Avals, caller: str, call: Any) -
 
 
 def check_batched_effects(caller: str, effects: Effects) -> None:
-    """Raise EffectsError for side effects that can't happen where `vmap` runs what an element doesn't choose."""
+    """Raise EffectsError for side effects that can't happen where `vmap` runs branches that an element doesn't choose."""
     forbidden = [e for e in effects if not e.batched_control_flow_allowed]
     if forbidden:
         raise EffectsError(
@@ -127,6 +127,17 @@ def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:
         i
         for i, (a, b) in enumerate(zip(avals, others, strict=True))
         if a is not b and _bare(a) != _bare(b)
+    ]
+
+
+def type_lines(
+    name: str, tree: Any, avals: Avals, others: Avals, sides: tuple[str, str]
+) -> list[str]:
+    """A line of a message for each of the first leaves of `tree`, called `name`, whose types differ."""
+    paths = [path for path, _ in flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
+    return [
+        f"{name}{keystr(paths[i])}: {sides[0]} {avals[i].text()}, {sides[1]} {others[i].text()}"
+        for i in differing_types(avals, others)[:4]
     ]
 
 
@@ -156,15 +167,9 @@ def check_carry(
         )
     different = differing_types(in_avals, out_avals)
     if different:
-        paths = [
-            path for path, _ in flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0]
-        ]
         raise ArgumentTypeError(
             where,
-            got=[
-                f"carry{keystr(paths[i])}: taken {in_avals[i].text()}, returned {out_avals[i].text()}"
-                for i in different[:4]
-            ],
+            got=type_lines("carry", in_tree, in_avals, out_avals, ("taken", "returned")),
             do=_advice(in_avals[different[0]], out_avals[different[0]]),
         )
 
@@ -240,7 +245,7 @@ def types_of(values: Operands) -> list[Any]:
 
 
 def stand_in(name: str, *parameters: str) -> Callable[..., Any]:
-    """A function that only has a name and parameters: so messages can name the arguments of control flow."""
+    """A function with a name and parameters alone, by which messages name the arguments of control flow."""
 
     def function(*args: Any) -> None:
         raise TypeError(f"{name} was called")

@@ -10,16 +10,24 @@ import numpy as np
 from pellucid.base import config
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.base.tree import keystr, structure_differences
-from pellucid.higher_order.bodies import Body, differing_types, layout_advice, traced, types_of
+from pellucid.higher_order.bodies import (
+    Body,
+    differing_types,
+    layout_advice,
+    traced,
+    type_lines,
+    types_of,
+)
 from pellucid.higher_order.cond import (
     CondParams,
     PlatformIndexParams,
     cond_p,
     platform_index_p,
-    with_common_consts,
 )
+from pellucid.higher_order.structured import with_common_consts
 from pellucid.higher_order.varying_branches import varying_alike
 from pellucid.ir.jaxpr import ClosedJaxpr, Literal
+from pellucid.ir.rewriting import rearranged
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.logical import clamp
 from pellucid.primitives.staging import stage
@@ -30,7 +38,7 @@ from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import is_array_like, type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
-from pellucid.xla.pytree import flatten, flatten_with_path
+from pellucid.xla.pytree import flatten
 
 _NO_OPERAND = object()
 
@@ -105,7 +113,10 @@ def switch(
 ) -> Any:
     """`branches[index](*operands)`; an index that is out of range is moved into it. Only one branch runs.
 
-    All branches give results of one structure and types. Raises ArgumentTypeError for those that differ.
+    All branches give results of one structure and types.
+
+    Raises: ArgumentTypeError for branches of different types and for an index that is no integer; ArgumentValueError
+    without branches.
 
     >>> switch(1, [lambda x: x + 1, lambda x: x * 2], 10)
     Array(20, dtype=int32, weak_type=True)
@@ -145,15 +156,15 @@ def _branch(
     bodies = varying_alike([traced(f, tree, types_of(leaves), caller) for f in functions], axes)
     check_branches(caller, functions, names, bodies)
     programs, consts = with_common_consts([b.program for b in bodies], [b.consts for b in bodies])
-    given = [*consts, *leaves]
+    inputs = [*consts, *leaves]
     check_distinct(
         caller,
         (*("used from outside" for _ in consts), *("an operand" for _ in leaves)),
-        given,
+        inputs,
     )
     programs, forwarded = _without_forwarded(programs)
-    found = iter(bind(cond_p, index, *given, params=CondParams(programs, platforms)))
-    results = [next(found) if i is None else given[i] for i in forwarded]
+    computed = iter(bind(cond_p, index, *inputs, params=CondParams(programs, platforms)))
+    results = [next(computed) if i is None else inputs[i] for i in forwarded]
     return bodies[0].out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
 
 
@@ -163,25 +174,14 @@ def _without_forwarded(
     """The branches without results that are the same input in all of them, and for each result that input or None."""
     places = []
     for program in programs:
-        inputs = {v: i for i, v in enumerate(program.jaxpr.invars)}
+        positions: dict[Any, int] = {v: i for i, v in enumerate(program.jaxpr.invars)}
         places.append(
-            [None if type(a) is Literal else inputs.get(a) for a in program.jaxpr.outvars]  # pyright: ignore[reportArgumentType]
+            [None if type(a) is Literal else positions.get(a) for a in program.jaxpr.outvars]
         )
     forwarded = [column[0] if len({*column}) == 1 else None for column in zip(*places, strict=True)]
-    kept = tuple([i for i, f in enumerate(forwarded) if f is None])
-    if len(kept) == len(forwarded):
-        return programs, forwarded
-    return tuple([_with_results(p, kept) for p in programs]), forwarded
-
-
-def _with_results(program: ClosedJaxpr, kept: tuple[int, ...]) -> ClosedJaxpr:
-    jaxpr = program.jaxpr
-    found = jaxpr.memo.get(("results", kept))
-    if found is None:
-        found = jaxpr.memo["results", kept] = ClosedJaxpr(
-            jaxpr.replace(outvars=[jaxpr.outvars[i] for i in kept])
-        )
-    return found
+    kept = [i for i, f in enumerate(forwarded) if f is None]
+    inputs = range(len(programs[0].jaxpr.invars))
+    return tuple([rearranged(p, inputs, kept) for p in programs]), forwarded
 
 
 def check_branches(
@@ -205,18 +205,10 @@ def check_branches(
             )
         different = differing_types(first.out_avals, body.out_avals)
         if different:
-            paths = [
-                p
-                for p, _ in flatten_with_path(
-                    first.out_tree.unflatten(range(len(first.out_avals)))
-                )[0]
-            ]
+            sides = (f"{names[0]} gives", f"{name} gives")
             raise ArgumentTypeError(
                 f"{what} of one type.",
-                got=[
-                    f"result{keystr(paths[i])}: {names[0]} gives {first.out_avals[i].text()}, {name} gives {body.out_avals[i].text()}"
-                    for i in different[:4]
-                ],
+                got=type_lines("result", first.out_tree, first.out_avals, body.out_avals, sides),
                 do=layout_advice(first.out_avals[different[0]], body.out_avals[different[0]])
                 or "Convert one of them, for example with `.astype`.",
             )
@@ -228,6 +220,8 @@ def platform_dependent(
     """The result of the function for the platform that the program is compiled for: `cpu=`, `tpu=`, `cuda=`, `rocm=`.
 
     `default` is for the platforms that are not named. All functions give results of one structure and types.
+
+    Raises: ArgumentValueError without any function; ArgumentTypeError for functions with results of different types.
 
     >>> platform_dependent(1.0, cpu=lambda x: x + 1, default=lambda x: x)
     Array(2., dtype=float32, weak_type=True)

@@ -167,9 +167,9 @@ def _agreeing(
 ) -> tuple[list[Any], list[bool]]:
     """What `derive(branch, wanted results)` makes of each branch, so that the masks of all are the same."""
     jaxprs = [b.jaxpr for b in params.branches]
-    first = [mask_of(derive(jaxpr, False)) for jaxpr in jaxprs]  # type: ignore[arg-type]
-    wanted = [any(column) for column in zip(*first, strict=True)]
-    return [derive(jaxpr, wanted) for jaxpr in jaxprs], wanted
+    masks = [mask_of(derive(jaxpr, False)) for jaxpr in jaxprs]  # type: ignore[arg-type]
+    mask = [any(column) for column in zip(*masks, strict=True)]
+    return [derive(jaxpr, mask) for jaxpr in jaxprs], mask
 
 
 # Linearize ----------------------------------------------------------------------------------------------
@@ -227,8 +227,10 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
                 aval = type_of(constants[-1])
             elif place not in places:
                 is_input = source.kind == "input"
-                known = params.branches[0].in_avals if is_input else parts[0].primal.out_avals
-                aval = known[source.index]
+                source_avals = (
+                    params.branches[0].in_avals if is_input else parts[0].primal.out_avals
+                )
+                aval = source_avals[source.index]
             if place not in places:
                 places.append(place)
                 avals.append(aval)

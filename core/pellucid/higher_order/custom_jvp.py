@@ -220,11 +220,11 @@ def _checked_tangents(rule: str, tangent: Any, tree: Any, avals: Avals) -> list[
         )
     checked: list[Any] = []
     for (path, t), aval in zip(pairs, avals, strict=True):
-        expected, own = aval.tangent(), type_of(t)
-        if own.shape != expected.shape or own.dtype != expected.dtype:
+        expected, tangent_aval = aval.tangent(), type_of(t)
+        if tangent_aval.shape != expected.shape or tangent_aval.dtype != expected.dtype:
             raise DerivativeRuleError(
                 f"{rule} returned a tangent of another type than the result.",
-                got=f"{shown_path('tangent', path)}: got {own.text()}, expected {expected.text()}",
+                got=f"{shown_path('tangent', path)}: got {tangent_aval.text()}, expected {expected.text()}",
             )
         is_zero = isinstance(t, SymbolicZero) or expected.dtype == dtypes.float0
         checked.append(Zero(expected) if is_zero else t)

@@ -479,14 +479,14 @@ def _checked_cotangents(call: FlatCall, rule: str, result: Any) -> list[Any]:
         if is_zero or expected.dtype == dtypes.float0:
             checked.append(Zero(expected))
             continue
-        own = type_of(ct)
-        differs = not own.varying <= expected.varying
-        if own.shape != expected.shape or own.dtype != expected.dtype or differs:
+        ct_aval = type_of(ct)
+        differs = not ct_aval.varying <= expected.varying
+        if ct_aval.shape != expected.shape or ct_aval.dtype != expected.dtype or differs:
             tree = call.in_tree
             path = flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][i][0]
             raise DerivativeRuleError(
                 f"{rule} returned a cotangent of another type than its argument.",
-                got=f"{shown_path('cotangents', path)}: got {own.text()}, expected {expected.text()}",
+                got=f"{shown_path('cotangents', path)}: got {ct_aval.text()}, expected {expected.text()}",
                 do="Sum it with `psum`: the argument is the same along that mesh axis."
                 if differs
                 else None,

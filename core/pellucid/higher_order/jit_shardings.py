@@ -86,11 +86,11 @@ def layouts(what: Stated | None, tree: Any, avals: Avals) -> Layouts:
     leaves = broadcast_prefix_to(
         what.tree.unflatten(what.leaves), tree, is_none, caller="jit", name="values"
     )
-    found = tuple(map(stated_layout, leaves))
-    for layout, aval in zip(found, avals, strict=True):
+    array_layouts = tuple(map(stated_layout, leaves))
+    for layout, aval in zip(array_layouts, avals, strict=True):
         if isinstance(layout, Layout):
             layout.check_compatible_aval(aval.shape)
-    return found
+    return array_layouts
 
 
 def _placements(
@@ -100,11 +100,11 @@ def _placements(
     prefix = what.tree.unflatten(what.leaves)
     name = "arguments" if argument == "in_shardings" else "results"
     leaves = broadcast_prefix_to(prefix, tree, is_none, caller=caller, name=name)
-    found: dict[Any, Any] = {}
+    shardings: dict[Any, Any] = {}
     for leaf in leaves:
-        if id(leaf) not in found:
-            found[id(leaf)] = stated_sharding(caller, leaf, with_layout=True)
-    placements = tuple(found[id(leaf)] for leaf in leaves)
+        if id(leaf) not in shardings:
+            shardings[id(leaf)] = stated_sharding(caller, leaf, with_layout=True)
+    placements = tuple(shardings[id(leaf)] for leaf in leaves)
     for i, (sharding, aval) in enumerate(zip(placements, avals, strict=True)):
         if sharding is None:
             continue

@@ -110,42 +110,42 @@ class Program:
         return self.nested
 
 
-_SHARED_PROGRAMS = 128
-_SHARED_BYTES = 1 << 20
-"""Programs that close over more than this aren't shared: they would keep the arrays of dropped functions."""
+_MAX_SHARED_PROGRAMS = 128
+_MAX_SHARED_BYTES = 1 << 20
+"""Maximum size of a shared program's constants in bytes: larger ones would keep the arrays of dropped functions."""
 _lock = threading.RLock()
 """Held while the list of all jitted functions is looked at or changed."""
 
 
-@cached(_SHARED_PROGRAMS)
+@cached(_MAX_SHARED_PROGRAMS)
 def _shared(content: Any) -> list[Program]:
-    """The place for the program of functions of the same content: for functions that are defined again."""
+    """The list that holds the program of all functions of the same content: for functions that are defined again."""
     return []
 
 
 def _shared_program(content: Any) -> Program | None:
-    known = [] if content is None else _shared(content)
-    return known[0] if known else None
+    programs = [] if content is None else _shared(content)
+    return programs[0] if programs else None
 
 
 def _share(content: Any, program: Program) -> None:
-    if content is None or sum(type_of(c).nbytes for c in program.consts) > _SHARED_BYTES:
+    if content is None or sum(type_of(c).nbytes for c in program.consts) > _MAX_SHARED_BYTES:
         return
     if _calls_python(program.params.jaxpr.jaxpr):
-        return  # a function of equal content may speak to other objects
+        return  # a callback of equal content may refer to other objects
     _shared(content).append(program)
 
 
 def _calls_python(jaxpr: Jaxpr) -> bool:
-    """Whether the program, or one within it, calls a function of the user; remembered."""
-    found = jaxpr.memo.get("calls Python")
-    if found is None:
-        found = jaxpr.memo["calls Python"] = any(
+    """Whether the program, or one within it, has a user callback; remembered."""
+    answer = jaxpr.memo.get("calls Python")
+    if answer is None:
+        answer = jaxpr.memo["calls Python"] = any(
             (isinstance(e.primitive, Runs) and e.primitive.calls_python)
             or any(map(_calls_python, subjaxprs(e.params)))
             for e in jaxpr.equations
         )
-    return found
+    return answer
 
 
 def _nothing() -> None:
@@ -191,7 +191,7 @@ class Jitted:
             _all_jitted.add(self)
 
     def options_key(self) -> tuple[Any, ...]:
-        """What besides the function and the arguments decides its programs."""
+        """The part of the cache key that depends on neither function nor arguments."""
         spec = self.spec
         return (
             spec.static_nums, spec.static_names, spec.donated_nums, spec.donated_names, self.inline,
@@ -199,11 +199,11 @@ class Jitted:
         )  # fmt: skip
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
-        """What C++ calls when it has no executable: (results, how to run without Python)."""
+        """Callback of C++ for a call without an executable: (results, fast path that runs without Python, or None)."""
         try:
             return self._results(self.spec.call(args, kwargs))
         except BaseException:
-            # C++ would take the slow road for calls of this kind from now on, whatever went wrong.
+            # After an exception, C++ would call Python for all later calls of this kind.
             if (callable_ := self.callable()) is not None:
                 callable_._clear_cache()
             raise
@@ -233,26 +233,26 @@ class Jitted:
         fast_path = executable.fast_path(program.out_tree, call.leaves)
         return program.out_tree.unflatten(results), fast_path
 
-    def _check_layouts(self, asked: Sequence[Any], call: Call) -> None:
-        """Raise LayoutError for arrays that the user put in another order than `in_shardings` ask for."""
-        for i, (x, layout) in enumerate(zip(call.leaves, asked, strict=True)):
+    def _check_layouts(self, layouts: Sequence[Any], call: Call) -> None:
+        """Raise LayoutError for arrays that the user put in another order than `in_shardings` state."""
+        for i, (x, layout) in enumerate(zip(call.leaves, layouts, strict=True)):
             if type(x) not in ARRAY_TYPES or not x._committed or not isinstance(layout, Layout):
                 continue
-            own = x.format.layout
-            if own.major_to_minor != layout.major_to_minor or own.tiling != (
-                layout.tiling or own.tiling
+            actual = x.format.layout
+            if actual.major_to_minor != layout.major_to_minor or actual.tiling != (
+                layout.tiling or actual.tiling
             ):
                 raise LayoutError(
                     f"`{self.spec.name}` got an array whose elements are in another order than its `in_shardings` say.",
                     got=[
-                        f"{self.spec.debug_info(call).argument_names[i]}: {own}",
+                        f"{self.spec.debug_info(call).argument_names[i]}: {actual}",
                         f"in_shardings: {layout}",
                     ],
                     do="Put it there first, `device_put(x, format)`, or ask for `Layout.AUTO`.",
                 )
 
     def _at_argument(self, error: IntegerRangeError, call: Call) -> IntegerRangeError:
-        """`error`, with the arguments that are to blame."""
+        """`error`, with the names of the arguments that are too large."""
         names = self.spec.debug_info(call).argument_names
         paths = [
             name
@@ -279,7 +279,7 @@ class Jitted:
     # Programs ---------------------------------------------------------------------------------
 
     def program(self, call: Call) -> Program:
-        """The program for a call's arguments, traced unless it is known."""
+        """The program for a call's arguments, traced unless it is cached."""
         key = Key(call.tree, call.avals, call.static, trace_context())
         program = self.programs.get(key)
         if program is not None:
@@ -301,7 +301,7 @@ class Jitted:
         return program
 
     def _content(self, key: Key) -> Any:
-        """What the program of `key` is known by among all functions'; None if it isn't to be shared."""
+        """Cache key of the program of `key` among all functions; None if it isn't shared."""
         content = fingerprint(self.spec.function) if self.share else None
         return None if content is None else (content, self.options_key(), key)
 
@@ -372,7 +372,7 @@ class Jitted:
         return (*["a reference from outside"] * len(program.values.closed_over), *names)
 
     def request(self, program: Program, place: Where) -> Request:
-        """What decides the executable of `program` at `place`."""
+        """The compilation request for `program` at `place`."""
         values, params = program.values, program.params
         return Request(
             self.spec.name, place.placement, place.shardings, values.of_results(params.out_shardings),
@@ -390,29 +390,31 @@ class Jitted:
         request = self.request(program, self.place(program, leaves))
         if platform not in (None, request.placement.platform):
             request = request._replace(other_platform=platform)
-        said = [getattr(x, "layout", None) for x in program.values.operands(leaves)]
-        if any(said):  # ShapeDtypeStructs may say the order of elements
-            asked = request.argument_layouts or [None] * len(said)
-            orders = tuple(a or own for a, own in zip(asked, said, strict=True))
+        struct_layouts = [getattr(x, "layout", None) for x in program.values.operands(leaves)]
+        if any(struct_layouts):  # ShapeDtypeStructs may have layouts
+            layouts = request.argument_layouts or [None] * len(struct_layouts)
+            orders = tuple(
+                a or stated_layout for a, stated_layout in zip(layouts, struct_layouts, strict=True)
+            )
             request = request._replace(argument_layouts=orders)
         return lower_program(program.values.closed, request)
 
     def executable(self, program: Program, leaves: Operands) -> Executable:
-        """The executable of `program` where `leaves` lie, compiled unless it is known."""
+        """The executable of `program` where `leaves` lie, compiled unless it is cached."""
         place = self.place(program, leaves)
-        found = program.executables.get(place)
-        if found is not None:
-            return found
+        executable = program.executables.get(place)
+        if executable is not None:
+            return executable
         with program.lock:
-            found = program.executables.get(place)
-            if found is None:
+            executable = program.executables.get(place)
+            if executable is None:
                 start = time.perf_counter()
                 lowered = lower_program(program.values.closed, self.request(program, place))
-                found = program.executables[place] = compile_lowered(lowered)
+                executable = program.executables[place] = compile_lowered(lowered)
                 if any(program.params.donated_invars):
                     donation.note(self.spec, program.call, capture())
                 self._note_compilation(program, place, time.perf_counter() - start)
-        return found
+        return executable
 
     def _note_compilation(self, program: Program, place: Where, seconds: float) -> None:
         if not self.share:
@@ -538,7 +540,7 @@ def callable_of(jitted: Jitted, fun: Callable[..., Any]) -> Any:
 
 
 def _with_named_static_arguments(jitted: Jitted, call: Callable[..., Any]) -> Any:
-    """`call`, which says the name of a static argument that can't be hashed; C++ doesn't know it."""
+    """`call`, whose errors name a static argument that can't be hashed; C++ doesn't know the name."""
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -552,17 +554,17 @@ def _with_named_static_arguments(jitted: Jitted, call: Callable[..., Any]) -> An
 
 
 def _with_donated_arguments_deleted(jitted: Jitted, call: Callable[..., Any]) -> Any:
-    """`call`, after which donated arrays know that they are gone, and where.
+    """`call`, which marks donated arrays as deleted by this function.
 
-    To C++ they look alive, and a later call that gets one fails in XLA, with XLA's words.
+    C++ doesn't mark them, and a later use would fail in XLA, with XLA's message.
     """
     spec = jitted.spec
 
     def donating(*args: Any, **kwargs: Any) -> Any:
         results = call(*args, **kwargs)
-        given = [args[n] for n in spec.donated_nums if n < len(args)]
-        given += [kwargs[name] for name in spec.donated_names if name in kwargs]
-        for leaf in flatten(given)[0]:
+        donated = [args[n] for n in spec.donated_nums if n < len(args)]
+        donated += [kwargs[name] for name in spec.donated_names if name in kwargs]
+        for leaf in flatten(donated)[0]:
             if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
                 note_donated(leaf, spec.name)
         return results

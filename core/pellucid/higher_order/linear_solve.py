@@ -7,8 +7,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, DerivativeRuleError
-from pellucid.base.tree import keystr
-from pellucid.higher_order.bodies import differing_types, types_of
+from pellucid.higher_order.bodies import type_lines, types_of
 from pellucid.higher_order.custom_jvp import CustomJvpCall
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid.ir.primitive import Programs
@@ -34,7 +33,7 @@ from pellucid.transforms.zeros import (
     nonzero_mask,
     spread,
 )
-from pellucid.xla.pytree import flatten, flatten_with_path, treedef_tuple
+from pellucid.xla.pytree import flatten, treedef_tuple
 
 
 class LinearSolveTuple(NamedTuple):
@@ -208,16 +207,9 @@ def check_same_type(
             f"{caller}: {what} must return the structure that it takes.",
             got=[f"taken {tree}", f"returned {out_tree}"],
         )
-    different = differing_types(avals, out_avals)
-    if different:
-        paths = [path for path, _ in flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
-        raise ArgumentTypeError(
-            f"{caller}: {what} must return the types that it takes.",
-            got=[
-                f"value{keystr(paths[i])}: taken {avals[i].text()}, returned {out_avals[i].text()}"
-                for i in different[:4]
-            ],
-        )
+    lines = type_lines("value", tree, avals, out_avals, ("taken", "returned"))
+    if lines:
+        raise ArgumentTypeError(f"{caller}: {what} must return the types that it takes.", got=lines)
 
 
 def _solution(tree: Any, results: Results, solver: _Program, has_aux: bool) -> Any:

@@ -418,8 +418,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
             reshape(slice_in_dim(x, 0, whole), (whole // batch_size, batch_size, *x.shape[1:]))
             for x in xs_leaves
         ]
-        found = scan(lambda _, x: (None, batched(x)), None, xs_tree.unflatten(shaped))[1]
-        parts.append(tree_map(lambda y: reshape(y, (whole, *y.shape[2:])), found))
+        ys = scan(lambda _, x: (None, batched(x)), None, xs_tree.unflatten(shaped))[1]
+        parts.append(tree_map(lambda y: reshape(y, (whole, *y.shape[2:])), ys))
     if length > whole or not whole:
         parts.append(
             batched(xs_tree.unflatten([slice_in_dim(x, whole, length) for x in xs_leaves]))

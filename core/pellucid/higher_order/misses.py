@@ -21,17 +21,8 @@ class MissReason(NamedTuple):
     """One part of a call that differs from the most similar call seen before."""
 
     kind: Literal[
-        "first call",
-        "shape",
-        "dtype",
-        "weak type",
-        "sharding",
-        "tree",
-        "static",
-        "option",
-        "device",
-        "function",
-    ]
+        "first call", "shape", "dtype", "weak type", "sharding", "tree", "static", "option", "device", "function"
+    ]  # fmt: skip
     path: str
     old: str
     new: str
@@ -61,6 +52,7 @@ class Miss:
     """When it was noted, by a clock that never goes back."""
 
 
+_KEEP_SHARDING = "Keep its sharding the same between calls."
 recent: deque[Miss] = deque(maxlen=500)
 """The latest misses, oldest first."""
 
@@ -74,74 +66,36 @@ class Key(NamedTuple):
     context: tuple[Any, ...]
 
 
-def reasons_for(key: Key, known: Iterable[Key], paths: Sequence[str]) -> tuple[MissReason, ...]:
+def reasons_for(key: Key, earlier: Iterable[Key], paths: Sequence[str]) -> tuple[MissReason, ...]:
     """The differences between `key` and the most similar of the latest `known` keys."""
-    best: tuple[MissReason, ...] | None = None
-    for other in reversed(list(known)[-16:]):
-        found = _differences(other, key, paths)
-        if best is None or len(found) < len(best):
-            best = found
-    if best is None:
-        return (MissReason("first call", "", "", "", ""),)
-    return best
+    differences = [_differences(other, key, paths) for other in reversed(list(earlier)[-16:])]
+    return min(differences, key=len, default=(MissReason("first call", "", "", "", ""),))
 
 
 def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, ...]:
     reasons: list[MissReason] = []
     if old.tree != new.tree:
-        for difference in structure_differences(old.tree, new.tree)[:4]:
-            reasons.append(  # noqa: PERF401
-                MissReason(
-                    "tree", "arguments", str(difference), "another structure",
-                    "Call with the same containers and keys.",
-                )
-            )  # fmt: skip
-        reasons = reasons or [
-            MissReason(
-                "tree",
-                "arguments",
-                str(old.tree),
-                str(new.tree),
-                "Call with the same containers and keys.",
-            )
-        ]
+        advice = "Call with the same containers and keys."
+        pairs = [(str(d), "another structure") for d in structure_differences(old.tree, new.tree)]
+        pairs = pairs[:4] or [(str(old.tree), str(new.tree))]
+        reasons += [MissReason("tree", "arguments", *pair, advice) for pair in pairs]
     else:
         for path, a, b in zip(paths, old.avals, new.avals, strict=False):
             if a is not b:
                 reasons.append(_argument_reason(path, a, b))
-    for was, now in zip(old.static.positions, new.static.positions, strict=False):
-        if was != now:
-            reasons.append(
-                MissReason(
-                    "static",
-                    f"static argument {now[0]}",
-                    repr(was[2]),
-                    repr(now[2]),
-                    "Each value of a static argument is compiled for itself.",
-                )
-            )
-    for was, now in zip(old.static.keywords, new.static.keywords, strict=False):
-        if was != now:
-            reasons.append(
-                MissReason(
-                    "static",
-                    f"static argument {now[0]!r}",
-                    repr(was[2]),
-                    repr(now[2]),
-                    "Each value of a static argument is compiled for itself.",
-                )
-            )
+    advice = "Each value of a static argument is compiled for itself."
+    for values, new_values in zip(old.static, new.static, strict=True):
+        for was, now in zip(values, new_values, strict=False):
+            if was != now:
+                path = f"static argument {now[0]!r}"
+                reasons.append(MissReason("static", path, repr(was[2]), repr(now[2]), advice))
     for name, was, now in zip(trace_context_names(), old.context, new.context, strict=False):
         if was != now:
-            reasons.append(
-                MissReason(
-                    "option",
-                    f"option {name.removeprefix('pellucid_')}",
-                    repr(was),
-                    repr(now),
-                    "Keep options the same between calls.",
-                )
+            path, advice = (
+                f"option {name.removeprefix('pellucid_')}",
+                "Keep options the same between calls.",
             )
+            reasons.append(MissReason("option", path, repr(was), repr(now), advice))
     return tuple(reasons)
 
 
@@ -158,15 +112,15 @@ def _argument_reason(path: str, old: Any, new: Any) -> MissReason:
     elif getattr(old, "weak_type", None) != getattr(new, "weak_type", None):
         kind, advice = "weak type", "Pass `jnp.asarray(value, dtype)` instead of a Python number."
     else:
-        kind, advice = "sharding", "Keep its sharding the same between calls."
+        kind, advice = "sharding", _KEEP_SHARDING
     return MissReason(kind, path, _typed(old), _typed(new), advice)
 
 
 def reasons_for_place(
-    place: Where, known: Iterable[Where], paths: Sequence[str]
+    place: Where, earlier: Iterable[Where], paths: Sequence[str]
 ) -> tuple[MissReason, ...]:
     """Why a program that was traced before is compiled for `place`, by the most similar of the `known` places."""
-    on_its_devices = [w for w in known if w.placement == place.placement and w != place]
+    on_its_devices = [w for w in earlier if w.placement == place.placement and w != place]
     if not on_its_devices:
         where = devices_text(place.placement.devices)
         advice = "Keep arguments in one place."
@@ -177,13 +131,7 @@ def reasons_for_place(
         return [(path, a, b) for path, a, b in pairs if a != b]
 
     return tuple(
-        MissReason(
-            "sharding",
-            path,
-            _placed(old),
-            _placed(new),
-            "Keep its sharding the same between calls.",
-        )
+        MissReason("sharding", path, _placed(old), _placed(new), _KEEP_SHARDING)
         for path, old, new in min(map(differing, on_its_devices), key=len)[:4]
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -13,8 +14,8 @@ from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.higher_order.bodies import differing_types, stand_in, types_of
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.primitive import Programs, derived_types
-from pellucid.ir.rules import Avals, BatchAxis, BatchDim, Operands
+from pellucid.ir.primitive import P, Programs, derived_types
+from pellucid.ir.rules import Avals, BatchAxis, Operands
 from pellucid.ir.traits import Traits
 from pellucid.primitives.broadcasting import (
     batched_axes,
@@ -57,9 +58,6 @@ from pellucid.transforms.jvp import concrete_value, jvp_flat
 from pellucid.transforms.vmap import batch_flat
 from pellucid.xla.pytree import flatten, treedef_tuple
 
-_REDUCE = stand_in("reduce", "operands", "init_values")
-_REDUCE_WINDOW = stand_in("reduce_window", "operand", "init_value")
-
 
 class Combination(NamedTuple):
     """A function that combines two elements, as a program of scalars: (first, second) -> combined."""
@@ -78,8 +76,7 @@ def combination(
     def flat(*leaves: Any) -> list[Any]:
         first, second = treedef_tuple([tree, tree]).unflatten(leaves)
         results, out_tree = result_leaves(computation(first, second), caller, computation)
-        different = out_tree != tree or differing_types(scalars, types_of(results))
-        if different:
+        if out_tree != tree or differing_types(scalars, types_of(results)):
             raise ArgumentTypeError(
                 f"{caller}: `{name_of(computation)}` must give scalars of the types that it takes.",
                 got=[
@@ -93,11 +90,11 @@ def combination(
     return Combination(program, consts)
 
 
-def _monoid(found: Combination, avals: Avals, initial: Sequence[Any]) -> str | None:
-    """The monoid that a combination is, if its initial value is the one that changes nothing."""
-    jaxpr = found.jaxpr.jaxpr
+def _monoid(combined: Combination, avals: Avals, initial: Sequence[Any]) -> str | None:
+    """The name of the monoid that a combination is, if the initial value is its identity."""
+    jaxpr = combined.jaxpr.jaxpr
     value = concrete_value(initial[0]) if len(initial) == 1 else None
-    if len(jaxpr.equations) != 1 or value is None or found.consts:
+    if len(jaxpr.equations) != 1 or value is None or combined.consts:
         return None
     [equation] = jaxpr.equations
     monoid = monoid_of(equation.primitive.name)
@@ -112,6 +109,94 @@ def _monoid(found: Combination, avals: Avals, initial: Sequence[Any]) -> str | N
     return monoid.name if bool(same) else None
 
 
+class Arguments(NamedTuple):
+    """The arguments of a reduction: flat arrays, their types, initial values of their dtypes, and the combination."""
+
+    tree: Any
+    arrays: list[Any]
+    avals: list[Any]
+    initial: list[Any]
+    combination: Combination
+    monoid: str | None
+
+
+def _arguments(
+    caller: str, names: Sequence[str], operands: Any, init_values: Any, computation: Any
+) -> Arguments:
+    """The arguments of a reduction, which messages call by `names`.
+
+    Raises: ShapeError for trees and arrays that don't fit each other; ArgumentTypeError for no arrays, or a computation
+    that changes types.
+    """
+    leaves, tree = flatten(operands)
+    start_leaves, start_tree = flatten(init_values)
+    if tree != start_tree:
+        raise ShapeError(
+            f"{caller} needs one initial value for each operand.",
+            got=[f"{names[0]}: {tree}", f"{names[1]}: {start_tree}"],
+        )
+    leaves = checked_leaves(
+        [*leaves, *start_leaves], caller, stand_in(caller, *names), (operands, init_values), {}
+    )
+    n = len(leaves) // 2
+    arrays, initial = leaves[:n], leaves[n:]
+    avals, starts = types_of(arrays), types_of(initial)
+    if not avals:
+        raise ArgumentTypeError(f"{caller} needs at least one array.")
+    if any(a.shape != avals[0].shape for a in avals):
+        raise ShapeError(
+            f"{caller} needs arrays of one shape.",
+            got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+        )
+    for i, (a, s) in enumerate(zip(avals, starts, strict=True)):
+        if s.shape != () or (s.dtype != a.dtype and not s.weak_type):
+            raise ShapeError(
+                f"{caller} needs scalar initial values of the operands' dtypes.",
+                got=f"operand {i}: {a.text()}, initial value: {s.text()}",
+            )
+        if s.dtype != a.dtype:
+            initial[i] = convert_element_type(initial[i], a.dtype)
+    combined = combination(caller, computation, tree, avals)
+    return Arguments(tree, arrays, avals, initial, combined, _monoid(combined, avals, initial))
+
+
+class CombiningReduction(Programs[P]):
+    """A reduction of operands, which are followed by their initial values; it has one result for each operand."""
+
+    varies_jointly = True
+    types = derived_types
+
+    def shape(self, shape: tuple[int, ...], params: P) -> tuple[int, ...]:
+        """The shape of the result for an operand of shape `shape`."""
+        raise NotImplementedError(type(self))
+
+    def decomposed(self, values: Operands, params: P) -> list[Any]:
+        """The results by operations that can be differentiated and batched."""
+        raise NotImplementedError(type(self))
+
+    def batched(self, params: P) -> P:
+        """Params for operands with a batch axis in front."""
+        raise NotImplementedError(type(self))
+
+    def abstract_eval(self, avals, params):
+        arrays = avals[: len(avals) // 2]
+        return [shaped_array(self.shape(a.shape, params), a.dtype) for a in arrays]
+
+    def jvp(self, primals, tangents, params):
+        results = bind(self, *primals, params=params)
+        _, out_tangents, _ = jvp_flat(
+            lambda *xs: (self.decomposed(xs, params), ()), primals, tangents
+        )
+        return results, out_tangents
+
+    def batch(self, axis, operands, dims, params):
+        n = len(operands) // 2
+        if any(d is not None for d in dims[n:]):
+            return batch_flat(lambda *xs: self.decomposed(xs, params), axis, operands, dims)
+        arrays = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
+        return bind(self, *arrays, *operands[n:], params=self.batched(params)), [0] * n
+
+
 # reduce -------------------------------------------------------------------------------------------------
 
 
@@ -123,37 +208,20 @@ class ReduceParams(NamedTuple):
     jaxpr: ClosedJaxpr
 
 
-class Reduce(Programs[ReduceParams]):
-    """Operands, then initial values; one result for each operand."""
+class Reduce(CombiningReduction[ReduceParams]):
+    """A reduction along whole dimensions."""
 
     name = "reduce"
     traits = Traits(kind="reduction", flops=combinations, makes_nan=True, returns_list=True)
-    varies_jointly = True
-    types = derived_types
 
-    def abstract_eval(self, avals, params):
-        n = len(avals) // 2
-        return [
-            shaped_array(reduced_shape(a.shape, params.dimensions, "reduce"), a.dtype)
-            for a in avals[:n]
-        ]
+    def shape(self, shape, params):
+        return reduced_shape(shape, params.dimensions, "reduce")
 
-    def jvp(self, primals, tangents, params):
-        results = bind(self, *primals, params=params)
-        _, out, _ = jvp_flat(
-            lambda *xs: (_halved(params.jaxpr, xs, params.dimensions), ()), primals, tangents
-        )
-        return results, out
+    def decomposed(self, values, params):
+        return _halved(params.jaxpr, values, params.dimensions)
 
-    def batch(self, axis, operands, dims, params):
-        n = len(operands) // 2
-        if any(d is not None for d in dims[n:]):
-            return batch_flat(
-                lambda *xs: _halved(params.jaxpr, xs, params.dimensions), axis, operands, dims
-            )
-        given = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
-        axes, _ = batched_axes(params.dimensions, 0)
-        return bind(self, *given, *operands[n:], params=params._replace(dimensions=axes)), [0] * n
+    def batched(self, params):
+        return params._replace(dimensions=batched_axes(params.dimensions, 0)[0])
 
     def lower(self, ctx, operands, params):
         op = ctx.op(
@@ -177,13 +245,9 @@ def _halved(
     kept = [i for i in range(aval.ndim) if i not in dimensions]
     shape = tuple([aval.shape[i] for i in kept])
     order = (*dimensions, *kept)
-    rest = [
-        reshape(transpose(x, order), (_product(aval.shape, dimensions), *shape)) for x in operands
-    ]
-
-    def combined(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-        return _on_arrays(jaxpr, consts, a, b)
-
+    length = math.prod(aval.shape[d] for d in dimensions)
+    rest = [reshape(transpose(x, order), (length, *shape)) for x in operands]
+    combined = functools.partial(_on_arrays, jaxpr, consts)
     while (size := type_of(rest[0]).shape[0]) > 1:
         half = size // 2
         first = [slice_in_dim(x, 0, half) for x in rest]
@@ -201,16 +265,12 @@ def _halved(
     return combined(starts, [reshape(x, shape) for x in rest])
 
 
-def _product(shape: Sequence[int], dimensions: Sequence[int]) -> int:
-    return math.prod(shape[d] for d in dimensions)
-
-
 def _on_arrays(
     jaxpr: ClosedJaxpr, consts: Operands, a: Sequence[Any], b: Sequence[Any]
 ) -> list[Any]:
     """A program of scalars applied to each pair of elements of arrays of one shape."""
     shape = type_of(a[0]).shape
-    size = _product(shape, range(len(shape)))
+    size = math.prod(shape)
     flat = [reshape(x, (size,)) for x in (*a, *b)]
     results, dims = batch_flat(
         lambda *xs: replay(jaxpr.jaxpr, (), *xs),
@@ -218,8 +278,10 @@ def _on_arrays(
         [*consts, *flat],
         [*[None] * len(consts), *[0] * len(flat)],
     )
-    found = [brought_to(BatchAxis(size), x, d, 0) for x, d in zip(results, dims, strict=True)]
-    return [reshape(x, shape) for x in found]
+    return [
+        reshape(brought_to(BatchAxis(size), x, d, 0), shape)
+        for x, d in zip(results, dims, strict=True)
+    ]
 
 
 def reduce(
@@ -240,61 +302,25 @@ def reduce(
     >>> reduce(np.arange(5), 0, lambda x, y: x + y, (0,))
     Array(10, dtype=int32)
     """
-    leaves, tree = flatten(operands)
-    start_leaves, start_tree = flatten(init_values)
-    if tree != start_tree:
-        raise ShapeError(
-            "reduce needs one initial value for each operand.",
-            got=[f"operands: {tree}", f"init_values: {start_tree}"],
-        )
-    checked = checked_leaves(
-        [*leaves, *start_leaves], "reduce", _REDUCE, (operands, init_values), {}
-    )
-    leaves, avals, start_leaves = _reduced("reduce", checked)
+    names = ("operands", "init_values")
+    arguments = _arguments("reduce", names, operands, init_values, computation)
     axes = tuple([operator.index(d) for d in dimensions])
-    found = combination("reduce", computation, tree, avals)
-    monoid = _monoid(found, avals, start_leaves)
-    if monoid is not None:
-        more = {"out_sharding": out_sharding} if monoid == "sum" else {}
-        return tree.unflatten([_BY_MONOID[monoid](leaves[0], axes, **more)])
-    if found.consts:
-        return tree.unflatten(_halved(found.jaxpr, [*leaves, *start_leaves], axes, found.consts))
-    params = ReduceParams(computation, axes, found.jaxpr)
-    return tree.unflatten(bind(reduce_p, *leaves, *start_leaves, params=params))
+    jaxpr, consts = arguments.combination
+    values = [*arguments.arrays, *arguments.initial]
+    if arguments.monoid is not None:
+        more = {"out_sharding": out_sharding} if arguments.monoid == "sum" else {}
+        results = [_BY_MONOID[arguments.monoid](arguments.arrays[0], axes, **more)]
+    elif consts:
+        results = _halved(jaxpr, values, axes, consts)
+    else:
+        results = bind(reduce_p, *values, params=ReduceParams(computation, axes, jaxpr))
+    return arguments.tree.unflatten(results)
 
 
 _BY_MONOID: dict[str, Callable[..., Any]] = {
     "sum": reduce_sum, "prod": reduce_prod, "max": reduce_max, "min": reduce_min,
     "and": reduce_and, "or": reduce_or, "xor": reduce_xor,
 }  # fmt: skip
-
-
-def _reduced(caller: str, leaves: Operands) -> tuple[list[Any], list[Any], list[Any]]:
-    """(arrays to reduce, their types, initial values of their dtypes); raises for those that don't fit."""
-    n = len(leaves) // 2
-    operands, initial = list(leaves[:n]), list(leaves[n:])
-    avals, starts = types_of(operands), types_of(initial)
-    if not avals:
-        raise ArgumentTypeError(f"{caller} needs at least one array.")
-    if any(a.shape != avals[0].shape for a in avals):
-        raise ShapeError(
-            f"{caller} needs arrays of one shape.",
-            got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
-        )
-    for i, (a, s) in enumerate(zip(avals, starts, strict=True)):
-        if s.shape != () or (s.dtype != a.dtype and not s.weak_type):
-            raise ShapeError(
-                f"{caller} needs scalar initial values of the operands' dtypes.",
-                got=f"operand {i}: {a.text()}, initial value: {s.text()}",
-            )
-    return (
-        operands,
-        avals,
-        [
-            x if s.dtype == a.dtype else convert_element_type(x, a.dtype)
-            for x, s, a in zip(initial, starts, avals, strict=True)
-        ],
-    )
 
 
 # reduce_window ------------------------------------------------------------------------------------------
@@ -327,33 +353,26 @@ class ReduceWindowParams(NamedTuple):
         return self._replace(**window._asdict())
 
 
-class ReduceWindow(Programs[ReduceWindowParams]):
-    """Operands, then initial values; one result for each operand."""
+class ReduceWindow(CombiningReduction[ReduceWindowParams]):
+    """A reduction of each of many windows."""
 
     name = "reduce_window"
     traits = Traits(kind="reduction", flops=window_combinations, makes_nan=True, returns_list=True)
-    varies_jointly = True
-    types = derived_types
 
-    def abstract_eval(self, avals, params):
-        n = len(avals) // 2
-        return [
-            shaped_array(window_shape(a.shape, params.window, "reduce_window"), a.dtype)
-            for a in avals[:n]
+    def shape(self, shape, params):
+        return window_shape(shape, params.window, "reduce_window")
+
+    def decomposed(self, values, params):
+        # The elements of each window lie along a new leading axis.
+        n = len(values) // 2
+        windows = [
+            _windows(x, start, params.window)
+            for x, start in zip(values[:n], values[n:], strict=True)
         ]
+        return _halved(params.jaxpr, [*windows, *values[n:]], (0,))
 
-    def jvp(self, primals, tangents, params):
-        results = bind(self, *primals, params=params)
-        _, out, _ = jvp_flat(lambda *xs: (_beside(params, xs), ()), primals, tangents)
-        return results, out
-
-    def batch(self, axis, operands, dims, params):
-        n = len(operands) // 2
-        if any(d is not None for d in dims[n:]):
-            return batch_flat(lambda *xs: _beside(params, xs), axis, operands, dims)
-        given = [brought_to(axis, x, d, 0) for x, d in zip(operands[:n], dims[:n], strict=True)]
-        batched = params.with_window(batched_window(params.window, 0))
-        return bind(self, *given, *operands[n:], params=batched), [0] * n
+    def batched(self, params):
+        return params.with_window(batched_window(params.window, 0))
 
     def lower(self, ctx, operands, params):
         op = ctx.op(
@@ -368,15 +387,6 @@ class ReduceWindow(Programs[ReduceWindowParams]):
 
 
 reduce_window_p = ReduceWindow()
-
-
-def _beside(params: ReduceWindowParams, values: Operands) -> list[Any]:
-    """The reduction written with the elements of each window beside each other, along a new leading axis."""
-    n = len(values) // 2
-    windows = [
-        _windows(x, start, params.window) for x, start in zip(values[:n], values[n:], strict=True)
-    ]
-    return _halved(params.jaxpr, [*windows, *values[n:]], (0,))
 
 
 def _windows(operand: Any, initial: Any, window: WindowParams) -> Any:
@@ -414,30 +424,24 @@ def reduce_window(
     `init_value`: 'VALID', 'SAME', 'SAME_LOWER', or (low, high) for each dimension. Dilations spread array or window.
     Known operations (add, max, min) become their own primitives.
 
+    Raises: ArgumentTypeError for a computation that captures arrays or changes types, ShapeError for arrays of different
+    shapes.
+
     >>> reduce_window(np.arange(4.0), 0.0, lambda x, y: x + y, (2,))
     Array([1., 3., 5.], dtype=float32)
     """
-    leaves, tree = flatten(operand)
-    start_leaves, start_tree = flatten(init_value)
-    if tree != start_tree:
-        raise ArgumentTypeError(
-            "reduce_window needs one initial value for each operand.",
-            got=[f"operand: {tree}", f"init_value: {start_tree}"],
-        )
-    checked = checked_leaves(
-        [*leaves, *start_leaves], "reduce_window", _REDUCE_WINDOW, (operand, init_value), {}
+    arguments = _arguments(
+        "reduce_window", ("operand", "init_value"), operand, init_value, computation
     )
-    leaves, avals, start_leaves = _reduced("reduce_window", checked)
-    found = combination("reduce_window", computation, tree, avals)
-    monoid = _monoid(found, avals, start_leaves)
+    tree, arrays, avals, initial, (jaxpr, consts), monoid = arguments
     settings = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     if monoid in REDUCE_WINDOW:
-        return tree.unflatten([reduce_window_by(monoid, leaves[0], *settings)])
-    if found.consts:
+        return tree.unflatten([reduce_window_by(monoid, arrays[0], *settings)])
+    if consts:
         raise ArgumentTypeError(
             f"reduce_window: `{name_of(computation)}` can't capture arrays.",
-            got=", ".join(type_of(c).text() for c in found.consts),
+            got=", ".join(type_of(c).text() for c in consts),
         )
     window = window_params(avals[0].shape, *settings, "reduce_window")
-    params = ReduceWindowParams(consts=(), jaxpr=found.jaxpr, **window._asdict())
-    return tree.unflatten(bind(reduce_window_p, *leaves, *start_leaves, params=params))
+    params = ReduceWindowParams(consts=(), jaxpr=jaxpr, **window._asdict())
+    return tree.unflatten(bind(reduce_window_p, *arrays, *initial, params=params))

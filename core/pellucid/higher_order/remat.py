@@ -60,18 +60,18 @@ class Remat(Shown, Call[RematParams]):
         parts = split_remat(params, nonzero)
         operands = (*parts.consts, *primals)
         if context.trace.is_eager:
-            found = bind(closed_call_p, *operands, params=ClosedCallParams(parts.primal))
+            values = bind(closed_call_p, *operands, params=ClosedCallParams(parts.primal))
         else:
-            found = replay(parts.primal.jaxpr, (), *operands)
+            values = replay(parts.primal.jaxpr, (), *operands)
         n = len(parts.mask)
-        results, saved = found[:n], found[n:]
+        results, saved = values[:n], values[n:]
         out: Operands = ()
         if any(parts.mask):
             kept = [x for x, u in zip(operands, parts.needed, strict=True) if u]
             live = [t for t in tangents if type(t) is not Zero]
-            given = (*kept, *saved, *parts.constants, *live)
+            inputs = (*kept, *saved, *parts.constants, *live)
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
-            out = trace.stage_linear(self, given, linear)
+            out = trace.stage_linear(self, inputs, linear)
         return results, spread(out, parts.mask, [type_of(x) for x in results])
 
     def lower(self, ctx, operands, params):
@@ -180,12 +180,12 @@ def _primal_program(
         return ClosedJaxpr(pruned)
 
     def primal(*operands: Any) -> list[Any]:
-        found = replay(pruned, (), *operands)
+        values = replay(pruned, (), *operands)
         away = [
             _moved(x, how.dst) if isinstance(how, Offloadable) else x
-            for x, how in zip(found[n_results:], kept.values(), strict=True)
+            for x, how in zip(values[n_results:], kept.values(), strict=True)
         ]
-        return [*found[:n_results], *away]
+        return [*values[:n_results], *away]
 
     return stage_open(primal, body.in_avals, body.debug)[0]
 
@@ -209,12 +209,12 @@ def _linear_program(
     avals += linear.in_avals[len(constant) :]
 
     def run(*operands: Any) -> list[Any]:
-        known = list(operands[:n_known])
+        inputs = list(operands[:n_known])
         for i, how in enumerate(kept):
             if isinstance(how, Offloadable):
-                known[n_needed + i] = _moved(known[n_needed + i], how.src)
+                inputs[n_needed + i] = _moved(inputs[n_needed + i], how.src)
         with named_scope("rematted_computation"):
-            computed = iter(replay(recompute, (), *known))
+            computed = iter(replay(recompute, (), *inputs))
         constants = iter(operands[n_known : n_known + n_constants])
         residuals = [next(constants) if c else next(computed) for c in constant]
         return replay(linear, (), *residuals, *operands[n_known + n_constants :])
@@ -284,11 +284,11 @@ def _on_values(params: RematParams, operands: Operands) -> list[Any]:
     nothing a second time.
     """
     check_distinct("checkpoint", (), operands)
-    found = discharged(params.jaxpr.jaxpr)
+    body = discharged(params.jaxpr.jaxpr)
     values = [x.aval.methods["get"](x) if is_reference(x) else x for x in operands]
-    results = bind(remat_p, *found.consts, *values, params=params.on(found.program))
+    results = bind(remat_p, *body.consts, *values, params=params.on(body.program))
     n = len(params.jaxpr.out_avals)
-    for position, value in zip(found.written, results[n:], strict=True):
+    for position, value in zip(body.written, results[n:], strict=True):
         reference = operands[position]
         reference.aval.methods["set"](reference, value)
     return results[:n]

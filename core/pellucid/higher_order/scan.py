@@ -450,8 +450,8 @@ def _with_hoisted(
         Jaxpr((), consts, pure, hoisted, debug=body.debug), keep_inputs=True
     )
     primal = with_known(body, hoisted, results)
-    known = primal.invars[len(body.invars) :]
-    return ClosedJaxpr(primal.replace(invars=[*consts, *known, *rest])), hoist
+    hoisted_vars = primal.invars[len(body.invars) :]
+    return ClosedJaxpr(primal.replace(invars=[*consts, *hoisted_vars, *rest])), hoist
 
 
 # Transpose --------------------------------------------------------------------------------------------

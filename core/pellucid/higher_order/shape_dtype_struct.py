@@ -116,7 +116,7 @@ class ShapeDtypeStruct(Described):
     def __len__(self) -> int:
         return len(self.aval)
 
-    def _said(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {
             "shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
             "format": self.layout, "weak_type": self.weak_type,
@@ -125,21 +125,21 @@ class ShapeDtypeStruct(Described):
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This struct with some fields changed."""
-        said = self._said()
-        if said.pop("format") is not None:
-            said["sharding"] = self.format
-        return ShapeDtypeStruct(**(said | changes))
+        fields = self._fields()
+        if fields.pop("format") is not None:
+            fields["sharding"] = self.format
+        return ShapeDtypeStruct(**(fields | changes))
 
     def __repr__(self) -> str:
-        said = self._said() | {"dtype": getattr(self.dtype, "name", self.dtype)}
-        shown = [f"{name}={value}" for name, value in said.items() if value not in (None, False)]
+        fields = self._fields() | {"dtype": getattr(self.dtype, "name", self.dtype)}
+        shown = [f"{name}={value}" for name, value in fields.items() if value not in (None, False)]
         return f"ShapeDtypeStruct({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._said() == other._said()
+        return isinstance(other, ShapeDtypeStruct) and self._fields() == other._fields()
 
     def __hash__(self) -> int:
-        return hash(tuple(self._said().values()))
+        return hash(tuple(self._fields().values()))
 
 
 __all__ = ["ShapeDtypeStruct"]

@@ -110,23 +110,23 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the results, in their structure, with the shardings and layouts that were asked for."""
+        """Shapes and dtypes of the results, in their structure, with their stated shardings and layouts."""
         avals = self._program.params.jaxpr.out_avals
         nothing = [None] * len(avals)
-        shardings, layouts = self._asked_of_results()
+        shardings, layouts = self._places_of_results()
         places = zip(avals, shardings or nothing, layouts or nothing, strict=True)
         return self.out_tree.unflatten([struct_of(*place) for place in places])
 
-    def _asked_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
-        """For each result its sharding, and its layout; None where nothing is asked."""
+    def _places_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
+        """(shardings, layouts) of the results, as the user stated them; None where nothing is stated."""
         return self._program.params.out_shardings, self._program.out_layouts
 
 
 def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> ShapeDtypeStruct:
-    """The ShapeDtypeStruct of an aval, placed as asked, or where its type says so, over Explicit mesh axes."""
+    """The ShapeDtypeStruct of an aval, placed as stated, or over Explicit mesh axes as its type shows."""
     if sharding is None:
-        own = aval.sharding
-        sharding = own if own.mesh.explicit_axes else aval.shown_sharding
+        type_sharding = aval.sharding
+        sharding = type_sharding if type_sharding.mesh.explicit_axes else aval.shown_sharding
     if isinstance(layout, Layout):
         sharding = Format(layout, sharding)
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
@@ -294,8 +294,8 @@ class Compiled(Stage):
             raise DeviceError(
                 f"`{self.fun_name}` was compiled for arguments that are placed otherwise.",
                 got=[
-                    f"{names[i]}: compiled for {placement_text(asked)}, got {placement_text(own)}"
-                    for i, own, asked in wrong[:3]
+                    f"{names[i]}: compiled for {placement_text(expected)}, got {placement_text(placement)}"
+                    for i, placement, expected in wrong[:3]
                 ],
                 do="Put them there with `device_put`, or call the jitted function itself.",
             )
@@ -308,8 +308,8 @@ class Compiled(Stage):
 
     def cost_analysis(self) -> dict[str, float] | None:
         """Estimated flops, bytes and more of the optimized program, by XLA."""
-        found = self._executable.loaded.cost_analysis()
-        return found[0] if isinstance(found, (list, tuple)) else found
+        costs = self._executable.loaded.cost_analysis()
+        return costs[0] if isinstance(costs, (list, tuple)) else costs
 
     def memory_analysis(self) -> Any:
         """Bytes of arguments, results, temporaries and code, by XLA."""
@@ -319,7 +319,7 @@ class Compiled(Stage):
         """XLA's own executable."""
         return self._executable.loaded
 
-    def _asked_of_results(self):
+    def _places_of_results(self):
         n = self.out_tree.num_leaves  # what is written to references comes after
         layouts = self._executable.result_layouts[:n]
         return self._executable.out_shardings[:n], [

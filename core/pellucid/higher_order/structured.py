@@ -127,8 +127,8 @@ def _pruned(
     while not is_settled:
         is_settled, pruned = True, []
         for slot in slots.programs:
-            wanted = None if slot.is_predicate else [u for g in slot.gives for u in results[g]]
-            jaxpr, inputs = remove_dead_equations(slot.program.jaxpr, wanted)
+            mask = None if slot.is_predicate else [u for g in slot.gives for u in results[g]]
+            jaxpr, inputs = remove_dead_equations(slot.program.jaxpr, mask)
             pruned.append(jaxpr)
             for group, flags in slots.taken(slot, inputs).items():
                 needed[group] = [a or b for a, b in zip(needed[group], flags, strict=True)]

@@ -32,8 +32,8 @@ def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
     if len({len(body.out_avals) for body in bodies}) > 1:
         return bodies
     columns: Any = zip(*(body.out_avals for body in bodies), strict=True)
-    wanted = [axes.union(*(aval.varying for aval in column)) for column in columns]
-    return [_with_varying_results(body, wanted) for body in bodies]
+    result_axes = [axes.union(*(aval.varying for aval in column)) for column in columns]
+    return [_with_varying_results(body, result_axes) for body in bodies]
 
 
 def _with_constants(body: Body, consts: list[Any]) -> Body:
@@ -55,26 +55,26 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> list[Any]:
         return atom.val if type(atom) is Literal else values[atom]
 
     for equation in jaxpr.equations:
-        given = [read(a) for a in equation.operands]
+        inputs = [read(a) for a in equation.operands]
         body = called(equation.primitive, equation.params)
         if equation.primitive is pvary_p:
-            results = [vary(given[0], equation.params.axes)]
+            results = [vary(inputs[0], equation.params.axes)]
         elif body is not None:
-            results = _replayed(body, given)
+            results = _replayed(body, inputs)
         else:
-            results = bind(equation.primitive, *given, params=equation.params)
+            results = bind(equation.primitive, *inputs, params=equation.params)
         values.update(zip(equation.results, results, strict=True))
     return [read(a) for a in jaxpr.outvars]
 
 
-def _with_varying_results(body: Body, wanted: Sequence[frozenset[Any]]) -> Body:
+def _with_varying_results(body: Body, result_axes: Sequence[frozenset[Any]]) -> Body:
     avals: list[Any] = list(body.out_avals)
-    if all(aval.varying == axes for aval, axes in zip(avals, wanted, strict=True)):
+    if all(aval.varying == axes for aval, axes in zip(avals, result_axes, strict=True)):
         return body
     jaxpr = body.program.jaxpr
 
     def run(*operands: Any) -> list[Any]:
         results = replay(jaxpr, (), *operands)
-        return [vary(x, axes) for x, axes in zip(results, wanted, strict=True)]
+        return [vary(x, axes) for x, axes in zip(results, result_axes, strict=True)]
 
     return body._replace(program=stage_open(run, jaxpr.in_avals, jaxpr.debug)[0])

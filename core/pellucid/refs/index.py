@@ -1,4 +1,4 @@
-"""Which part of what a reference holds is read or written."""
+"""Indices of references: the part of the array that is read or written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INT32 = np.dtype(np.int32)
 class Window(NamedTuple):
     """`size` positions along one axis, from `start` in steps of `stride`.
 
-    The start is None where an operand, a scalar, says it.
+    The start is None where it is an operand, a scalar.
     """
 
     start: int | None
@@ -43,7 +43,7 @@ class Window(NamedTuple):
 
     @property
     def span(self) -> int:
-        """How many positions lie between the first and the last, both included."""
+        """Number of positions from the first to the last, both included."""
         return (self.size - 1) * self.stride + 1 if self.size else 0
 
     def covers(self, dim: int) -> bool:
@@ -62,7 +62,7 @@ class Window(NamedTuple):
 
 
 class RefIndex(NamedTuple):
-    """For each axis of `shape` a window, or None where an operand, a scalar or an array of integers, says where.
+    """An index of arrays of `shape`: for each axis a window, or None for an operand, a scalar or an array of integers.
 
     Operands are in the order of the axes, starts of windows among them.
 
@@ -75,7 +75,7 @@ class RefIndex(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether everything is meant."""
+        """Whether the index selects the whole array."""
         return all(
             e is not None and e.covers(d) for e, d in zip(self.entries, self.shape, strict=True)
         )
@@ -86,7 +86,7 @@ class RefIndex(NamedTuple):
         return tuple([e.size for e in self.entries if e is not None])
 
     def result_shape(self, operands: Sequence[Shape]) -> Shape:
-        """Shape of the part that is meant, with operands of these shapes."""
+        """Shape of the selected part, with operands of these shapes."""
         windows, p = self.windows, self.position
         return (*windows[:p], *broadcast_shapes((), *operands), *windows[p:])
 
@@ -107,22 +107,23 @@ class RefIndex(NamedTuple):
 def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, list[Any]]:
     """The index that the user wrote, for arrays of `shape`, and its operands.
 
-    Raises: IndexingError for what references can't be indexed by, ArgumentValueError for what lies outside.
+    Raises: IndexingError for masks, strings and other items that are no indices, ArgumentValueError for positions out of
+    bounds.
     """
-    given = list(index) if isinstance(index, tuple) else [index]
-    dots = [i for i, x in enumerate(given) if x is Ellipsis]
-    missing = len(shape) - len(given) + len(dots)
+    items = list(index) if isinstance(index, tuple) else [index]
+    dots = [i for i, x in enumerate(items) if x is Ellipsis]
+    missing = len(shape) - len(items) + len(dots)
     if len(dots) > 1 or missing < 0:
         raise IndexingError(
             f"{caller}: the index doesn't fit the reference.",
-            got=f"{len(given)} entries for shape {list(shape)}",
+            got=f"{len(items)} entries for shape {list(shape)}",
         )
-    at = dots[0] if dots else len(given)
-    given[at : at + len(dots)] = [slice(None)] * missing
+    at = dots[0] if dots else len(items)
+    items[at : at + len(dots)] = [slice(None)] * missing
     entries: list[Window | None] = []
     operands: list[Any] = []
     vectors: list[int] = []
-    for axis, (entry, dim) in enumerate(zip(given, shape, strict=True)):
+    for axis, (entry, dim) in enumerate(zip(items, shape, strict=True)):
         if isinstance(entry, slice):
             entries.append(_window(caller, entry, dim))
             continue
@@ -140,7 +141,7 @@ def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, list[Any]]:
 
 
 def _vector_position(entries: Sequence[Window | None], vectors: Sequence[int]) -> int:
-    """Where NumPy puts the axes of index arrays: in place of the first, or in front if a slice is between them."""
+    """Position of the axes of index arrays, as in NumPy: that of the first, or 0 if a slice is between them."""
     if not vectors:
         return 0
     positions = [i for i, e in enumerate(entries) if e is None]
@@ -215,14 +216,14 @@ def _position(caller: str, entry: Any, dim: int) -> Any:
 
 
 def _starts(index: RefIndex, operands: Operands) -> list[Any]:
-    given = iter(operands)
+    rest = iter(operands)
     return [
-        next(given) if e is None or e.start is None else np.int32(e.start) for e in index.entries
+        next(rest) if e is None or e.start is None else np.int32(e.start) for e in index.entries
     ]
 
 
 class _Settled(NamedTuple):
-    """A part of an array in which an index has no windows with unknown starts, and where that part is."""
+    """The part of an array that windows with traced starts select, the index within it, and the part's position."""
 
     part: Any
     index: RefIndex
@@ -231,19 +232,19 @@ class _Settled(NamedTuple):
 
 
 def _settled(array: Any, index: RefIndex, operands: Operands) -> _Settled:
-    """The part of `array` to which windows with unknown starts are cut."""
+    """The part of `array` that windows with traced starts select."""
     starts: list[Any] = []
     rest: list[Any] = []
     shape: list[int] = []
     entries: list[Window | None] = []
-    given = iter(operands)
+    values = iter(operands)
     for entry, dim in zip(index.entries, index.shape, strict=True):
         is_moving = entry is not None and entry.start is None
-        starts.append(next(given) if is_moving else np.int32(0))
+        starts.append(next(values) if is_moving else np.int32(0))
         shape.append(entry.span if entry is not None and is_moving else dim)
         entries.append(entry._replace(start=0) if entry is not None and is_moving else entry)
         if entry is None:
-            rest.append(next(given))
+            rest.append(next(values))
     part = dynamic_slice(array, starts, shape)
     return _Settled(part, RefIndex(tuple(shape), tuple(entries), index.position), rest, starts)
 
@@ -257,7 +258,7 @@ def _sizes(index: RefIndex) -> Shape:
 
 
 def _is_block(index: RefIndex, operands: Operands) -> bool:
-    """Whether a contiguous block is meant, at a position that may be known only when the program runs."""
+    """Whether the index selects a contiguous block, at a position that may be traced."""
     return all(e is None or e.stride == 1 for e in index.entries) and not any(
         type_of(x).shape for x in operands
     )
@@ -283,7 +284,7 @@ def read(array: Any, index: RefIndex, operands: Operands) -> Any:
 
 
 def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
-    """`array` with `new` at `index`; what lies outside is dropped."""
+    """`array` with `new` at `index`; positions outside are dropped."""
     if index.is_full:
         return new
     if _is_block(index, operands):

@@ -1,4 +1,4 @@
-"""The primitives of references, with all their rules: making, reading, writing, adding, giving up."""
+"""The primitives of references: `new_ref`, `empty_ref`, `freeze`, `free_ref`, `get`, `swap`, `addupdate`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ADDS: Effects = frozenset({accum_effect})
 
 
 class OfReference(OnReferences, Runs, Primitive[P]):
-    """What primitives share whose first operand is a reference."""
+    """Base class of primitives whose first operand is a reference."""
 
     traits = INDEXING
 
@@ -50,7 +50,7 @@ class OfReference(OnReferences, Runs, Primitive[P]):
 
 
 class NewRefParams(NamedTuple):
-    """`kind` is a name that tools may give a meaning."""
+    """`kind` is a name for tools, `memory_space` is one for kernels."""
 
     kind: Any
     memory_space: Any
@@ -83,7 +83,7 @@ class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
         return results, bind(self, instantiate(tangents[0]), params=params)
 
     def linearize(self, trace, primals, tangents, params):
-        # Also what holds a constant now may hold a differentiated value later.
+        # A reference to a constant may hold a differentiated value later.
         results = bind(self, *primals, params=params)
         tangent_type = type_of(results[0]).tangent()
         if type(tangent_type) is not AbstractRef:
@@ -92,7 +92,7 @@ class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
         return results, trace.stage_linear(self, (tangent,), params)
 
     def batch(self, axis, operands, dims, params):
-        # Also what holds the same for the whole batch now may hold something else for each element later.
+        # A reference without a batch axis may hold another value for each element later.
         x = broadcast(operands[0], (axis.size,)) if dims[0] is None else operands[0]
         return bind(self, x, params=params), [dims[0] or 0]
 
@@ -101,14 +101,14 @@ class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
 
 
 class EmptyRefParams(NamedTuple):
-    """`ty` is the type of the array that the reference will hold."""
+    """`ty` is the type of the array that the reference holds."""
 
     memory_space: Any
     ty: Any
 
 
 class EmptyRef(OnReferences, Linearized, Runs, Shown, Primitive[EmptyRefParams]):
-    """A new reference that holds nothing in particular."""
+    """A new reference to an array with undefined contents."""
 
     name = "empty_ref"
     traits = Traits(kind="creation", flops=0.0)
@@ -150,7 +150,7 @@ def _as_new(params: EmptyRefParams) -> NewRefParams:
 
 
 class Freeze(OfReference):
-    """What a reference holds, which is given up."""
+    """The value of a reference, which is deleted."""
 
     name = "freeze"
 
@@ -174,7 +174,7 @@ class Freeze(OfReference):
 
 
 class FreeRef(OfReference):
-    """A reference is given up, and what it holds with it."""
+    """Deletes a reference and its value."""
 
     name = "free_ref"
     traits = INDEXING.replace(returns_list=True)
@@ -205,7 +205,7 @@ class FreeRef(OfReference):
 
 
 class PartParams(NamedTuple):
-    """The part of what the reference holds; operands of the index come last."""
+    """The part of the reference's value; operands of the index come last."""
 
     index: RefIndex
 
@@ -229,7 +229,7 @@ def _swapped(array: Any, index: RefIndex, operands: Operands, new: Any) -> tuple
 
 
 class Get(Shown, OfReference[PartParams]):
-    """The part of what a reference holds."""
+    """Reads a part of a reference's value."""
 
     name = "get"
 
@@ -271,10 +271,10 @@ def _part(equation: Any, ref: str, operands: Sequence[str]) -> str:
 
 
 class Write(Shown, OfReference[PartParams]):
-    """What primitives share that take (reference, new value, operands of the index)."""
+    """Base class of primitives that take (reference, new value, operands of the index)."""
 
     def check(self, avals: tuple[Any, ...], params: PartParams) -> Any:
-        """The type of the part."""
+        """The type of the part; raises EffectsError for a new value of another type."""
         ref, new, *operands = avals
         part = shaped_array(params.index.result_shape([a.shape for a in operands]), ref.dtype)
         if new.shape != part.shape or new.dtype != part.dtype:
@@ -287,7 +287,7 @@ class Write(Shown, OfReference[PartParams]):
     def tangent(self, primals: Operands, tangents: Operands) -> Any:
         """The tangent to be written; None if neither reference nor value has one.
 
-        Raises: EffectsError for a differentiated value and a reference that has no place for its tangent.
+        Raises: EffectsError for a differentiated value and a reference without a tangent.
         """
         if type(tangents[0]) is not Zero:
             return instantiate(tangents[1])
@@ -307,11 +307,11 @@ class Write(Shown, OfReference[PartParams]):
         dims: tuple[BatchDim, ...],
         params: PartParams,
     ) -> tuple[list[Any], int]:
-        """(results for the whole batch, where the batch axis of the part is)."""
+        """(results for the whole batch, position of the part's batch axis)."""
         (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
         if dim is None:
             raise EffectsError(
-                "vmap: what differs between the elements of a batch can't be written to one reference for all.",
+                "vmap can't write values that differ between the elements of a batch to one reference.",
                 got=f"{type_of(ref).text()}, written by `{self.name}`",
                 do="Give the batched function a reference with a batch axis as an argument, or reduce over the batch "
                 "outside, and write then.",
@@ -332,7 +332,7 @@ class Write(Shown, OfReference[PartParams]):
 
 
 class Swap(Write):
-    """The part of what a reference holds, which is replaced."""
+    """Replaces a part of a reference's value, and returns the old part."""
 
     name = "swap"
 
@@ -382,7 +382,7 @@ def _typed(atom: Any, shown: str) -> str:
 
 
 class AddUpdate(Write):
-    """Something is added to a part of what a reference holds."""
+    """Adds to a part of a reference's value."""
 
     name = "addupdate"
     traits = INDEXING.replace(flops=1.0, returns_list=True)
@@ -439,7 +439,7 @@ def batched_index(
     operands: Operands,
     dims: Dims,
 ) -> tuple[RefIndex, list[Any], int]:
-    """(the index of a batch of parts, its operands, where the batch axis of the parts is)."""
+    """(the index of a batch of parts, its operands, position of the parts' batch axis)."""
     avals: list[Any] = [type_of(x) for x in operands]
     entries, shape = list(index.entries), list(index.shape)
     are_starts = [e is not None for e in entries if e is None or e.start is None]
@@ -456,16 +456,18 @@ def batched_index(
         return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
     ranks = [a.ndim - (d is not None) for a, d in zip(avals, dims, strict=True)]
     rank = max(ranks)
-    given: list[Any] = []
+    vectors: list[Any] = []
     for x, aval, d, is_start in zip(operands, avals, dims, are_starts, strict=True):
         if is_start:
-            given.append(x)
+            vectors.append(x)
             continue
         front = move_axis(x, d, 0) if d is not None else reshape(x, (1, *aval.shape))
-        size, *own = type_of(front).shape
-        given.append(reshape(front, (size, *[1] * (rank - len(own)), *own)))
+        size, *dims_of_element = type_of(front).shape
+        vectors.append(
+            reshape(front, (size, *[1] * (rank - len(dims_of_element)), *dims_of_element))
+        )
     if dim is not None:
         before = sum(e is None or e.start is None for e in entries[:dim])
         entries.insert(dim, None)
-        given.insert(before, reshape(iota("int32", axis.size), (axis.size, *[1] * rank)))
-    return RefIndex(tuple(shape), tuple(entries), index.position), given, index.position
+        vectors.insert(before, reshape(iota("int32", axis.size), (axis.size, *[1] * rank)))
+    return RefIndex(tuple(shape), tuple(entries), index.position), vectors, index.position
