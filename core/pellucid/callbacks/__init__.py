@@ -1,1 +1,1 @@
-"""Python functions called from programs: for their results, for what they do, for looking on."""
+"""Python functions called from programs: for results, for side effects, for debugging."""

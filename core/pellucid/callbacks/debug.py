@@ -1,4 +1,4 @@
-"""Looking on while a program runs: `debug.print`, `debug.log`, `debug.callback`."""
+"""Debugging while a program runs: `debug.print`, `debug.log`, `debug.callback`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from pellucid.xla.pytree import flatten
 logger = logging.getLogger("pellucid.debug")
 _ORDERED = frozenset({ordered_debug_effect})
 _UNORDERED = frozenset({debug_effect})
-_UNROLLED = 32
-"""Longest batch whose elements are looked at by calls one after another; longer ones take a loop."""
+_MAX_UNROLLED_BATCH = 32
+"""Maximum batch size for one call per element; longer batches take a loop."""
 
 
 class DebugCall(HostCall):
-    """Calls without results, which no transformation takes away; `callback_of(params)` says what is called."""
+    """Base class of calls without results, which transformations keep."""
 
     def callback_of(self, params: Any) -> FlatCallback:
         """The function that is called."""
@@ -58,7 +58,7 @@ class DebugCall(HostCall):
         return equation.params._asdict()
 
     def batch(self, axis, operands, dims, params):
-        unrolled = axis.size <= _UNROLLED
+        unrolled = axis.size <= _MAX_UNROLLED_BATCH
         each_element(self, axis, operands, dims, params, unrolled=unrolled)
         return [], []
 
@@ -134,7 +134,7 @@ debug_print_p = DebugPrint()
 
 
 class _Show(NamedTuple):
-    """Prints or logs its arguments as `fmt` says."""
+    """Prints or logs its arguments, formatted by `fmt`."""
 
     fmt: str
     has_placeholders: bool

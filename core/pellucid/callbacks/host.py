@@ -23,7 +23,8 @@ from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl
 from pellucid.xla.pytree import flatten, flatten_with_path
 
-_TRACEBACK_LINES = 30
+_MAX_TRACEBACK_LINES = 30
+"""Maximum number of lines of the user's traceback in an error."""
 
 
 class FlatCallback:
@@ -120,15 +121,15 @@ def callback_failed(caller: str, function: Callable[..., Any], error: Exception)
     lines += traceback.format_exception_only(error)[-1].splitlines()
     return CallbackError(
         f"{caller}: `{name_of(function)}` raised {type(error).__name__}.",
-        got=lines[-_TRACEBACK_LINES:],
+        got=lines[-_MAX_TRACEBACK_LINES:],
     )
 
 
 class HostFunction:
-    """What a compiled program calls. An exception of it carries the mark by which the failure is found again.
+    """Host function of a compiled program. Its exceptions carry a mark, by which the caller finds the error.
 
-    With `goes_on` it raises nothing: the other devices of the program would wait forever for the one that failed. The
-    program gets zeros then, and `failures` the error, which whoever runs the program raises.
+    With `goes_on` it raises nothing, because the other devices of the program would wait forever for the failed one: it
+    returns zeros and appends the error to `failures`, from which the caller of the program raises it.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ def _converted(x: Any, aval: ShapedArray) -> np.ndarray:
 
 
 def result_types(caller: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
-    """(types, structure) of what a callback is said to return.
+    """(types, structure) of the results that the user stated for a callback.
 
     Raises: ArgumentTypeError for leaves without shape and dtype.
     """

@@ -1,4 +1,4 @@
-"""Which placement the partitioner chose for a value in the middle of a program."""
+"""Inspection of shardings: callbacks that get the sharding of a value inside a compiled program."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _CALLER = "debug.inspect_array_sharding"
 
 
 class InspectShardingParams(NamedTuple):
-    """`callback` is given the sharding."""
+    """`callback` takes the sharding."""
 
     callback: Callable[[Any], Any]
 
-    def tell(self, sharding: Any) -> None:
-        """Call the function; raises CallbackError if it fails."""
+    def call(self, sharding: Any) -> None:
+        """Calls the callback; raises CallbackError if it fails."""
         try:
             self.callback(sharding)
         except Exception as error:
@@ -40,7 +40,7 @@ class InspectShardingParams(NamedTuple):
 
 
 class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
-    """No result: a function is told the operand's sharding when the program is partitioned."""
+    """Calls a function with the operand's sharding when the program is partitioned; it has no results."""
 
     name = "inspect_sharding"
     calls_python = True
@@ -50,36 +50,36 @@ class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
 
     def run(self, operands, params):
         [x] = operands
-        params.tell((x if isinstance(x, ArrayImpl) else from_host(x)).sharding)
+        params.call((x if isinstance(x, ArrayImpl) else from_host(x)).sharding)
         return []
 
     def batch(self, axis, operands, dims, params):
         raise BatchingRuleError(
-            f"vmap of {_CALLER} says nothing: the elements of a batch have no placement of their own.",
+            f"vmap of {_CALLER} is impossible: single elements of a batch have no sharding.",
             do="Inspect the batched array outside of `vmap`.",
         )
 
     def lower(self, ctx, operands, params):
         [aval], replicated = ctx.avals_in, ctx.replicated
         if ctx.sharding_attributes is None:
-            params.tell(replicated)
+            params.call(replicated)
             return ()
 
-        def told(tiles: Any) -> None:
+        def on_partitioned(tiles: Any) -> None:
             try:
-                params.tell(chosen_inside(tiles, aval, replicated))
+                params.call(chosen_inside(tiles, aval, replicated))
             except CallbackError as error:
                 mark = marked(error)
             else:
                 return
             raise RuntimeError(mark)
 
-        ctx.keep_alive.append(told)
+        ctx.keep_alive.append(on_partitioned)
         attributes = {
             "call_target_name": ctx.string("InspectSharding"),
             "api_version": ctx.integer(1, 32),
             "has_side_effect": ctx.boolean(True),
-            "backend_config": ctx.string(encode_inspection(told)),
+            "backend_config": ctx.string(encode_inspection(on_partitioned)),
         }
         ctx.op("stablehlo.custom_call", ctx.types([aval]), operands, attributes)
         return ()
@@ -91,8 +91,8 @@ inspect_sharding_p = InspectSharding()
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> None:
     """Call `callback` with the sharding of each array in `value`, also of arrays in a program that is compiled.
 
-    There it is called when the program is partitioned, once for each compilation, with what the compiler chose. It
-    tells where a value lies without deciding it.
+    There it is called when the program is partitioned, once for each compilation, with the compiler's choice, on
+    which it has no influence.
 
     Raises: CallbackError where the function raises an exception; BatchingRuleError under `vmap`.
 

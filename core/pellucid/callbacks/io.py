@@ -1,4 +1,4 @@
-"""`io_callback`: a Python function that a program calls for what it does, and perhaps for its results."""
+"""`io_callback`: calls of Python functions with side effects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNORDERED = frozenset({io_effect})
 
 
 class IoCallback(HostCall[IoCallbackParams]):
-    """A function that is called exactly as often as the program says."""
+    """A function that is called at each run of its equation, exactly once."""
 
     name = "io_callback"
 
@@ -38,7 +38,7 @@ class IoCallback(HostCall[IoCallbackParams]):
         return _ORDERED if params.ordered else _UNORDERED
 
     def run(self, operands, params):
-        if params.ordered:  # what programs that still run do comes first
+        if params.ordered:  # running programs finish first
             tokens.block_until_ready()
         return super().run(operands, params)
 

@@ -48,7 +48,7 @@ class PureCallbackParams(NamedTuple):
 
 
 class HostCall(Runs, Shown, Primitive[P]):
-    """What primitives that call a Python function share; their params have `callback` and `result_avals`."""
+    """Base class of primitives that call a Python function; their params have `callback` and `result_avals`."""
 
     traits = HOST
     types = derived_types  # not remembered, which would keep the callback alive
@@ -185,8 +185,8 @@ def pure_callback(
     """`callback(*args, **kwargs)`, a Python function without side effects, called when the program runs.
 
     It gets arrays, and returns arrays (or NumPy arrays, or numbers) of the structure, shapes and dtypes of
-    `result_shape_dtypes`. A program may call it more or less often than it is written down. `vmap_method` says how
-    `vmap` treats it: "sequential" calls it for each element; "expand_dims", "broadcast_all" and "legacy_vectorized"
+    `result_shape_dtypes`. A program may call it more or less often than it is written down. `vmap_method` chooses how
+    `vmap` calls it: "sequential" calls it for each element; "expand_dims", "broadcast_all" and "legacy_vectorized"
     call it once with a leading batch axis, where what is the same for the whole batch has an axis of size 1, the
     whole axis, or none. It has no derivative. `sharding` is where the results lie.
 

@@ -1,1 +1,1 @@
-"""Errors as values: checks inside programs, and the transformation that returns what they found."""
+"""Errors as values: checks inside programs, and the transformation that returns the first failure."""

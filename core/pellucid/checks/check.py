@@ -38,7 +38,7 @@ _CHECKS: Effects = frozenset({CheckEffect()})
 
 
 class CheckParams(NamedTuple):
-    """`sites` are the places whose failures the operands, a code and values for messages, tell."""
+    """Operands are the number of the failed one of `sites`, or 0, and the values for their messages."""
 
     debug: bool
     sites: tuple[Site, ...]
@@ -59,7 +59,7 @@ class Check(Runs, WithoutResults[CheckParams]):
         return []
 
     def batch(self, axis, operands, dims, params):
-        # The first element that fails tells of all.
+        # Of a batch, the failure of the first element is reported.
         code, *values = [
             broadcast(x, (axis.size,)) if d is None else move_axis(x, d, 0)
             for x, d in zip(operands, dims, strict=True)
@@ -74,7 +74,7 @@ class Check(Runs, WithoutResults[CheckParams]):
         if params.debug:
             return []
         raise EffectsError(
-            "a `check` is in a function that is compiled, and nobody takes what it finds.",
+            "a `check` is in a function that is compiled without `checkify`.",
             got=[line for line in [describe(site.source) for site in params.sites[:3]] if line],
             do="Wrap the function in `checkify`: `error, result = jit(checkify(f))(x)`, and look with `error.throw()`; "
             "or use `debug_check`, which does nothing without `checkify`.",
@@ -85,7 +85,7 @@ check_p = Check()
 
 
 class _Message:
-    """What a failed `check` says."""
+    """The message of a failed `check`."""
 
     def __init__(self, text: str, tree: Any) -> None:
         self.text = text

@@ -52,8 +52,8 @@ def checkify(
 ) -> Callable[..., Any]:
     """Transforms `f` into a function that returns (error, result): the first failure of its checks, or none, as a value.
 
-    `errors` says what is checked: `user_checks` (what `check` states), `nan_checks`, `div_checks`, `index_checks`, or
-    unions of them (`float_checks`, `automatic_checks`, `all_checks`). After a failure the program goes on. Checks in loops,
+    `errors` chooses the checks: `user_checks` (the calls of `check`), `nan_checks`, `div_checks`, `index_checks`, or
+    unions of them (`float_checks`, `automatic_checks`, `all_checks`). A program continues after a failure. Checks in loops,
     branches, jitted, batched and mapped functions count, and `checkify` can be jitted and batched itself. Arguments that
     are no arrays, Python numbers among them, stay what they are.
 

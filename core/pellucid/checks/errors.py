@@ -1,4 +1,4 @@
-"""What a check found: categories of errors, and the error as a value."""
+"""Errors of checked functions: their categories, and the error as a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pellucid.tracing.tracer import Tracer
 
 
 class CheckError(PellucidError, ValueError):
-    """A check in a program failed; its cause says which."""
+    """A check in a program failed; its cause is an exception of the check's category."""
 
 
 class JaxException(Exception):
@@ -54,7 +54,7 @@ all_checks = automatic_checks | user_checks
 
 
 class Site:
-    """A place in a program that is checked: its category, its message, and what the message must know."""
+    """A checked place in a program: its category, its message, the types of the message's values, and its source."""
 
     __slots__ = ("avals", "category", "message", "source")
 
@@ -72,14 +72,14 @@ class Site:
         self.source = source
 
     def exception(self, payload: Sequence[Any]) -> JaxException:
-        """What went wrong, in words, with the user's line."""
+        """The failure as an exception, with the user's line in its message."""
         text = self.message(*payload)
         line = describe(self.source)
         return self.category(f"{text}\n  in {line}" if line else text)
 
 
 class Error:
-    """The first failure that a checked function found, or none; a tree of arrays, so that it can leave `jit`.
+    """The first failure of a checked function, or none; a tree of arrays, so that it can leave `jit`.
 
     `code` is 0 for no failure, else the number of the failed place, from 1; `payload` holds for each place the values
     that its message shows. Under `vmap` both have batch axes.

@@ -236,8 +236,11 @@ def _refuse_captured(size: int, batched: Sequence[bool], operands: Operands) -> 
 class custom_vmap(ForwardsDefinitions):
     """Decorator for a function whose batching you define with `def_vmap`.
 
-    The rule gets (length of the batch, a tuple that says for each leaf of the arguments whether it is batched, the
+    The rule gets (length of the batch, a list with a flag for each leaf of each argument: whether it is batched; the
     arguments with batch axes in front) and gives (result, whether its leaves are batched).
+
+    Raises: BatchingRuleError for a call without a rule, and for a rule that returns no such pair, another structure than
+    the function, or a batched result without a batch axis in front.
 
     >>> from pellucid import vmap
     >>> @custom_vmap

@@ -1,4 +1,4 @@
-"""Why a function was traced or compiled again: the parts of its key that differ from the nearest one."""
+"""Cache misses of jitted functions: the parts of the key that differ from the most similar one."""
 
 from __future__ import annotations
 
@@ -154,8 +154,11 @@ def explain_misses(n: int = 20, *, caches: bool = False) -> None:
 
     With `caches`, also how each cache of the process is used: its entries and the number that it may have, calls
     that found a result, and calls that made one.
+
+    >>> explain_misses(0)
+    no jitted function was traced or compiled yet
     """
-    shown = list(recent)[-n:]
+    shown = list(recent)[-n:] if n else []
     print(  # noqa: T201
         "\n".join(map(explanation, shown))
         if shown

@@ -240,7 +240,7 @@ def checkpoint(
 ) -> Any:
     """`fun`, whose intermediate values are computed again for its derivative instead of being kept.
 
-    `policy`, one of `checkpoint_policies`, says what may be kept nevertheless. `prevent_cse=False` lets the compiler
+    `policy`, one of `checkpoint_policies`, chooses values that are kept nevertheless. `prevent_cse=False` lets the compiler
     share the two computations; it is safe within `scan`. Arguments at `static_argnums` (or `static_argnames`) stay
     Python values.
 

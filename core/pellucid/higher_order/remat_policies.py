@@ -1,4 +1,4 @@
-"""What a rematerialized function may keep: names for values, and policies that choose among them."""
+"""Policies of `checkpoint`, which choose the values that are kept for the backward pass, and names for values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ to compute them again, `Offloadable` to keep them in another memory."""
 
 
 class NameParams(NamedTuple):
-    """What the value is called."""
+    """`name` is the name of the value."""
 
     name: str
 
@@ -90,7 +90,7 @@ class Offloadable(NamedTuple):
 
 
 def decision(answer: Any) -> bool | Offloadable:
-    """What a policy's answer means."""
+    """The answer of a policy as a bool or Offloadable; raises ArgumentTypeError for other answers."""
     if isinstance(answer, Offloadable):
         return answer
     if answer is Saveable or answer is Recompute:
@@ -140,7 +140,13 @@ dots_with_no_batch_dims_saveable = DotsSaveable(True)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keep results of matrix products without batch dimensions in memory `offload_dst`."""
+    """Keep results of matrix products without batch dimensions in memory `offload_dst`.
+
+    >>> from pellucid import checkpoint, grad
+    >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=offload_dot_with_no_batch_dims("device", "pinned_host"))
+    >>> grad(f)(2.0)
+    Array(32., dtype=float32, weak_type=True)
+    """
 
     def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> Any:
         return (
@@ -173,17 +179,35 @@ class SaveAnyNamesButThese:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keep values named by `checkpoint_name`, and only with these names."""
+    """Keep values named by `checkpoint_name`, and only with these names.
+
+    >>> from pellucid import checkpoint, grad
+    >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=save_only_these_names("square"))
+    >>> grad(f)(2.0)
+    Array(32., dtype=float32, weak_type=True)
+    """
     return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keep values named by `checkpoint_name`, but not with these names."""
+    """Keep values named by `checkpoint_name`, but not with these names.
+
+    >>> from pellucid import checkpoint, grad
+    >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=save_any_names_but_these("square"))
+    >>> grad(f)(2.0)
+    Array(32., dtype=float32, weak_type=True)
+    """
     return SaveAnyNamesButThese(frozenset(names_not_to_save))
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keep everything but values with these names."""
+    """Keep everything but values with these names.
+
+    >>> from pellucid import checkpoint, grad
+    >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=save_anything_except_these_names("square"))
+    >>> grad(f)(2.0)
+    Array(32., dtype=float32, weak_type=True)
+    """
     names = frozenset(names_not_to_save)
 
     def policy(primitive: Primitive[Any], *_: Any, **params: Any) -> bool:
@@ -199,7 +223,18 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keep values with some names, and those with others in memory `offload_dst`."""
+    """Keep values with some names, and those with others in memory `offload_dst`.
+
+    Raises: ArgumentValueError for a name in both lists.
+
+    >>> from pellucid import checkpoint, grad
+    >>> policy = save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=["square"], names_which_can_be_offloaded=[],
+    ...     offload_src="device", offload_dst="pinned_host",
+    ... )
+    >>> grad(checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=policy))(2.0)
+    Array(32., dtype=float32, weak_type=True)
+    """
     saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
     if saved & offloaded:
         raise ArgumentValueError(
@@ -218,7 +253,15 @@ def save_and_offload_only_these_names(
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keep what either policy keeps; both must answer with bools."""
+    """Keep what either policy keeps; both must answer with bools.
+
+    Raises: ArgumentValueError for other answers.
+
+    >>> from pellucid import checkpoint, grad
+    >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=save_from_both_policies(dots_saveable, everything_saveable))
+    >>> grad(f)(2.0)
+    Array(32., dtype=float32, weak_type=True)
+    """
 
     def policy(primitive: Primitive[Any], *avals: Any, **params: Any) -> bool:
         answers = policy_1(primitive, *avals, **params), policy_2(primitive, *avals, **params)

@@ -328,7 +328,7 @@ class ScanParts(NamedTuple):
     `primal` takes (`consts`, the loop's constants, `hoisted` values, carry, inputs) and gives (carry, outputs,
     residuals of each step); `hoisted` computes, once, from (`consts`, the loop's constants) the residuals that are
     the same in each step. `linear` takes (residuals `fixed` for the loop, tangents of constants, tangents of the
-    carry, residuals `per_step`, tangents of inputs). `mask` says which results have tangents, `carried` which carries.
+    carry, residuals `per_step`, tangents of inputs). `mask` marks the results with tangents, `carried` the carries.
     """
 
     primal: ClosedJaxpr

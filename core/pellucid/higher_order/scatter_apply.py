@@ -114,7 +114,7 @@ def scatter_apply(
     """`operand` with `func` applied to the elements of the windows that begin at the index vectors.
 
     `func` takes a scalar and gives one of the same dtype. Where windows overlap it is applied several times, once
-    for each. `update_shape` is the shape that an array of updates would have; it says how large the windows are.
+    for each. `update_shape` is the shape that an array of updates would have; it determines the size of the windows.
     Its derivative needs `unique_indices=True`.
     Source: StableHLO specification, `scatter`.
 

@@ -1,4 +1,4 @@
-"""ShapeDtypeStruct: what is known of an array before there is one."""
+"""ShapeDtypeStruct: shape, dtype and placement of an array that doesn't exist yet."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from pellucid.xla.arrays import ARRAY_TYPES
 class ShapeDtypeStruct(Described):
     """Shape and dtype of an array, in place of one where only they matter.
 
-    `sharding` may also be a PartitionSpec over the current mesh, or a Format. `manual_axis_type` says how the value
-    relates to Manual mesh axes, inside `shard_map`; None says nothing. `is_ref`: it stands for a reference to such
-    an array.
+    `sharding` may also be a PartitionSpec over the current mesh, or a Format. `manual_axis_type` states over which Manual
+    mesh axes the value varies, inside `shard_map`. With `is_ref` it describes a reference to such an array.
 
     Raises: ArgumentValueError without a dtype; ArgumentTypeError for a `manual_axis_type` of another kind;
     MissingMeshError for a PartitionSpec where no mesh is current; ShardingError for a sharding that doesn't fit;
@@ -79,14 +78,14 @@ class ShapeDtypeStruct(Described):
                 raise UnsupportedError(
                     "ShapeDtypeStruct can't stand for addends.",
                     got=f"{manual_axis_type}",
-                    do="Give a `sharding` whose spec says `unreduced` or `reduced`.",
+                    do="Give a `sharding` whose spec states `unreduced` or `reduced`.",
                 )
             aval = aval.update(varying=manual_axis_type.varying)
         self.aval: Any = abstract_ref(aval) if is_ref else aval
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """What stands for `x`, an array, a number or a ShapeDtypeStruct; where it lies, if it was put there.
+        """The ShapeDtypeStruct of `x`, an array, a number or a ShapeDtypeStruct; with the placement of a committed array.
 
         >>> ShapeDtypeStruct.like(np.zeros(3, np.int8))
         ShapeDtypeStruct(shape=(3,), dtype=int8)
@@ -105,12 +104,12 @@ class ShapeDtypeStruct(Described):
 
     @property
     def is_ref(self) -> bool:
-        """Whether it stands for a reference."""
+        """Whether it describes a reference."""
         return hasattr(self.aval, "inner_aval")
 
     @property
     def format(self) -> Format:
-        """Layout and sharding; None in it for what isn't said."""
+        """Layout and sharding, each None where it isn't stated."""
         return Format(self.layout, self.sharding)
 
     def __len__(self) -> int:

@@ -59,7 +59,9 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Any:
-    """A new reference to an array of the shape and dtype of `ty`, with any contents.
+    """A new reference to an array of the shape and dtype of `ty`, with undefined contents.
+
+    Raises: ArgumentTypeError for a `ty` without shape and dtype.
 
     >>> import numpy as np
     >>> empty_ref(np.zeros(3)).shape
@@ -75,7 +77,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
 
 
 def freeze(ref: Any) -> Any:
-    """The array that `ref` holds; the reference can't be used from then on.
+    """The array that `ref` holds; the reference is deleted.
+
+    Raises: ArgumentTypeError for what is no reference; DeletedArrayError, now and at later uses, for a deleted one.
 
     >>> freeze(new_ref(3.0))
     Array(3., dtype=float32)
@@ -84,7 +88,9 @@ def freeze(ref: Any) -> Any:
 
 
 def free_ref(ref: Any) -> None:
-    """Give up `ref` and the array it holds; it can't be used from then on.
+    """Delete `ref` and the array it holds.
+
+    Raises: ArgumentTypeError for what is no reference; DeletedArrayError, now and at later uses, for a deleted one.
 
     >>> free_ref(new_ref(3.0))
     """
@@ -92,7 +98,7 @@ def free_ref(ref: Any) -> None:
 
 
 def get(ref: Any, idx: Any = None) -> Any:
-    """`ref[idx]`: an array with the part of what `ref` holds that `idx` says; everything without one.
+    """`ref[idx]`: an array with the part of the value of `ref` at `idx`; the whole value without an index.
 
     Integers, slices with positive steps, arrays of integers and `...` are understood. Traced positions out of bounds are
     moved to the nearest inside. Raises: ArgumentValueError for known positions out of bounds.
@@ -119,7 +125,9 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 
 def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
-    """What `ref[idx]` was before `ref[idx] = value`.
+    """Assigns `ref[idx] = value` and returns the old value of `ref[idx]`, an array of the shape of that part.
+
+    Raises: as `set`.
 
     >>> swap(new_ref(1.0), ..., 2.0)
     Array(1., dtype=float32)
@@ -139,7 +147,9 @@ def _swap(caller: str, ref: Any, idx: Any, value: Any) -> Any:
 
 
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
-    """`ref[idx] += x`, in one step; repeated positions get every addition.
+    """`ref[idx] += x`, in one step; repeated positions get every addition. `x` is repeated to the shape of the part.
+
+    Raises: ShapeError, DtypeError for an `x` that doesn't fit.
 
     >>> import numpy as np
     >>> ref = new_ref(np.zeros(3, np.float32))

@@ -311,7 +311,7 @@ class Write(Shown, OfReference[PartParams]):
         (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
         if dim is None:
             raise EffectsError(
-                "vmap can't write values that differ between the elements of a batch to one reference.",
+                "vmap can't write values that differ between the elements of a batch to one reference for all.",
                 got=f"{type_of(ref).text()}, written by `{self.name}`",
                 do="Give the batched function a reference with a batch axis as an argument, or reduce over the batch "
                 "outside, and write then.",

@@ -15,7 +15,7 @@ from pellucid.xla.arrays import ARRAY_TYPES
 
 
 def owned(x: Any) -> Any:
-    """An array with the value of `x` in memory that nobody else sees, so that it may be written over."""
+    """A copy of `x` as an array whose memory has no other user, so that programs may write over it."""
     aval: Any = type_of(x)
     if type(x) not in ARRAY_TYPES:
         return from_host(np.array(x, dtype=aval.dtype))
@@ -48,7 +48,7 @@ class Ref(Described, metaclass=_RefType):
     def value(self) -> Any:
         """The array that it holds; programs may write over its memory.
 
-        Raises: DeletedArrayError for a reference that was given up.
+        Raises: DeletedArrayError for a deleted reference.
         """
         if self._value is None:
             raise DeletedArrayError(
@@ -63,14 +63,14 @@ class Ref(Described, metaclass=_RefType):
         self._value = array
 
     def given_up(self, function: str) -> Any:
-        """What it held; from now on it can't be used."""
+        """The value; deletes the reference, on behalf of `function`."""
         value, self._value = self.value, None
         self._given_up_by = function
         return value
 
     @property
     def at(self) -> Any:
-        """`ref.at[index]` is a part of what it holds, as a reference of its own."""
+        """`ref.at[index]` is a reference to a part of the value."""
         return AbstractRef.methods["at"](self)
 
     @property

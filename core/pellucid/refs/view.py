@@ -1,4 +1,4 @@
-"""`ref.at[index]`: a part of what a reference holds, as a reference of its own."""
+"""`ref.at[index]`: references to parts of a reference's value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step = tuple[RefIndex, tuple[Any, ...]]
 
 
 class RefView:
-    """A part of what the reference `ref` holds; `steps` are the indices, each into the part before it.
+    """A reference to a part of the value of `ref`; `steps` are the indices, each into the part before it.
 
     It is read and written like a reference, and a tree with the reference and the operands of the indices as leaves:
     compiled functions, branches, loops and `checkpoint` take it where they take a reference.
