@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.sharding.named_sharding import NamedSharding
+from pellucid.sharding.stated import stated_result
 
 if TYPE_CHECKING:
     from pellucid.ir.jaxpr import Equation
@@ -70,6 +71,15 @@ class Placed:
 
 class LaidOut(Placed):
     """A primitive whose user may ask for the layout of its results over Explicit mesh axes."""
+
+    name: str
+
+    def stated_layout(self, out_sharding: Any) -> NamedSharding | None:
+        """The layout that an argument `out_sharding` of the primitive's function means.
+
+        Raises: ShardingArgumentError for what is neither a PartitionSpec nor a NamedSharding.
+        """
+        return None if out_sharding is None else stated_result(self.name, out_sharding)
 
     def out_sharding(self, params: Any) -> NamedSharding | None:
         """The layout that was asked for, where the params hold one."""

@@ -19,6 +19,7 @@ from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import AbstractToken, ShapedArray, element_shape, physical, shaped_array
 from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals
+from pellucid.lowering.faults import STRETCHED_ADDENDS, Fault, is_suspended
 from pellucid.sharding.explicit_types import shown_sharding
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.xla.mlir import element_types, ir
@@ -77,10 +78,10 @@ class LoweringContext:
 
     def type(self, aval: Any) -> ir.Type:
         """The MLIR type of values of type `aval`."""
-        found = self._types.get(aval)
-        if found is None:
+        mlir_type = self._types.get(aval)
+        if mlir_type is None:
             if isinstance(aval, AbstractToken):
-                found = self.token_type
+                mlir_type = self.token_type
             else:
                 aval = physical(aval)
                 if not is_static(aval.shape):
@@ -89,9 +90,9 @@ class LoweringContext:
                         got=aval.text(),
                         do="Lower it for arguments whose sizes are integers.",
                     )
-                found = ir.RankedTensorType.get(aval.shape, self.element_type(aval.dtype))
-            self._types[aval] = found
-        return found
+                mlir_type = ir.RankedTensorType.get(aval.shape, self.element_type(aval.dtype))
+            self._types[aval] = mlir_type
+        return mlir_type
 
     def types(self, avals: Avals) -> list[ir.Type]:
         """The MLIR types of `avals`."""
@@ -99,16 +100,16 @@ class LoweringContext:
 
     def element_type(self, dtype: Any) -> ir.Type:
         """The MLIR type of one element."""
-        found = self._element_types.get(dtype)
-        if found is None:
+        element_type = self._element_types.get(dtype)
+        if element_type is None:
             make = element_types.get(dtype)
             if make is None:
                 raise CompilationError(
                     f"arrays of dtype {dtypes.short_name(dtype)} can't be compiled.",
                     do="Convert to a dtype that XLA has.",
                 )
-            found = self._element_types[dtype] = make()
-        return found
+            element_type = self._element_types[dtype] = make()
+        return element_type
 
     def tensor(self, shape: Sequence[int], dtype: Any) -> ir.Type:
         """The MLIR type of an array."""
@@ -119,10 +120,10 @@ class LoweringContext:
     def ints(self, values: Sequence[int]) -> ir.Attribute:
         """`array<i64: ...>`."""
         key = ("ints", tuple(values))
-        found = self._attributes.get(key)
-        if found is None:
-            found = self._attributes[key] = ir.DenseI64ArrayAttr.get(list(values))
-        return found
+        attribute = self._attributes.get(key)
+        if attribute is None:
+            attribute = self._attributes[key] = ir.DenseI64ArrayAttr.get(list(values))
+        return attribute
 
     def bools(self, values: Sequence[bool]) -> ir.Attribute:
         """`array<i1: ...>`."""
@@ -135,11 +136,11 @@ class LoweringContext:
     def integer(self, value: int, width: int = 64) -> ir.Attribute:
         """`value : iN`."""
         key = ("integer", value, width)
-        found = self._attributes.get(key)
-        if found is None:
-            found = ir.IntegerAttr.get(ir.IntegerType.get_signless(width), value)
-            self._attributes[key] = found
-        return found
+        attribute = self._attributes.get(key)
+        if attribute is None:
+            attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(width), value)
+            self._attributes[key] = attribute
+        return attribute
 
     def boolean(self, value: bool) -> ir.Attribute:
         """`true` or `false`."""
@@ -155,10 +156,10 @@ class LoweringContext:
 
     def attribute(self, text: str) -> ir.Attribute:
         """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
-        found = self._attributes.get(text)
-        if found is None:
-            found = self._attributes[text] = ir.Attribute.parse(text, self.mlir_context)
-        return found
+        attribute = self._attributes.get(text)
+        if attribute is None:
+            attribute = self._attributes[text] = ir.Attribute.parse(text, self.mlir_context)
+        return attribute
 
     def enum(self, kind: str, value: str) -> ir.Attribute:
         """`#stablehlo<kind value>`."""
@@ -220,10 +221,10 @@ class LoweringContext:
         """A dense attribute; extension dtypes travel as bytes of their width."""
         element = self.element_type(array.dtype)
         if array.dtype.kind == "V" or array.dtype.type.__module__ == "ml_dtypes":
-            bytes_ = np.ascontiguousarray(array).view(
-                np.uint8 if array.dtype.itemsize == 1 else np.uint16
+            width = np.uint8 if array.dtype.itemsize == 1 else np.uint16
+            return ir.DenseElementsAttr.get(
+                np.ascontiguousarray(array).view(width), type=element, shape=array.shape
             )
-            return ir.DenseElementsAttr.get(bytes_, type=element, shape=array.shape)
         return ir.DenseElementsAttr.get(
             np.ascontiguousarray(array), type=element, shape=array.shape
         )
@@ -240,8 +241,7 @@ class LoweringContext:
     def broadcast(self, x: ir.Value, dims: Sequence[int], result: Any) -> ir.Value:
         """`x` with its axes at `dims` of the result."""
         shape = ir.RankedTensorType(x.type).shape
-        if 1 in shape and self.addends is not None:
-            # XLA makes two operations of one that stretches dimensions, and sums addends between them.
+        if 1 in shape and self.addends is not None and self.has_fault(STRETCHED_ADDENDS):
             kept = [i for i, size in enumerate(shape) if size != 1]
             kept_shape = tuple([shape[i] for i in kept])
             x, dims = (
@@ -279,13 +279,11 @@ class LoweringContext:
 
         `total_order` gives signed zeros and NaNs a place among the floating numbers.
         """
-        kind = aval.dtype.kind
         if dtypes.is_inexact(aval.dtype):
             compare_type = "TOTALORDER" if total_order else "FLOAT"
         else:
-            compare_type = "UNSIGNED" if kind in "ub" else "SIGNED"
-            if dtypes.short_name(aval.dtype).startswith("u"):
-                compare_type = "UNSIGNED"
+            is_signed = aval.dtype.kind not in "ub" and dtypes.short_name(aval.dtype)[0] != "u"
+            compare_type = "SIGNED" if is_signed else "UNSIGNED"
         return self.op1(
             "stablehlo.compare", shaped_array(aval.shape, np.dtype(bool)), [x, y],
             {"comparison_direction": self.enum("comparison_direction", direction),
@@ -323,6 +321,9 @@ class LoweringContext:
         if self.sharding_attributes is None:
             return x
         attribute = self.sharding_attributes.attribute(sharding, aval, **options)
+        return self._constrained(x, aval, attribute)
+
+    def _constrained(self, x: ir.Value, aval: Any, attribute: ir.Attribute) -> ir.Value:
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
     def on_first_device(self, n_results: int) -> dict[str, ir.Attribute]:
@@ -361,15 +362,21 @@ class LoweringContext:
         """
         if self.sharding_attributes is None or self.manual is not None:
             return x
-        attribute = self.sharding_attributes.everywhere(aval)
-        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+        return self._constrained(x, aval, self.sharding_attributes.everywhere(aval))
 
-    def whole_along(self, x: ir.Value, aval: Any, dims: Sequence[int]) -> ir.Value:
-        """`x` of type `aval`, which no device may hold a part of along `dims`; as with `everywhere`."""
-        if self.sharding_attributes is None or self.manual is not None:
+    def has_fault(self, fault: Fault) -> bool:
+        """Whether the program at hand needs the workaround of `fault`."""
+        if is_suspended(fault) or (fault.is_of_cpus and self.platform != "cpu"):
+            return False
+        if fault.scope == "cut operations":
+            return self.is_partitioned
+        return fault.scope == "all programs" or self.sharding_attributes is not None
+
+    def whole_along(self, fault: Fault, x: ir.Value, aval: Any, dims: Sequence[int]) -> ir.Value:
+        """`x` of type `aval`, which no device holds a part of along `dims`, if XLA has `fault`; as with `everywhere`."""
+        if self.sharding_attributes is None or self.manual is not None or not self.has_fault(fault):
             return x
-        attribute = self.sharding_attributes.whole_along(aval, dims)
-        return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
+        return self._constrained(x, aval, self.sharding_attributes.whole_along(aval, dims))
 
     def is_surely_whole(self, x: ir.Value) -> bool:
         """Whether `x` is made, element by element, of a constant or an argument of the program that no axis cuts."""
@@ -393,16 +400,20 @@ class LoweringContext:
         )
 
     def in_even_parts(
-        self, x: ir.Value, aval: Any, uneven_along: Callable[[Iterable[bool]], bool]
+        self,
+        fault: Fault,
+        x: ir.Value,
+        aval: Any,
+        uneven_along: Callable[[Iterable[bool]], bool] = any,
     ) -> ir.Value:
         """`x` of type `aval`, whole along dimensions that mesh axes, `all` or `any` of them, split unevenly.
 
-        As with `everywhere`. In some operations XLA's partitioner takes for values what it pads parts with, or aborts.
+        As with `whole_along`.
         """
         if self.sharding_attributes is None:
             return x
         dims = self.sharding_attributes.uneven_dims(aval, uneven_along)
-        return self.whole_along(x, aval, dims) if dims else x
+        return self.whole_along(fault, x, aval, dims) if dims else x
 
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """`x`, laid out over Explicit mesh axes as its type `aval` says."""
@@ -437,10 +448,8 @@ class LoweringContext:
     def scalar_body(self, region: ir.Region, op: str, dtype: Any) -> None:
         """Fill `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, as reductions want it."""
         aval = shaped_array((), dtype)
-        block = self.block(region, [aval, aval])
-        with ir.InsertionPoint(block):
-            result = self.op1(op, aval, list(block.arguments))
-            self.op("stablehlo.return", [], [result])
+        with self.inside(region, [aval, aval]) as operands:
+            self.op("stablehlo.return", [], [self.op1(op, aval, operands)])
 
     def jaxpr_body(
         self,
@@ -453,9 +462,8 @@ class LoweringContext:
 
         `extra_avals` are further block arguments that the program doesn't see.
         """
-        block = self.block(region, [*jaxpr.in_avals, *extra_avals])
-        with ir.InsertionPoint(block):
-            results = self.inline(jaxpr, consts, list(block.arguments)[: len(jaxpr.invars)])
+        with self.inside(region, [*jaxpr.in_avals, *extra_avals]) as operands:
+            results = self.inline(jaxpr, consts, operands[: len(jaxpr.invars)])
             self.op("stablehlo.return", [], results)
 
     # Programs ---------------------------------------------------------------------------------

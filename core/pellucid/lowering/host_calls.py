@@ -55,7 +55,9 @@ def host_call(
         "call_target_name": ctx.string(target),
         "api_version": ctx.integer(4, 32),
         "has_side_effect": ctx.boolean(has_side_effect),
-        "backend_config": ir.DictAttr.get({"index": _unsigned(index)}),
+        "backend_config": ctx.dictionary(
+            {"index": ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), index)}
+        ),
         "operand_layouts": _layouts(ctx, tokens, ctx.avals_in),
         "result_layouts": _layouts(ctx, tokens, ctx.avals_out),
     }
@@ -80,17 +82,10 @@ def _passing_token(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tu
     return call
 
 
-def _unsigned(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), value)
-
-
 def _layouts(ctx: LoweringContext, tokens: int, avals: Avals) -> ir.Attribute:
     """Row-major layouts, the only ones that NumPy arrays of the runtime have."""
     ranks = [0] * tokens + [aval.ndim + len(element_shape(aval)) for aval in avals]
-    return ir.ArrayAttr.get([_layout(rank) for rank in ranks])
-
-
-def _layout(rank: int) -> ir.Attribute:
-    return ir.DenseIntElementsAttr.get(
-        np.arange(rank - 1, -1, -1, dtype=np.int64), type=ir.IndexType.get()
+    orders = [np.arange(rank - 1, -1, -1, dtype=np.int64) for rank in ranks]
+    return ir.ArrayAttr.get(
+        [ir.DenseIntElementsAttr.get(order, type=ir.IndexType.get()) for order in orders]
     )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pellucid.lowering.faults import UPDATE_READS_ITSELF
 from pellucid.xla.mlir import ir
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def checked_update(
     copied: Callable[[], ir.Value],
 ) -> None:
     """Note an update of `array`, if it may read it; `copied()` lowers it without writing in place."""
-    if ctx.platform != "cpu" or not _may_read(update, array):
+    if not ctx.has_fault(UPDATE_READS_ITSELF) or not _may_read(update, array):
         return
     point: Any = ir.InsertionPoint.current
     block = point.block

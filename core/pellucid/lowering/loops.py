@@ -36,20 +36,15 @@ def while_loop(
             regions=2,
         )
     outer = ctx.tokens
-    block = ctx.block(loop.regions[0], all_avals)
-    with ir.InsertionPoint(block), ctx.named("while/cond/"):
-        ctx.op("stablehlo.return", [], [condition(list(block.arguments)[n:])])
-    block = ctx.block(loop.regions[1], all_avals)
-    with ir.InsertionPoint(block), ctx.named("while/body/"):
-        arguments = list(block.arguments)
+    with ctx.inside(loop.regions[0], all_avals) as arguments, ctx.named("while/cond/"):
+        ctx.op("stablehlo.return", [], [condition(arguments[n:])])
+    with ctx.inside(loop.regions[1], all_avals) as arguments, ctx.named("while/body/"):
         ctx.tokens = outer | dict(zip(effects, arguments[:n], strict=True))
         ctx.loop_depth += 1
         results = body(arguments[n:])
         ctx.loop_depth -= 1
         ctx.op("stablehlo.return", [], [*(ctx.tokens[e] for e in effects), *results])
-    found = list(loop.results)
-    ctx.tokens = outer | dict(zip(effects, found[:n], strict=True))
-    return found[n:]
+    return _without_tokens(ctx, loop, effects, outer)
 
 
 def case(
@@ -60,19 +55,24 @@ def case(
     effects: tuple[Effect, ...] = (),
 ) -> list[Any]:
     """Values, of types `avals`, that the branch number `index` (int32) gives."""
-    n = len(effects)
     all_avals = [*(abstract_token for _ in effects), *avals]
     operation = ctx.op("stablehlo.case", ctx.types(all_avals), [index], regions=len(branches))
     outer = ctx.tokens
     for i, (region, branch) in enumerate(zip(operation.regions, branches, strict=True)):
-        block = ctx.block(region, [])
-        with ir.InsertionPoint(block), ctx.named(f"cond/branch_{i}_fun/"):
+        with ctx.inside(region, []), ctx.named(f"cond/branch_{i}_fun/"):
             ctx.tokens = dict(outer)
             results = branch()
             ctx.op("stablehlo.return", [], [*(ctx.tokens[e] for e in effects), *results])
-    found = list(operation.results)
-    ctx.tokens = outer | dict(zip(effects, found[:n], strict=True))
-    return found[n:]
+    return _without_tokens(ctx, operation, effects, outer)
+
+
+def _without_tokens(
+    ctx: LoweringContext, operation: Any, effects: tuple[Effect, ...], outer: dict[Effect, Any]
+) -> list[Any]:
+    """Results of `operation` behind its tokens, which become those of `effects`."""
+    results = list(operation.results)
+    ctx.tokens = outer | dict(zip(effects, results, strict=False))
+    return results[len(effects) :]
 
 
 def counter_dtype(length: int) -> np.dtype:

@@ -26,7 +26,6 @@ from pellucid.primitives.movement import (
     shifted,
     transpose,
 )
-from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -115,7 +114,7 @@ def broadcast_in_dim(
     """
     shape = canonical_shape(shape)
     dims = tuple([operator.index(d) for d in broadcast_dimensions])
-    out_sharding = stated_result("broadcast_in_dim", out_sharding)
+    out_sharding = broadcast_in_dim_p.stated_layout(out_sharding)
     aval = type_of(operand)
     if out_sharding is None and shape == aval.shape and dims == tuple(range(len(shape))):
         return operand
@@ -289,7 +288,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return bind1(
         reduce_sum_p,
         operand,
-        params=ReduceSumParams(axes, stated_result("reduce_sum", out_sharding)),
+        params=ReduceSumParams(axes, reduce_sum_p.stated_layout(out_sharding)),
     )
 
 

@@ -15,6 +15,7 @@ from pellucid.ir.factors import with_mark, words
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Avals, Dims, Operands, Zero, is_linear
 from pellucid.ir.traits import Linear, Traits
+from pellucid.lowering.faults import UNEVEN_ROUNDED_PRODUCT
 from pellucid.primitives.complex_parts import real
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.counts import dot_operations
@@ -31,7 +32,6 @@ from pellucid.primitives.precision import (
     product_dtype,
 )
 from pellucid.sharding.explicit_types import cotangent_sharding
-from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -186,7 +186,8 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         ]
         if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(given_dtype):
             operands = [
-                ctx.in_even_parts(x, aval, any) for x, aval in zip(operands, avals, strict=True)
+                ctx.in_even_parts(UNEVEN_ROUNDED_PRODUCT, x, aval)
+                for x, aval in zip(operands, avals, strict=True)
             ]
         dims = params.dimension_numbers
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
@@ -392,7 +393,7 @@ def dot_general(
         canonical_dimensions(dimension_numbers, "dot_general"),
         canonical_precision(precision, "dot_general"),
         preferred_dtype(preferred_element_type, "dot_general"),
-        stated_result("dot_general", out_sharding),
+        dot_general_p.stated_layout(out_sharding),
     )
     return bind1(dot_general_p, lhs, rhs, params=params)
 

@@ -15,6 +15,7 @@ from pellucid.ir.facets import LaidOut
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.rules import Dims, Operands, is_linear
 from pellucid.ir.traits import Traits
+from pellucid.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import add, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import complex as complex_from_parts, imag, real, real_dtype
@@ -55,7 +56,6 @@ from pellucid.primitives.window_shapes import (
     spans,
 )
 from pellucid.sharding.explicit_types import cotangent_sharding
-from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
@@ -188,26 +188,25 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
     def lower(self, ctx, operands, params):
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
             return ctx.from_python(_complex_by_parts, operands, params)
-        # XLA's partitioner ends the process over negative padding.
-        if ctx.sharding_attributes is not None and min(map(min, params.padding), default=0) < 0:
+        if min(map(min, params.padding), default=0) < 0 and ctx.has_fault(NEGATIVE_PADDING):
             return ctx.from_python(_padded_before, operands, params)
         if ctx.platform == "cpu" and params.dimension_numbers != _fast_order(ctx.avals_in[0].ndim):
             if not ctx.is_partitioned:
                 return ctx.from_python(_in_fast_order, operands, params)
             ctx.is_slow_in_calls = True
-        lhs, rhs = operands
+        (lhs, rhs), (lhs_aval, rhs_aval) = operands, ctx.avals_in
         lhs_spec, rhs_spec, _ = params.dimension_numbers
         if ctx.is_partitioned and _is_cut_right(ctx, rhs, params):
-            rhs = ctx.whole_along(rhs, ctx.avals_in[1], range(ctx.avals_in[1].ndim))
+            rhs = ctx.whole_along(CUT_POSITIONS, rhs, rhs_aval, range(rhs_aval.ndim))
         else:
-            lhs = ctx.whole_along(lhs, ctx.avals_in[0], lhs_spec[2:])
-            rhs = ctx.whole_along(rhs, ctx.avals_in[1], rhs_spec[2:])
+            lhs = ctx.whole_along(CUT_POSITIONS, lhs, lhs_aval, lhs_spec[2:])
+            rhs = ctx.whole_along(CUT_POSITIONS, rhs, rhs_aval, rhs_spec[2:])
         if params.batch_group_count > 1:
-            if ctx.may_cut_by_some_axes:  # sums of features would come out wrong
-                lhs = ctx.whole_along(lhs, ctx.avals_in[0], lhs_spec[1:2])
-                rhs = ctx.whole_along(rhs, ctx.avals_in[1], rhs_spec[1:2])
-            lhs = ctx.in_even_parts(lhs, ctx.avals_in[0], any)
-            rhs = ctx.in_even_parts(rhs, ctx.avals_in[1], any)
+            if ctx.may_cut_by_some_axes:
+                lhs = ctx.whole_along(CUT_GROUPS, lhs, lhs_aval, lhs_spec[1:2])
+                rhs = ctx.whole_along(CUT_GROUPS, rhs, rhs_aval, rhs_spec[1:2])
+            lhs = ctx.in_even_parts(CUT_GROUPS, lhs, lhs_aval)
+            rhs = ctx.in_even_parts(CUT_GROUPS, rhs, rhs_aval)
         attributes = {
             **{
                 name: ctx.ints(getattr(params, name))
@@ -253,7 +252,7 @@ def _in_fast_order(lhs: Any, rhs: Any, *fields: Any) -> Any:
 
 
 def _is_cut_right(ctx: Any, kernel: Any, params: ConvParams) -> bool:
-    """Whether XLA's partitioner gives right values where positions are cut: for whole kernels, in even parts.
+    """Whether values are right where positions are cut (see `CUT_POSITIONS`).
 
     A kernel is made whole only if nothing has to be exchanged for it.
     """
@@ -458,7 +457,7 @@ def conv_general_dilated(
     params = ConvParams(
         strides, explicit_pads(padding, count, caller), spread, dilation, numbers, int(feature_group_count),
         int(batch_group_count), canonical_precision(precision, caller),
-        preferred_dtype(preferred_element_type, caller), stated_result(caller, out_sharding),
+        preferred_dtype(preferred_element_type, caller), conv_general_dilated_p.stated_layout(out_sharding),
     )  # fmt: skip
     return bind1(conv_general_dilated_p, lhs, rhs, params=params)
 

@@ -23,7 +23,7 @@ from pellucid.primitives.scalars import scalar
 from pellucid.primitives.sharding_constraint import constrained
 from pellucid.sharding.explicit_types import type_sharding
 from pellucid.sharding.placement import Sharding
-from pellucid.sharding.stated import sharding_for, stated_result
+from pellucid.sharding.stated import sharding_for
 from pellucid.tracing.context import bottom, context
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
@@ -106,9 +106,7 @@ def broadcasted_iota(
     """
     dtype = dtypes.check_user_dtype(dtype, "iota")
     sizes = checked_shape(shape, "iota")
-    params = IotaParams(
-        dtype, sizes, operator.index(dimension), stated_result("iota", out_sharding)
-    )
+    params = IotaParams(dtype, sizes, operator.index(dimension), iota_p.stated_layout(out_sharding))
     return bind1(iota_p, params=params)
 
 
@@ -151,7 +149,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     return bind1(
         empty_p,
         params=EmptyParams(
-            checked_shape(shape, "empty"), dtype, stated_result("empty", out_sharding)
+            checked_shape(shape, "empty"), dtype, empty_p.stated_layout(out_sharding)
         ),
     )
 

@@ -11,13 +11,11 @@ from pellucid.base.dims import is_static
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.primitive import registry
 from pellucid.ir.rules import Zero
+from pellucid.primitives.addends import Marks, marked
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.scalars import scalar as number_as
 from pellucid.primitives.varying import vary
 from pellucid.sharding.errors import ShardingTypeError
-from pellucid.sharding.explicit_types import shown_sharding
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import NO_AXES, PartitionSpec
 from pellucid.tracing.context import bottom, context
 from pellucid.tracing.values import type_of
 
@@ -69,8 +67,7 @@ def _filled_addends(aval: Any, value: int) -> Any:
             got=aval.text(),
             do="Sum the addends with psum first.",
         )
-    summed = shown_sharding(shown.mesh, shown.spec.update(unreduced=NO_AXES))
-    full = filled(aval.update(shown_sharding=summed), value)
+    full = filled(marked(aval, Marks(reduced=shown.spec.reduced)), value)
     # By name, since what lays values out stands above what makes zeros.
     return registry["reshard"].bind(full, dst_sharding=shown, source=None)
 
@@ -81,14 +78,8 @@ def zero_like_elements(x: Any) -> Any:
     shown = aval.shown_sharding
     if shown is None or not shown.spec.unreduced:
         return np.zeros((), aval.dtype)
-    return zeros(
-        shaped_array(
-            (),
-            aval.dtype,
-            False,
-            NamedSharding(shown.mesh, PartitionSpec(unreduced=shown.spec.unreduced)),
-        )
-    )
+    scalar = shaped_array((), aval.dtype)
+    return zeros(marked(scalar, Marks(shown.spec.unreduced), shown.mesh))
 
 
 def _host_scalar(aval: Any, value: int) -> Any:

@@ -15,6 +15,7 @@ from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeErr
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.traits import Traits
+from pellucid.lowering.faults import UNEVEN_FFT
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj, real_dtype
@@ -118,7 +119,7 @@ class Fft(Movement[FftParams]):
             "fft_type": ctx.enum("fft_type", params.fft_type.name),
             "fft_length": ctx.ints(params.fft_lengths),
         }
-        x = ctx.in_even_parts(operands[0], ctx.avals_in[0], any)
+        x = ctx.in_even_parts(UNEVEN_FFT, operands[0], ctx.avals_in[0])
         return [ctx.op1("stablehlo.fft", result, [x], attributes)]
 
 

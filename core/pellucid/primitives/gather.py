@@ -19,6 +19,12 @@ from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import Primitive, registry
 from pellucid.ir.rules import Avals, BatchDim, is_linear
 from pellucid.ir.traits import INDEXING, Linear
+from pellucid.lowering.faults import (
+    CUT_INDEX_VECTORS,
+    SCATTER_OF_ONE_WINDOW,
+    UNEVEN_GATHER,
+    UNEVEN_SCATTER,
+)
 from pellucid.lowering.in_place import checked_update
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.arithmetic import add
@@ -63,13 +69,13 @@ _BOOL = np.dtype(bool)
 def _lowered_indices(ctx: Any, indices: Any, aval: ShapedArray) -> tuple[Any, ShapedArray]:
     """Indices of at least 32 bits, whose vectors each device has whole.
 
-    A narrower dtype may not hold the operand's sizes, and XLA's partitioner fails on parts of index vectors.
+    A narrower dtype may not hold the operand's sizes.
     """
     if aval.dtype.itemsize < 4:
         wide = shaped_array(aval.shape, _INT32)
         indices, aval = ctx.convert(indices, wide), wide
     if aval.shape[-1] > 1:
-        indices = ctx.whole_along(indices, aval, (aval.ndim - 1,))
+        indices = ctx.whole_along(CUT_INDEX_VECTORS, indices, aval, (aval.ndim - 1,))
     return indices, aval
 
 
@@ -203,8 +209,8 @@ class Gather(JointlyLinear[GatherParams]):
             "slice_sizes": ctx.ints((*params.slice_sizes, *element_shape(aval))),
             "indices_are_sorted": ctx.boolean(params.indices_are_sorted),
         }
-        x = ctx.in_even_parts(x, aval, all)
-        indices = ctx.in_even_parts(indices, indices_aval, all)
+        x = ctx.in_even_parts(UNEVEN_GATHER, x, aval, all)
+        indices = ctx.in_even_parts(UNEVEN_GATHER, indices, indices_aval, all)
         gathered = ctx.op1("stablehlo.gather", result, [x, indices], attributes)
         if params.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
             return [gathered]  # the operation moves windows itself
@@ -323,7 +329,9 @@ def _scattered_copy(x: Any, indices: Any, updates: Any, combine: Any, *fields: A
 def _may_be_sliced(ctx: Any, x: Any) -> bool:
     """Whether `x` is a dynamic slice, or may become one where devices have parts."""
     is_slice = getattr(x.owner, "name", None) == "stablehlo.dynamic_slice"
-    return is_slice or ctx.sharding_attributes is not None
+    return ctx.has_fault(SCATTER_OF_ONE_WINDOW) and (
+        is_slice or ctx.sharding_attributes is not None
+    )
 
 
 class ScatterParams(NamedTuple):
@@ -410,12 +418,11 @@ class Scatter(Shown, Primitive[ScatterParams]):
         [result] = ctx.avals_out
         program = self.update_program(physical(aval).dtype, params)
         consts = [ctx.constant(np.asarray(c)) for c in program.consts]
-        indices = ctx.in_even_parts(indices, indices_aval, any)
-        updates = ctx.in_even_parts(updates, updates_aval, any)
+        indices = ctx.in_even_parts(UNEVEN_SCATTER, indices, indices_aval)
+        updates = ctx.in_even_parts(UNEVEN_SCATTER, updates, updates_aval)
         is_one_window = math.prod(indices_aval.shape[:-1]) == 1  # XLA makes slices of it
         array = x
         if is_one_window and _may_be_sliced(ctx, x):
-            # It merges them with the slice that is `x` as if both were inside.
             x = ctx.op1("stablehlo.optimization_barrier", aval, [x])
         op = ctx.op(
             "stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
 from pellucid.ir.avals import ShapedArray
-from pellucid.primitives.families import kind_of
+from pellucid.primitives.families import INTEGER, kind_of
+from pellucid.primitives.movement import shifted
 
 Ints = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -44,13 +45,13 @@ class GatherScatterMode(enum.Enum):
         """
         if isinstance(s, GatherScatterMode):
             return s
-        found = _MODES.get(s)
-        if found is None:
+        mode = _MODES.get(s)
+        if mode is None:
             names = ", ".join(repr(name) for name in _MODES if name is not None)
             raise ArgumentValueError(
                 f"unknown gather or scatter mode {s!r}.", do=f"Choose one of {names}."
             )
-        return found
+        return mode
 
 
 _MODES: dict[str | None, GatherScatterMode] = {
@@ -164,7 +165,7 @@ class _Check:
         """What gather and scatter demand alike; the names of fields are the caller's."""
         windows, collapsed, index_map, batching, indices_batching = numbers
         fields = numbers._fields
-        if kind_of(indices.dtype) not in ("signed", "unsigned"):
+        if kind_of(indices.dtype) not in INTEGER:
             raise DtypeError(f"{self.name} needs integer indices.", got=self.got)
         self.that(
             indices.ndim > 0,
@@ -264,7 +265,7 @@ def with_batched_windows(numbers: Any, ndim: int, windows_ndim: int, dim: Any) -
     position = windows[before] if before < len(windows) else windows_ndim
     return type(numbers)(
         (*(d + (d >= position) for d in windows[:before]), position, *(d + 1 for d in windows[before:])),
-        _shifted(collapsed, dim), _shifted(index_map, dim), _shifted(batching, dim), indices_batching,
+        shifted(collapsed, dim), shifted(index_map, dim), shifted(batching, dim), indices_batching,
     ), position  # fmt: skip
 
 
@@ -276,12 +277,9 @@ def with_batched_indices(numbers: Any, windows_ndim: int, indices_dim: int) -> t
     windows, collapsed, index_map, batching, indices_batching = numbers
     index_axes = kept_axes(windows_ndim, windows)
     position = (*index_axes, windows_ndim)[indices_dim] if index_axes else 0
+    batching_dims = shifted(indices_batching, indices_dim)
     return type(numbers)(
-        _shifted(windows, position),
-        collapsed,
-        index_map,
-        batching,
-        _shifted(indices_batching, indices_dim),
+        shifted(windows, position), collapsed, index_map, batching, batching_dims
     ), position
 
 
@@ -295,14 +293,9 @@ def with_batched_both(
     numbers, position = with_batched_indices(numbers, windows_ndim, indices_dim)
     windows, collapsed, index_map, batching, indices_batching = numbers
     pairs = sorted(
-        [(dim, indices_dim), *zip(_shifted(batching, dim), indices_batching, strict=True)]
+        [(dim, indices_dim), *zip(shifted(batching, dim), indices_batching, strict=True)]
     )
     return type(numbers)(
-        windows, _shifted(collapsed, dim), _shifted(index_map, dim),
+        windows, shifted(collapsed, dim), shifted(index_map, dim),
         tuple([a for a, _ in pairs]), tuple([b for _, b in pairs]),
     ), position  # fmt: skip
-
-
-def _shifted(axes: Ints, dim: int) -> Ints:
-    """Where `axes` are once an axis was put in at `dim`."""
-    return tuple([a + (a >= dim) for a in axes])

@@ -10,8 +10,7 @@ import numpy as np
 from pellucid.base.errors import ArgumentTypeError, DtypeError, ShapeError
 from pellucid.ir.avals import element_shape, physical, shaped_array
 from pellucid.ir.factors import pointwise
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, Zero, is_linear
+from pellucid.ir.rules import BatchAxis, BatchDim, Dims, Operands, is_linear
 from pellucid.ir.traits import ARITHMETIC, CHEAP_ARITHMETIC
 from pellucid.primitives.broadcasting import broadcast_in_dim, broadcast_to
 from pellucid.primitives.families import (
@@ -25,8 +24,10 @@ from pellucid.primitives.families import (
     boolean,
     constant_like,
     kind_of,
+    texts,
 )
 from pellucid.primitives.filled import instantiate, zeros
+from pellucid.primitives.linear import JointlyLinear
 from pellucid.primitives.movement import move_axis
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
@@ -190,10 +191,13 @@ def bitwise_not(x: Any) -> Any:
 
 and_, or_, xor, not_ = bitwise_and, bitwise_or, bitwise_xor, bitwise_not
 
-and_p = Elementwise("and", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="and")
-or_p = Elementwise("or", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="or")
-xor_p = Elementwise("xor", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="xor")
-not_p = Elementwise("not", traits=CHEAP_ARITHMETIC, accepts=BOOL | INTEGER, hlo="not")
+
+def _bitwise(name: str, hlo: str | None = None, *, cheap: bool = True) -> Elementwise:
+    traits, accepts = (CHEAP_ARITHMETIC, BOOL | INTEGER) if cheap else (ARITHMETIC, INTEGER)
+    return Elementwise(name, traits=traits, accepts=accepts, hlo=hlo or name)
+
+
+and_p, or_p, xor_p, not_p = map(_bitwise, ("and", "or", "xor", "not"))
 
 
 def shift_left(x: Any, y: Any) -> Any:
@@ -252,30 +256,24 @@ def clz(x: Any) -> Any:
     return bind1(clz_p, x)
 
 
-shift_left_p = Elementwise("shift_left", traits=ARITHMETIC, accepts=INTEGER, hlo="shift_left")
-shift_right_arithmetic_p = Elementwise(
-    "shift_right_arithmetic", traits=ARITHMETIC, accepts=INTEGER, hlo="shift_right_arithmetic"
-)
-shift_right_logical_p = Elementwise(
-    "shift_right_logical", traits=ARITHMETIC, accepts=INTEGER, hlo="shift_right_logical"
-)
-population_count_p = Elementwise(
-    "population_count", traits=ARITHMETIC, accepts=INTEGER, hlo="popcnt"
-)
-clz_p = Elementwise("clz", traits=ARITHMETIC, accepts=INTEGER, hlo="count_leading_zeros")
+shift_left_p = _bitwise("shift_left", cheap=False)
+shift_right_arithmetic_p = _bitwise("shift_right_arithmetic", cheap=False)
+shift_right_logical_p = _bitwise("shift_right_logical", cheap=False)
+population_count_p = _bitwise("population_count", "popcnt", cheap=False)
+clz_p = _bitwise("clz", "count_leading_zeros", cheap=False)
 
 
 # select_n -----------------------------------------------------------------------------------------
 
 
-class SelectN(Primitive[Any]):
+class SelectN(JointlyLinear[Any]):
     name = "select_n"
     traits = ARITHMETIC.replace(linear="all", passive=(0,), cheap=True)
 
     def abstract_eval(self, avals, params):
         which, *cases = avals
         first = cases[0]
-        got = [f"which: {which.text()}", *(f"case {i}: {a.text()}" for i, a in enumerate(cases))]
+        got = [f"which: {which.text()}", *texts("case", cases)]
         if any(a.shape != first.shape for a in cases) or which.shape not in ((), first.shape):
             raise ShapeError(
                 "select_n needs cases of one shape, and `which` of that shape or a scalar.",
@@ -308,17 +306,12 @@ class SelectN(Primitive[Any]):
         which, *cases = primals
         return [select_n(which, *cases)], [select_n(which, *map(instantiate, tangents[1:]))]
 
-    def transpose(self, cotangents, operands, params):
-        [cotangent], (which, *cases) = cotangents, operands
-        if type(cotangent) is Zero:
-            return [None, *(Zero(x.aval) if is_linear(x) else None for x in cases)]
+    def operand_cotangents(self, cotangent, operands, params):
+        which, *cases = operands
         zero = zeros(type_of(cotangent))
         return [
             None,
-            *(
-                _part(which, i, cotangent, zero) if is_linear(x) else None
-                for i, x in enumerate(cases)
-            ),
+            *(is_linear(x) and _part(which, i, cotangent, zero) for i, x in enumerate(cases)),
         ]
 
     def batch(self, axis, operands, dims, params):

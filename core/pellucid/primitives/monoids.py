@@ -117,9 +117,8 @@ def combined(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArr
 def monoid_body(ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType) -> None:
     """Fill `region` with the monoid's operation on scalars of `dtype`."""
     aval = shaped_array((), dtype)
-    block = ctx.block(region, [aval, aval])
-    with ir.InsertionPoint(block):
-        ctx.op("stablehlo.return", [], [combined(ctx, monoid, *block.arguments, aval)])  # pyright: ignore[reportCallIssue]
+    with ctx.inside(region, [aval, aval]) as [x, y]:
+        ctx.op("stablehlo.return", [], [combined(ctx, monoid, x, y, aval)])
 
 
 def lower_reduction(
@@ -148,8 +147,7 @@ def through_integers(
 ) -> ir.Value:
     """`x` of type `aval` reduced to `result` by the maximum or minimum of integers in the order of its floating numbers.
 
-    Among devices, XLA's CPU combines extremes of floating numbers without their NaN. Here NaN is the extreme integer.
-    `reduce` is given the integers, their type and that of its own result.
+    NaN is the extreme integer (see `EXTREMES_WITHOUT_NAN` in `lowering/faults.py`). `reduce` is given the integers, their type and that of its own result.
     """
     if dtypes.itemsize_bits(aval.dtype) < 16:  # narrow formats have their NaN at other places
         wide, extreme = (a.update(dtype=np.dtype(np.float32)) for a in (aval, result))

@@ -15,7 +15,6 @@ from pellucid.ir.factors import regrouping, with_mark, words
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import MOVEMENT
-from pellucid.sharding.stated import stated_result
 from pellucid.tracing.trace import bind, bind1
 from pellucid.tracing.values import type_of
 
@@ -168,7 +167,7 @@ def reshape(
     return bind1(
         reshape_p,
         operand,
-        params=ReshapeParams(None, sizes, stated_result("reshape", out_sharding)),
+        params=ReshapeParams(None, sizes, reshape_p.stated_layout(out_sharding)),
     )
 
 

@@ -15,6 +15,7 @@ from pellucid.ir.avals import ShapedArray, element_shape, shaped_array
 from pellucid.ir.factors import words
 from pellucid.ir.rules import Operands, is_linear
 from pellucid.ir.traits import MOVEMENT
+from pellucid.lowering.faults import NEGATIVE_PADDING
 from pellucid.primitives.arithmetic import sub
 from pellucid.primitives.broadcasting import broadcast_in_dim, brought_to, reduce_sum
 from pellucid.primitives.filled import zero_like_elements
@@ -220,9 +221,9 @@ class Pad(JointlyLinear[PadParams]):
     def lower(self, ctx, operands, params):
         config, result = params.padding_config, ctx.avals_out[0]
         cut = [(max(-low, 0), max(-high, 0)) for low, high, _ in config]
-        if ctx.sharding_attributes is None or not any(map(any, cut)):
+        if not any(map(any, cut)) or not ctx.has_fault(NEGATIVE_PADDING):
             return [lowered_pad(ctx, operands, config, result)]
-        # XLA's partitioner ends the process over negative padding: what is too much is cut off afterwards.
+        # What is too much is cut off afterwards.
         config = tuple([(max(low, 0), max(high, 0), interior) for low, high, interior in config])
         grown = tuple([n + sum(ends) for n, ends in zip(result.shape, cut, strict=True)])
         padded = lowered_pad(ctx, operands, config, result.update(shape=grown))

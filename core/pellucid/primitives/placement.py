@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentValueError
@@ -15,7 +16,6 @@ from pellucid.ir.traits import MOVEMENT
 from pellucid.primitives.padding import inserted
 from pellucid.sharding.memory import MemorySpace, space_of_kind
 from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
 from pellucid.sharding.placement import Sharding
 from pellucid.sharding.stated import check_no_manual_axis, leaves_to_put, sharding_for
 from pellucid.tracing.context import bottom, context
@@ -46,9 +46,7 @@ class DevicePutParams(NamedTuple):
 
     def of(self, chosen: Sequence[bool]) -> DevicePutParams:
         """Params for some of the operands."""
-        return DevicePutParams(
-            *(tuple([x for x, c in zip(field, chosen, strict=True) if c]) for field in self)
-        )
+        return DevicePutParams(*(tuple(compress(field, chosen)) for field in self))
 
 
 class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
@@ -78,8 +76,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         nonzero = [type(t) is not Zero for t in tangents]
-        given = [t for t in tangents if type(t) is not Zero]
-        moved = iter(bind(self, *given, params=params.of(nonzero)))
+        moved = iter(bind(self, *compress(tangents, nonzero), params=params.of(nonzero)))
         return results, [
             next(moved) if nz else Zero(type_of(y).tangent())
             for nz, y in zip(nonzero, results, strict=True)
@@ -89,8 +86,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         nonzero = [type(ct) is not Zero for ct in cotangents]
         _, devices, srcs = params.of(nonzero)
         back = DevicePutParams((ArrayCopySemantics.ALWAYS_COPY,) * len(devices), srcs, devices)
-        given = [ct for ct in cotangents if type(ct) is not Zero]
-        moved = iter(bind(self, *given, params=back) if given else ())
+        moved = iter(bind(self, *compress(cotangents, nonzero), params=back))
         return [
             next(moved) if nz else Zero(x.aval) for nz, x in zip(nonzero, operands, strict=True)
         ]
@@ -165,8 +161,8 @@ def _batched_place(place: Any, dim: BatchDim) -> Any:
     """The place of a batch whose elements go to `place`."""
     if not isinstance(place, NamedSharding) or dim is None:
         return place
-    axes = tuple(place.spec) + (None,) * (dim - len(place.spec))
-    return place.with_spec(PartitionSpec(*inserted(axes, dim, None)))
+    spec = place.spec.padded(dim)
+    return place.with_spec(spec.update(partitions=inserted(spec.partitions, dim, None)))
 
 
 def device_put(

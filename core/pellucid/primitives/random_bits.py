@@ -19,11 +19,11 @@ from pellucid.primitives.arithmetic import add
 from pellucid.primitives.broadcasting import aligned_for_batch, broadcast_shapes
 from pellucid.primitives.counts import threefry_rounds
 from pellucid.primitives.creation import checked_shape
-from pellucid.primitives.families import constant_like, kind_of
+from pellucid.primitives.families import INTEGER, constant_like, kind_of, texts
 from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from pellucid.primitives.movement import move_axis
 from pellucid.primitives.slicing import dynamic_update_index_in_dim, index_in_dim
-from pellucid.tracing.trace import bind
+from pellucid.tracing.trace import bind, bind1
 
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)
@@ -41,13 +41,13 @@ class Threefry2x32(Primitive[Any]):
         if len(avals) != 4 or any(a.dtype != _WORD for a in avals):
             raise DtypeError(
                 "threefry2x32 needs two words of key and two of counter, all uint32.",
-                got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+                got=texts("operand", avals),
             )
         shape = broadcast_shapes(*(a.shape for a in avals))
         if any(a.ndim not in (0, len(shape)) for a in avals):
             raise ShapeError(
                 "threefry2x32 needs operands of one rank, or scalars.",
-                got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+                got=texts("operand", avals),
             )
         return [shaped_array(shape, _WORD)] * 2
 
@@ -259,7 +259,7 @@ class RngUniform(Primitive[RngUniformParams]):
     def abstract_eval(self, avals, params):
         a, b = avals
         got = [f"a: {a.text()}", f"b: {b.text()}"]
-        if a.dtype != b.dtype or kind_of(a.dtype) not in ("signed", "unsigned", "floating"):
+        if a.dtype != b.dtype or kind_of(a.dtype) not in INTEGER | {"floating"}:
             raise DtypeError("rng_uniform needs bounds of one integer or floating dtype.", got=got)
         if a.shape != () or b.shape != ():
             raise ShapeError("rng_uniform needs scalar bounds.", got=got)
@@ -283,10 +283,7 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
     >>> rng_uniform(np.float32(0), np.float32(1), (2, 3)).shape
     (2, 3)
     """
-    [result] = bind(
-        rng_uniform_p, a, b, params=RngUniformParams(checked_shape(shape, "rng_uniform"))
-    )
-    return result
+    return bind1(rng_uniform_p, a, b, params=RngUniformParams(checked_shape(shape, "rng_uniform")))
 
 
 __all__ = [

@@ -15,6 +15,7 @@ from pellucid.ir.avals import ShapedArray, shaped_array
 from pellucid.ir.factors import reducing
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
+from pellucid.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
 from pellucid.primitives.arithmetic import div, mul
 from pellucid.primitives.broadcasting import batched_axes, reduce_sum, reduced_shape, squeeze
 from pellucid.primitives.concatenation import resized
@@ -73,13 +74,13 @@ class Reduction(OfOneArray[ReduceParams]):
         return ReduceParams(axes), dim
 
     def cpus_combine(self, dtype: np.dtype[Any]) -> bool:
-        """Whether XLA's CPU devices can combine results of their parts."""
+        """Whether CPUs can combine the results of their parts."""
         return True
 
     def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
-        if ctx.platform == "cpu" and not self.cpus_combine(aval.dtype):
-            x = ctx.whole_along(x, aval, params.axes)
+        if not self.cpus_combine(aval.dtype):
+            x = ctx.whole_along(BITS_OF_PARTS, x, aval, params.axes)
         return [lower_reduction(ctx, x, self.monoid, params.axes, ctx.avals_out[0])]
 
 
@@ -92,7 +93,7 @@ class ReduceExtreme(Reduction):
     def lower(self, ctx, operands, params):
         [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
         may_be_nan = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c" and aval.size != 0
-        if ctx.platform != "cpu" or not ctx.is_partitioned or not may_be_nan:
+        if not may_be_nan or not ctx.has_fault(EXTREMES_WITHOUT_NAN):
             return super().lower(ctx, operands, params)
 
         def reduce(keys: Any, _: ShapedArray, result: ShapedArray) -> Any:

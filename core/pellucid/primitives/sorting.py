@@ -17,6 +17,7 @@ from pellucid.ir.jaxpr import ClosedJaxpr
 from pellucid.ir.primitive import P, Primitive
 from pellucid.ir.rules import Zero
 from pellucid.ir.traits import Traits
+from pellucid.lowering.faults import UNEVEN_TOP_K
 from pellucid.lowering.module import LOWERED
 from pellucid.primitives.broadcasting import expand_dims
 from pellucid.primitives.complex_parts import imag, real
@@ -258,7 +259,7 @@ class TopK(Greatest[TopKParams]):
             a.update(shape=tuple([a.shape[i] for i in order])) for a in (aval, *results)
         ]
         is_moved = axis != aval.ndim - 1
-        x = ctx.in_even_parts(x, aval, any)
+        x = ctx.in_even_parts(UNEVEN_TOP_K, x, aval)
         if is_moved:
             x = ctx.transpose(x, order, rows)
         extremes = ctx.op("chlo.top_k", ctx.types(types), [x], {"k": ctx.integer(k)}).results

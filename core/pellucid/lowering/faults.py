@@ -1,0 +1,118 @@
+"""Faults of XLA that lowering works around: one table, with the effect and the evidence of each row.
+
+Rules ask `ctx.has_fault(FAULT)`, or give the row to `ctx.whole_along` and `ctx.in_even_parts`. `python tools/xla_faults.py NAME`
+runs the evidence of a row without its workaround: where that passes, the row and what asks for it can go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
+
+Scope = Literal["all programs", "several devices", "cut operations"]
+"""Programs that a fault concerns; those of several devices cut no operations where all mesh axes are manual."""
+
+
+class Fault(NamedTuple):
+    """A fault of XLA."""
+
+    name: str
+    scope: Scope
+    is_of_cpus: bool
+    """Whether only CPUs have it."""
+    effect: str
+    evidence: str
+    """Arguments of pytest: tests that fail without the workaround."""
+
+
+FAULTS: dict[str, Fault] = {}
+"""All rows, by name."""
+_suspended: set[str] = set()
+
+_FAULTS_TEST = "tests/core/compilation/test_partitioner_faults.py -k "
+_LAW = "tests/laws/test_sharding.py -k "
+
+
+def _fault(
+    name: str,
+    effect: str,
+    evidence: str,
+    scope: Scope = "several devices",
+    *,
+    is_of_cpus: bool = False,
+) -> Fault:
+    return FAULTS.setdefault(name, Fault(name, scope, is_of_cpus, effect, evidence))
+
+
+# The partitioner -------------------------------------------------------------------------------------
+
+UNEVEN_GATHER = _fault(
+    "uneven-gather", "Where no mesh axis splits a dimension of a gather evenly, padding of parts is taken for values.", _LAW + "gather",
+)  # fmt: skip
+UNEVEN_SCATTER = _fault(
+    "uneven-scatter", "Padding of uneven parts of indices and updates is scattered.", _LAW + "scatter",
+)  # fmt: skip
+CUT_INDEX_VECTORS = _fault(
+    "cut-index-vectors", "Gathers and scatters whose index vectors are cut fail.", _LAW + "'gather or scatter'",
+)  # fmt: skip
+SCATTER_OF_ONE_WINDOW = _fault(
+    "scatter-of-one-window", "A scatter of one window becomes slices, which are merged with a slice that is the operand as if both were inside.",
+    _FAULTS_TEST + "written", "all programs",
+)  # fmt: skip
+UNEVEN_TOP_K = _fault(
+    "uneven-top-k",
+    "Padding of uneven parts is among the greatest.",
+    _LAW + "top_k",
+)
+UNEVEN_FFT = _fault("uneven-fft", "A transform in uneven parts ends the process.", _LAW + "fft")
+UNEVEN_ROUNDED_PRODUCT = _fault(
+    "uneven-rounded-product", "Padding of uneven parts is summed where products of floating numbers are integers.", _LAW + "dot_general",
+)  # fmt: skip
+NEGATIVE_PADDING = _fault(
+    "negative-padding", "`pad` and convolutions with negative padding end the process.",
+    _LAW + "'pad or conv'",
+)  # fmt: skip
+CUT_POSITIONS = _fault(
+    "cut-positions", "Convolutions whose positions are cut are wrong but for whole kernels, in even parts, without holes.",
+    _FAULTS_TEST + "positions_are_cut",
+)  # fmt: skip
+CUT_GROUPS = _fault(
+    "cut-groups", "Convolutions with groups of examples end the process in uneven parts, and sum cut features wrongly over meshes of "
+    "several axes.", _FAULTS_TEST + "groups",
+)  # fmt: skip
+BITS_OF_PARTS = _fault(
+    "bits-of-parts",
+    "CPUs can't combine bits, exclusive ors and complex extremes of parts.", _LAW + "reduce_", is_of_cpus=True,
+)  # fmt: skip
+EXTREMES_WITHOUT_NAN = _fault(
+    "extremes-without-nan",
+    "CPUs combine extremes of floating numbers without their NaN.", _FAULTS_TEST + "extremes", "cut operations",
+    is_of_cpus=True,
+)  # fmt: skip
+STRETCHED_ADDENDS = _fault(
+    "stretched-addends", "A broadcast that stretches dimensions becomes two, between which addends are summed.", "tests/laws/test_addends.py",
+)  # fmt: skip
+
+# The compiler for CPUs ------------------------------------------------------------------------------
+
+UPDATE_READS_ITSELF = _fault(
+    "update-reads-itself",
+    "An update that reads its array writes in place before it has read, where a reshape is near (`in_place.py`).",
+    "tests/core/lowering/test_in_place.py", "all programs", is_of_cpus=True,
+)  # fmt: skip
+
+
+@contextmanager
+def without_workaround(name: str) -> Iterator[None]:
+    """Lower programs as if XLA didn't have the fault `name`; compiled programs that are remembered stay as they are."""
+    _suspended.add(FAULTS[name].name)
+    try:
+        yield
+    finally:
+        _suspended.discard(name)
+
+
+def is_suspended(fault: Fault) -> bool:
+    """Whether the workaround of `fault` is switched off."""
+    return fault.name in _suspended

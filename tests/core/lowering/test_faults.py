@@ -1,0 +1,44 @@
+"""The table of XLA's faults: each row names tests, and decides what is lowered."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import lax
+from pellucid.lowering import faults
+from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = "".join(
+    path.read_text(encoding="utf-8")
+    for path in (ROOT / "core/pellucid").rglob("*.py")
+    if path.name != "faults.py"
+)
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS.values(), ids=lambda fault: fault.name)
+def test_a_row_names_tests_and_is_asked_for(fault: faults.Fault) -> None:
+    path, *_ = shlex.split(fault.evidence)
+    assert (ROOT / path).is_file()
+    [constant] = [name for name, value in vars(faults).items() if value is fault]
+    assert constant in SOURCES
+
+
+def test_a_suspended_row_changes_what_is_lowered() -> None:
+    mesh = pl.make_mesh((8,), ("a",), axis_types=(AxisType.Auto,))
+
+    def text() -> str:
+        def shifted(x):
+            return lax.pad(x, np.float32(0), [(-1, 1, 0)])
+
+        lowered = pl.jit(shifted, in_shardings=NamedSharding(mesh, P("a"))).lower(
+            np.ones(8, np.float32)
+        )
+        return lowered.as_text()
+
+    with faults.without_workaround("negative-padding"):
+        assert "stablehlo.slice" not in text()
+    assert "stablehlo.slice" in text()
