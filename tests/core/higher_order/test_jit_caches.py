@@ -48,9 +48,9 @@ def test_a_dropped_function_frees_its_executables():
 
 
 def test_shared_programs_are_few_and_small():
-    for _ in range(jitted._SHARED_PROGRAMS + 5):
+    for _ in range(jitted._MAX_SHARED_PROGRAMS + 5):
         pl.jit(unique()).trace(X)
-    assert jitted._shared.cache_info().currsize == jitted._SHARED_PROGRAMS
+    assert jitted._shared.cache_info().currsize == jitted._MAX_SHARED_PROGRAMS
 
 
 def test_clear_caches_forgets_everything():
