@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -128,3 +129,32 @@ def in_another_order(place: Place) -> Any:
     found = error_of(runs)
     pl.distributed.shutdown()
     return found
+
+
+def on_the_cpp_road(place: Place) -> Any:
+    """Both run a loop without Python, then programs that differ; the calls of Python in the loop, and the errors."""
+    join(place)
+    mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    over_x = pl.NamedSharding(mesh, pl.P("x"))
+    x = pl.make_array_from_process_local_data(over_x, np.ones(2, np.float32))
+    halved, doubled = pl.jit(lambda x: x / x.sum()), pl.jit(lambda x: x * x.sum())
+    for step in (halved, doubled, doubled, halved, halved):
+        step(x).block_until_ready()
+    calls = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            calls.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    for _ in range(20):
+        halved(x)
+    sys.setprofile(None)
+    reported = [calls.count(name) for name in ("LaunchPoint._to_xla_layout", "Executable.__call__")]
+    third = pl.jit(lambda x: x - x.max())
+    for step in (third, third):
+        step(x).block_until_ready()
+    # Neither program has followed `third` yet: both wait, and nothing was started.
+    error = error_of(lambda: (halved, doubled)[place.process](x))
+    values = np.asarray(halved(x).addressable_data(0)).tolist()
+    return [reported, len(calls) / 20, error, values]

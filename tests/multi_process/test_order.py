@@ -69,3 +69,18 @@ def test_groups_that_wait_for_each_other_are_told():
         assert values == [4, 6][process // 2 :]
         assert seen[0] == "AgreementError"
         check(seen[1], "don't agree", "process 0: total(f32[4])", "total(f32[6])")
+
+
+def test_programs_in_the_order_of_before_start_without_python():
+    for reported, calls_per_step, error, values in results(
+        launch("on_the_cpp_road", 2, module="order")
+    ):
+        assert reported == [20, 0]
+        assert calls_per_step < 15
+        check(
+            f"{error[0]}: {error[1]}",
+            "AgreementError",
+            "don't agree",
+            "process 0: <lambda>(f32[4])",
+        )
+        assert values == [0.25]

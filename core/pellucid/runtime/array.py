@@ -258,6 +258,7 @@ def _checked(name: str) -> None:
         try:
             is_shared = waits and not peers.is_alone() and not array._sharding.is_fully_addressable
             if is_shared and not _soon_ready(array):
+                check_not_deleted(array)
                 return peers.wait(unchecked, array)
             return unchecked(array)
         except JaxRuntimeError as error:
@@ -271,11 +272,11 @@ def _checked(name: str) -> None:
 def _soon_ready(array: Any) -> bool:
     """Whether the array is computed within a short step, which is cheaper to poll for than to wait for in a thread."""
     deadline = time.perf_counter() + _MAX_POLLING_SECONDS
-    while not array.is_ready():
+    while not (array.is_deleted() or _is_ready_unchecked(array)):
         if time.perf_counter() > deadline:
             return False
         time.sleep(_POLLING_INTERVAL_SECONDS)
-    return True
+    return not array.is_deleted()
 
 
 def wait_for(several: Sequence[Any]) -> None:
@@ -292,6 +293,7 @@ def wait_for(several: Sequence[Any]) -> None:
         raise_runtime_error("block_until_ready", error)
 
 
+_is_ready_unchecked = ArrayImpl.is_ready
 _MAX_POLLING_SECONDS = 5e-3
 _POLLING_INTERVAL_SECONDS = 2e-5
 

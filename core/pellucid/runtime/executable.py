@@ -16,7 +16,7 @@ from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals, Operands, Results
 from pellucid.runtime.extended import ExtendedArray
 from pellucid.runtime.failures import raise_runtime_error
-from pellucid.runtime.shared_program import SharedProgram
+from pellucid.runtime.shared_program import LaunchPoint, SharedProgram
 from pellucid.runtime.tokens import tokens
 from pellucid.runtime.transfer import ordered_as, same_order, shard_argument
 from pellucid.sharding.placement import Sharding
@@ -160,14 +160,18 @@ class Executable:
             return None
         if self.has_layouts:
             return None
-        if self._shared is not None and self._shared.is_compared:
-            return None
         if self._is_large:
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
+        is_compared = self._shared is not None and self._shared.is_compared
+        if is_compared and not self._shared.is_counted_in_cpp(kept):
+            return None
         if not all(map(_is_taken_as_it_is, kept, self._kept_shardings, self.kept_layouts)):
             return None
+        layouts = [*[None] * n_consts, *map(_layout_of_argument, kept)]
+        if is_compared:
+            layouts[-1] = LaunchPoint(self._shared, kept[-1]._pjrt_layout._xla_layout())
         return FastPath(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
@@ -176,7 +180,7 @@ class Executable:
             out_avals=self.out_avals,
             out_committed=[self.committed] * len(self.out_avals),
             kept_var_bitvec=[*[True] * n_consts, *self.kept],
-            in_device_local_layouts=[*[None] * n_consts, *map(_layout_of_argument, kept)],
+            in_device_local_layouts=layouts,
             const_args=self.consts,
         )
 

@@ -52,6 +52,8 @@ class Meetings(Protocol):
         is_order_enough: bool = False,
     ) -> T: ...
 
+    def admit(self, proposal: Proposal, *, is_order_enough: bool) -> Any: ...
+
 
 _watch: list[Watch] = []
 _meetings: list[Meetings] = []
@@ -93,6 +95,13 @@ def launch(
     if not _meetings:  # the job is over; the devices say so
         return start(argument)
     return _meetings[0].launch(start, argument, proposal, is_order_enough=is_order_enough)
+
+
+def admit(proposal: Proposal, *, is_order_enough: bool) -> Any:
+    """Agree on a program as `launch` does; the caller appends (group, key) to the result and starts it at once."""
+    if not _meetings:
+        return []
+    return _meetings[0].admit(proposal, is_order_enough=is_order_enough)
 
 
 def digest(values: Iterable[Any]) -> str:

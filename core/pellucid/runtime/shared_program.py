@@ -11,7 +11,7 @@ import numpy as np
 from pellucid.base import config
 from pellucid.ir.rules import Avals, Operands
 from pellucid.runtime import peers
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid.xla.arrays import ARRAY_TYPES, ArrayImpl
 from pellucid.xla.compile import exchanges_data
 
 T = TypeVar("T")
@@ -41,11 +41,25 @@ class SharedProgram:
         key = sha256(text.encode()).hexdigest()[:12]
         self._proposal = peers.Proposal(_SUBJECT, text, sorted(set().union(*lists)), key)
         self._has_run = False
+        self.entry = ((tuple(self._proposal.process_ids), key),)
+        """One launch, (group, key), by which a queue of launches is extended."""
 
     @property
     def is_compared(self) -> bool:
         """Whether each run has to come through `launch`."""
         return self._exchanges_data and self._mode() != "first_run"
+
+    def is_counted_in_cpp(self, arguments: Operands) -> bool:
+        """Whether C++ may launch the program on arrays like `arguments`, with a `LaunchPoint` for the last one."""
+        return (
+            self._mode() == "new_order"
+            and bool(arguments)
+            and all(type(x) is ArrayImpl and not x.is_fully_addressable for x in arguments)
+        )
+
+    def admit(self) -> Any:
+        """Agree on a launch that C++ makes next; the result takes a note of it."""
+        return peers.admit(self._proposal, is_order_enough=self._mode() == "new_order")
 
     def _mode(self) -> str:
         mode = config.agreement_on_programs.value
@@ -79,3 +93,21 @@ class SharedProgram:
         )
         self._has_run = True
         return results
+
+
+class LaunchPoint:
+    """The layout of the last argument, which C++ asks for in each launch, just before it starts a shared program.
+
+    So the launch is noted, and waits for the other processes where it has to, on the C++ call path.
+    """
+
+    def __init__(self, program: SharedProgram, layout: Any) -> None:
+        self._program = program
+        self._entry = program.entry
+        self._layout = layout
+
+    def _to_xla_layout(self, dtype: Any) -> Any:
+        launched = self._program.admit()
+        # Python looks for signals neither here nor before C++ starts the program: what is noted is launched.
+        launched += self._entry
+        return self._layout

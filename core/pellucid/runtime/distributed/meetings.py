@@ -139,6 +139,19 @@ class Meetings:
                 self._agreed_successions.add(succession)
             return result
 
+    def admit(self, proposal: peers.Proposal, *, is_order_enough: bool) -> Any:
+        """Agree on a launch as `launch` does; the caller appends (group, key) to the result and starts at once.
+
+        Starts of other threads don't wait until the caller has started.
+        """
+        succession = self._previous, proposal.key
+        if is_order_enough and succession in self._agreed_successions:
+            self._raise_failure()
+            self._previous = proposal.key
+            return self._launched
+        self.launch(bool, None, proposal)
+        return []
+
     def _start_together(
         self,
         start: Callable[[Any], T],
