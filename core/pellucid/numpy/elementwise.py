@@ -544,15 +544,12 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 def _log_of_sum(name: str, x1: Any, x2: Any, exp: Callable[[Any], Any], unit: float) -> Any:
     """Logarithm of `exp(x1) + exp(x2)` to the base of `exp`, in which `unit` is the logarithm of e."""
     x1, x2 = promote_arguments_inexact(name, x1, x2)
-    large, total = arithmetic.max(x1, x2), arithmetic.add(x1, x2)
-    is_complex = _is_complex(large)
-    delta = arithmetic.sub(x1, x2)
-    # How far the smaller one lies below the larger one; complex numbers are ordered by their real parts.
-    below = (
-        arithmetic.sub(total, arithmetic.mul(large, constant_like(large, 2)))
-        if is_complex
-        else arithmetic.neg(arithmetic.abs(delta))
-    )
+    total, delta = arithmetic.add(x1, x2), arithmetic.sub(x1, x2)
+    is_complex = _is_complex(total)
+    # One choice for both keeps all derivatives right where the operands are equal.
+    is_first = logical.eq(arithmetic.max(x1, x2), x1)
+    large, small = _select(is_first, x1, x2), _select(is_first, x2, x1)
+    below = arithmetic.sub(small, large)
     term = transcendental.log1p(exp(below))
     term = term if unit == 1 else arithmetic.mul(term, constant_like(term, unit))
     result = arithmetic.add(large, term)

@@ -317,3 +317,13 @@ def test_arrays_like_one_on_a_device_are_on_it(like) -> None:
     x = pl.device_put(np.ones(3, np.float32), device)
     assert like(x, shape=(5,)).devices() == {device}
     assert lax.full((2,), 1.0, sharding=device).devices() == {device}
+
+
+@pytest.mark.parametrize(("function", "base"), [(jnp.logaddexp, np.e), (jnp.logaddexp2, 2.0)])
+def test_derivatives_of_sums_of_logarithms_where_the_operands_are_equal(function, base):
+    f = lambda v: function(v[0], v[1])
+    for x in ([2.0, 2.0], [0.0, 0.0], [-1.0, -1.0]):
+        np.testing.assert_allclose(pl.grad(f)(np.array(x, np.float32)), [0.5, 0.5], rtol=1e-6)
+        curvature = np.log(base) / 4 * np.array([[1, -1], [-1, 1]])
+        np.testing.assert_allclose(pl.hessian(f)(np.array(x, np.float32)), curvature, rtol=1e-6)
+    assert pl.jvp(function, (2.0, 2.0), (1.0, 0.0))[1] == 0.5
