@@ -11,11 +11,12 @@ from pellucid.base.errors import ArgumentTypeError, DtypeError, RemovedError
 from pellucid.base.tree import shown_path
 from pellucid.ir.avals import ShapedArray
 from pellucid.ir.rules import Operands
+from pellucid.tracing.context import use_transformation
 from pellucid.tracing.discharge import check_results_are_values
 from pellucid.tracing.function import FunctionSpec, name_of
 from pellucid.tracing.values import is_array_like, type_of
 from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.pytree import flatten_with_path
+from pellucid.xla.pytree import flatten, flatten_with_path
 
 
 def check_callable(function: Any, caller: str) -> None:
@@ -150,6 +151,40 @@ def result_leaves(
     if not may_be_references:
         check_results_are_values(f"{caller}: `{name_of(function)}`", leaves)
     return leaves, tree
+
+
+class FlatFunction:
+    """A differentiated function of flat values that gives (leaves of the result, leaves of auxiliary data).
+
+    `arguments_of` makes the arguments from the values. A run sets `out_tree` and `aux_tree`.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], caller: str, has_aux: bool,
+        arguments_of: Callable[[Any], Sequence[Any]], kwargs: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.fun, self.caller, self.has_aux = fun, caller, has_aux
+        self.arguments_of, self.kwargs = arguments_of, kwargs or {}
+        self.out_tree: Any = None
+        self.aux_tree: Any = None
+
+    def __call__(self, *leaves: Any) -> tuple[list[Any], list[Any]]:
+        with use_transformation("jvp"):
+            result = self.fun(*self.arguments_of(leaves), **self.kwargs)
+        aux: list[Any] = []
+        if self.has_aux:
+            result, auxiliary = with_aux(result, self.fun, self.caller)
+            aux, self.aux_tree = flatten(auxiliary)
+        return self.leaves_of(result), aux
+
+    def leaves_of(self, result: Any) -> list[Any]:
+        """The leaves of a result."""
+        leaves, self.out_tree = result_leaves(result, self.caller, self.fun)
+        return leaves
+
+    def with_aux(self, results: tuple[Any, ...], aux: list[Any]) -> tuple[Any, ...]:
+        """`results`, and behind them the auxiliary data with the leaves `aux` if the function gives any."""
+        return (*results, self.aux_tree.unflatten(aux)) if self.has_aux else results
 
 
 # Dtypes that can be differentiated ------------------------------------------------------------------

@@ -24,6 +24,7 @@ from pellucid.tracing.function import name_of
 from pellucid.tracing.staging import stage
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
+    FlatFunction,
     argument_paths,
     check_callable,
     check_real_or_complex_input,
@@ -127,8 +128,8 @@ def value_and_grad(
 
     @wraps(fun, "Value and gradient")
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        value, aux, gradient = differentiated(args, kwargs)
-        return ((value, aux), gradient) if has_aux else (value, gradient)
+        value, gradient, *aux = differentiated(args, kwargs)
+        return ((value, *aux), gradient) if has_aux else (value, gradient)
 
     return value_and_gradient
 
@@ -155,8 +156,8 @@ def grad(
 
     @wraps(fun, "Gradient")
     def gradient_of(*args: Any, **kwargs: Any) -> Any:
-        _, aux, gradient = differentiated(args, kwargs)
-        return (gradient, aux) if has_aux else gradient
+        _, gradient, *aux = differentiated(args, kwargs)
+        return (gradient, *aux) if has_aux else gradient
 
     return gradient_of
 
@@ -169,9 +170,9 @@ def _differentiated(
     holomorphic: bool,
     allow_int: bool,
 ) -> Callable[..., Any]:
-    """A function of (args, kwargs) that gives the value of `fun`, its auxiliary data and its gradient."""
+    """A function of (args, kwargs) that gives the value of `fun`, its gradient, and its auxiliary data if any."""
 
-    def differentiated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    def differentiated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         leaves, tree = flatten(chosen_arguments(fun, argnums, args))
         leaves = checked_leaves(leaves, caller, fun, args, kwargs)
         avals = [type_of(x) for x in leaves]
@@ -182,18 +183,13 @@ def _differentiated(
                     aval, caller, lambda i=i: path_of_leaf(fun, argnums, args, i),
                     holomorphic=holomorphic, allow_int=allow_int,
                 )  # fmt: skip
-        aux_tree: Any = None
-
-        def flat(*xs: Any) -> Any:
-            nonlocal aux_tree
-            with use_transformation("jvp"):
-                result = fun(*with_arguments(args, argnums, tree.unflatten(xs)), **kwargs)
-            aux: list[Any] = []
-            if has_aux:
-                result, auxiliary = with_aux(result, fun, caller)
-                aux, aux_tree = flatten(auxiliary)
-            return [scalar_result(result, caller, fun)], aux
-
+        flat = _ScalarFunction(
+            fun,
+            caller,
+            has_aux,
+            lambda xs: with_arguments(args, argnums, tree.unflatten(xs)),
+            kwargs,
+        )
         [value], program, aux = linearize_flat(flat, leaves, nonzero)
         [out_aval] = program.out_avals
         check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
@@ -205,9 +201,16 @@ def _differentiated(
                 instantiate(next(found)) if nz else np.zeros(aval.shape, dtypes.float0)
                 for aval, nz in zip(avals, nonzero, strict=True)
             ]
-        return value, aux_tree.unflatten(aux) if has_aux else None, tree.unflatten(gradient)
+        return flat.with_aux((value, tree.unflatten(gradient)), aux)
 
     return differentiated
+
+
+class _ScalarFunction(FlatFunction):
+    """A function whose result must be one scalar."""
+
+    def leaves_of(self, result):
+        return [scalar_result(result, self.caller, self.fun)]
 
 
 def scalar_result(result: Any, caller: str, function: Callable[..., Any]) -> Any:
@@ -361,23 +364,10 @@ def vjp(
     leaves, in_tree = flatten(primals)
     leaves = checked_leaves(leaves, "vjp", fun, primals, {})
     avals = [type_of(x) for x in leaves]
-    trees: list[Any] = []
-
-    def flat(*xs: Any) -> Any:
-        with use_transformation("jvp"):
-            result = fun(*in_tree.unflatten(xs))
-        aux: list[Any] = []
-        if has_aux:
-            result, auxiliary = with_aux(result, fun, "vjp")
-            aux, aux_tree = flatten(auxiliary)
-            trees.append(aux_tree)
-        results, out_tree = result_leaves(result, "vjp", fun)
-        trees.append(out_tree)
-        return results, aux
-
+    flat = FlatFunction(fun, "vjp", has_aux, in_tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
     program = program.without_dead_code()
-    out_tree = trees[-1]
+    out_tree = flat.out_tree
     positions = {id(x): i for i, x in enumerate(leaves)}
     opaque: list[Any] = []
     sources = []
@@ -398,8 +388,7 @@ def vjp(
         tuple(program.nonzero_out), tuple(sources),
     )  # fmt: skip
     backward = VJP(name_of(fun), ClosedJaxpr(program.jaxpr), facts, args_res, opaque)
-    result = out_tree.unflatten(results)
-    return (result, backward, trees[0].unflatten(aux)) if has_aux else (result, backward)
+    return flat.with_aux((out_tree.unflatten(results), backward), aux)
 
 
 def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: str) -> list[Any]:

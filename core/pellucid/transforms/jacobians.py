@@ -21,6 +21,7 @@ from pellucid.primitives.slicing import index_in_dim
 from pellucid.tracing.context import use_transformation
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
+    FlatFunction,
     check_callable,
     check_real_or_complex_input,
     check_real_output,
@@ -68,7 +69,13 @@ def jacfwd(
         avals: list[Any] = [type_of(x) for x in leaves]
         for i, aval in enumerate(avals):
             _check_forward_input(aval, lambda i=i: path_of_leaf(fun, nums, args, i), holomorphic)
-        call = _FlatCall(fun, "jacfwd", nums, has_aux, args, kwargs, tree)
+        call = FlatFunction(
+            fun,
+            "jacfwd",
+            has_aux,
+            lambda xs: with_arguments(args, nums, tree.unflatten(xs)),
+            kwargs,
+        )
 
         n_aux = 0
 
@@ -143,7 +150,13 @@ def jacrev(
                 aval, "jacrev", lambda i=i: path_of_leaf(fun, nums, args, i),
                 holomorphic=holomorphic, allow_int=allow_int,
             )  # fmt: skip
-        call = _FlatCall(fun, "jacrev", nums, has_aux, args, kwargs, tree)
+        call = FlatFunction(
+            fun,
+            "jacrev",
+            has_aux,
+            lambda xs: with_arguments(args, nums, tree.unflatten(xs)),
+            kwargs,
+        )
         nonzero = [is_differentiable(a) for a in avals]
         _, program, aux = linearize_flat(call, leaves, nonzero)
         program = program.without_dead_code()
@@ -196,41 +209,6 @@ def hessian(
         has_aux=has_aux,
         holomorphic=holomorphic,
     )
-
-
-class _FlatCall:
-    """A function of the leaves of the arguments that are differentiated by; it notes its trees."""
-
-    def __init__(
-        self,
-        fun: Any,
-        caller: str,
-        argnums: Any,
-        has_aux: bool,
-        args: Operands,
-        kwargs: dict[str, Any],
-        tree: Any,
-    ) -> None:
-        self.fun = fun
-        self.caller = caller
-        self.argnums = argnums
-        self.has_aux = has_aux
-        self.args = args
-        self.kwargs = kwargs
-        self.tree = tree
-        self.out_tree: Any = None
-        self.aux_tree: Any = None
-
-    def __call__(self, *leaves: Any) -> tuple[list[Any], list[Any]]:
-        args = with_arguments(self.args, self.argnums, self.tree.unflatten(leaves))
-        with use_transformation("jvp"):
-            result = self.fun(*args, **self.kwargs)
-        aux: list[Any] = []
-        if self.has_aux:
-            result, auxiliary = with_aux(result, self.fun, self.caller)
-            aux, self.aux_tree = flatten(auxiliary)
-        results, self.out_tree = result_leaves(result, self.caller, self.fun)
-        return results, aux
 
 
 def _as_entries(part: Any, aval: Any, shape: tuple[int, ...]) -> Any:

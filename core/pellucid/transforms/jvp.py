@@ -10,18 +10,17 @@ from pellucid.base.tree import structure_differences
 from pellucid.ir.jaxpr import Jaxpr
 from pellucid.ir.primitive import Primitive, is_always_transformed
 from pellucid.ir.rules import Operands, Zero
-from pellucid.tracing.context import context, plumbing, use_trace, use_transformation
+from pellucid.tracing.context import context, plumbing, use_trace
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
+    FlatFunction,
     argument_paths,
     check_callable,
     checked_leaves,
     is_differentiable,
-    result_leaves,
-    with_aux,
 )
 from pellucid.transforms.derived import Derived, listed, remembered, stage_open
 from pellucid.transforms.zeros import instantiate
@@ -87,32 +86,20 @@ def jvp(
                 got=f"{path}: primal {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
                 do="Tangents have shape and dtype of their primals; those of integers have dtype float0.",
             )
-    aux_tree = out_tree = None
-
-    def flat(*xs: Any) -> Any:
-        nonlocal aux_tree, out_tree
-        result = fun(*tree.unflatten(xs))
-        aux: list[Any] = []
-        if has_aux:
-            result, auxiliary = with_aux(result, fun, "jvp")
-            aux, aux_tree = flatten(auxiliary)
-        results, out_tree = result_leaves(result, "jvp", fun)
-        return results, aux
-
-    given = [
+    flat = FlatFunction(fun, "jvp", has_aux, tree.unflatten)
+    live_tangents = [
         t if is_differentiable(aval) else Zero(aval.tangent())
         for aval, t in zip(avals, tangent_leaves, strict=True)
     ]
-    with use_transformation("jvp"):
-        results, out_tangents, aux = jvp_flat(flat, leaves, given)
+    results, out_tangents, aux = jvp_flat(flat, leaves, live_tangents)
     with plumbing("jvp"):
         out_tangents = [instantiate(t) for t in out_tangents]
-    pair = out_tree.unflatten(results), out_tree.unflatten(out_tangents)  # type: ignore[attr-defined]
-    return (*pair, aux_tree.unflatten(aux)) if has_aux else pair  # type: ignore[attr-defined]
+    pair = flat.out_tree.unflatten(results), flat.out_tree.unflatten(out_tangents)
+    return flat.with_aux(pair, aux)
 
 
 class JvpTracer(Tracer):
-    """A value with its tangent."""
+    """A value with its tangent, of a JvpTrace or a trace derived from it."""
 
     __slots__ = ("primal", "tangent")
 
@@ -135,10 +122,12 @@ class JvpTracer(Tracer):
 class JvpTrace(Trace):
     """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused."""
 
-    __slots__ = ("alive", "parent")
+    __slots__ = ("alive", "parent", "rules")
 
-    def __init__(self, parent: Trace) -> None:
+    def __init__(self, parent: Trace, rules: Trace | None = None) -> None:
         self.parent = parent
+        self.rules = rules or parent
+        """The trace under which rules run."""
         self.alive = True
 
     def split(self, x: Any) -> tuple[Any, Any]:
@@ -177,9 +166,10 @@ class JvpTrace(Trace):
         self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]
     ) -> Any:
         primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        with use_trace(self.parent):
-            if all(type(t) is Zero for t in tangents):
+        if all(type(t) is Zero for t in tangents):
+            with use_trace(self.parent):
                 return undifferentiated(call, primals)
+        with use_trace(self.rules):
             results, out_tangents = call.rule(primals, tangents)
         return self.joined(results, out_tangents)
 

@@ -27,6 +27,7 @@ from pellucid.tracing.trace import Trace
 from pellucid.tracing.tracer import Tracer
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import (
+    FlatFunction,
     check_callable,
     checked_leaves,
     is_differentiable,
@@ -34,7 +35,7 @@ from pellucid.transforms.arguments import (
     with_aux,
 )
 from pellucid.transforms.derived import listed, remembered, stage_open
-from pellucid.transforms.jvp import concrete_value
+from pellucid.transforms.jvp import JvpTrace, JvpTracer
 from pellucid.transforms.recomputation import Worth, with_fewer_residuals
 from pellucid.transforms.zeros import instantiate, spread, zeros
 from pellucid.xla.arrays import ArrayImpl
@@ -76,7 +77,7 @@ def linearize_flat(
     linear = LinearTrace()
     trace = LinearizeTrace(parent, linear)
     arguments = [
-        LinearizeTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
+        JvpTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
         for p, nz in zip(primals, nonzero, strict=True)
     ]
     try:
@@ -91,6 +92,7 @@ def linearize_flat(
             jaxpr, constants = without_references(jaxpr)
             residuals = [*constants, *residuals]
     finally:
+        trace.alive = False
         linear.close()
     nonzero_out = [type(t) is not Zero for _, t in split]
     out_avals = [type_of(p) for p, _ in split]
@@ -123,27 +125,15 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     leaves, tree = flatten(primals)
     leaves = checked_leaves(leaves, "linearize", fun, primals, {})
     avals = [type_of(x) for x in leaves]
-    aux_tree = out_tree = None
-
-    def flat(*xs: Any) -> Any:
-        nonlocal aux_tree, out_tree
-        with use_transformation("jvp"):
-            result = fun(*tree.unflatten(xs))
-        aux: list[Any] = []
-        if has_aux:
-            result, auxiliary = with_aux(result, fun, "linearize")
-            aux, aux_tree = flatten(auxiliary)
-        results, out_tree = result_leaves(result, "linearize", fun)
-        return results, aux
-
+    flat = FlatFunction(fun, "linearize", has_aux, tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
     program = program.without_dead_code()
+    out_tree = flat.out_tree
     derivative = Partial(
         _Derivative(name_of(fun), program._replace(residuals=[]), tuple(avals), tree, out_tree),
         program.residuals,
     )
-    result = out_tree.unflatten(results)  # type: ignore[attr-defined]
-    return (result, derivative, aux_tree.unflatten(aux)) if has_aux else (result, derivative)  # type: ignore[attr-defined]
+    return flat.with_aux((out_tree.unflatten(results), derivative), aux)
 
 
 class _Derivative(NamedTuple):
@@ -193,41 +183,15 @@ class LinearTrace(StagingTrace):
         return type(x) is not ArrayImpl and super().is_literal(x)
 
 
-class LinearizeTracer(Tracer):
-    """A value with the tracer of its tangent."""
-
-    __slots__ = ("primal", "tangent")
-
-    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: StagingTracer) -> None:
-        self._trace = trace
-        self.aval = type_of(primal)
-        self.primal = primal
-        self.tangent = tangent
-
-    def concrete(self) -> Any:
-        return concrete_value(self.primal)
-
-    def details(self) -> str:
-        return f", primal={self.primal}"
-
-    def origin(self) -> str | None:
-        return self.primal.origin() if isinstance(self.primal, Tracer) else None
-
-
-class LinearizeTrace(Trace):
+class LinearizeTrace(JvpTrace):
     """Runs jvp rules; the linear half of what they bind is staged, the rest goes to the parent."""
 
-    __slots__ = ("linear", "parent", "rules")
+    __slots__ = ("linear",)
+    rules: RuleTrace
 
     def __init__(self, parent: Trace, linear: StagingTrace) -> None:
-        self.parent = parent
         self.linear = linear
-        self.rules = RuleTrace(self)
-
-    @property
-    def alive(self) -> bool:
-        """Whether values of this trace may still be used."""
-        return self.linear.alive
+        super().__init__(parent, RuleTrace(self, parent))
 
     def stage_linear(
         self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any
@@ -235,23 +199,13 @@ class LinearizeTrace(Trace):
         """Write an equation of the linear program, for rules that split programs."""
         return self.rules.staged(primitive, operands, params)
 
-    def split(self, x: Any) -> tuple[Any, Any]:
-        """(primal, tangent) of `x`."""
-        if type(x) is LinearizeTracer and x._trace is self:
-            return x.primal, x.tangent
-        return x, Zero(type_of(x).tangent())
-
-    def primal(self, x: Any) -> Any:
-        """The value without its tangent, whatever it is."""
-        return x.primal if type(x) is LinearizeTracer and x._trace is self else x
-
     def joined(self, primals: Operands, tangents: Operands) -> list[Any]:
         """Tracers of values with their tangents; plain values where the tangent is zero.
 
         A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.
         """
         return [
-            p if type(t) is Zero else LinearizeTracer(self, p, self.linear_value(t))
+            p if type(t) is Zero else JvpTracer(self, p, self.linear_value(t))
             for p, t in zip(primals, tangents, strict=True)
         ]
 
@@ -265,12 +219,12 @@ class LinearizeTrace(Trace):
         var = self.linear.atom(t)
         return StagingTracer(self.linear, var, None)  # type: ignore[arg-type]
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive[Any], operands: tuple[Any, ...], params: Any) -> Any:
         primals = []
         tangents = []
         any_nonzero = False
         for x in operands:
-            if type(x) is LinearizeTracer and x._trace is self:
+            if type(x) is JvpTracer and x._trace is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 any_nonzero = True
@@ -295,23 +249,9 @@ class LinearizeTrace(Trace):
                 results, out_tangents = primitive.jvp(tuple(primals), tuple(tangents), params)
         return self.joined(results, out_tangents)
 
-    def custom_jvp_call(self, call, operands):
-        return self._custom_call(call, operands, self.parent.custom_jvp_call)
-
-    def custom_vjp_call(self, call, operands):
-        return self._custom_call(call, operands, self.parent.custom_vjp_call)
-
-    def _custom_call(
-        self, call: Any, operands: tuple[Any, ...], undifferentiated: Callable[..., Any]
-    ) -> Any:
-        primals, tangents = zip(*map(self.split, operands), strict=True) if operands else ((), ())
-        if all(type(t) is Zero for t in tangents):
-            with use_trace(self.parent):
-                return undifferentiated(call, primals)
+    def _custom_call(self, call, operands, undifferentiated):
         self.rules.primal_results = None
-        with use_trace(self.rules):
-            results, out_tangents = call.rule(primals, tangents)
-        return self.joined(results, out_tangents)
+        return super()._custom_call(call, operands, undifferentiated)
 
 
 class RuleTrace(Trace):
@@ -319,9 +259,9 @@ class RuleTrace(Trace):
 
     __slots__ = ("linear", "owner", "parent", "primal_results")
 
-    def __init__(self, owner: LinearizeTrace) -> None:
+    def __init__(self, owner: LinearizeTrace, parent: Trace) -> None:
         self.owner = owner
-        self.parent = owner.parent
+        self.parent = parent
         self.linear = owner.linear
         self.primal_results: Any = None
 
@@ -388,7 +328,7 @@ class RuleTrace(Trace):
         for x in operands:
             if type(x) is StagingTracer:
                 found = found or x._trace is self.linear
-            elif type(x) is LinearizeTracer and x._trace is self.owner:
+            elif type(x) is JvpTracer and x._trace is self.owner:
                 raise UnexpectedTracerError(
                     "a function with its own derivative uses a value from outside by which it is differentiated.",
                     got=f"captured: {x.aval.text()}",
@@ -518,6 +458,6 @@ def _belongs(x: Any, trace: StagingTrace) -> bool:
 def with_tangent(x: Any) -> Any:
     """`x` with an explicit tangent, zeros if it has none, under the current LinearizeTrace."""
     trace = context.trace
-    if type(x) is LinearizeTracer and x._trace is trace:
+    if type(x) is JvpTracer and x._trace is trace:
         return x
-    return LinearizeTracer(trace, x, trace.linear_value(Zero(type_of(x).tangent())))
+    return JvpTracer(trace, x, trace.linear_value(Zero(type_of(x).tangent())))
