@@ -1,8 +1,8 @@
 """Sizes of dimensions: integers, or symbols whose value is known only when a program meets its arguments.
 
 Type rules, batch rules and lowerings compare and compute sizes by these functions; each asks for integers first. A
-symbol is an instance of a subclass of `Symbol`, which adds, multiplies and divides like an integer and always tells
-whether it equals another size. What it can't decide it says by `InconclusiveSizeError`, also in `if a < b`.
+symbol is an instance of a subclass of `Symbol`, which adds, multiplies and divides like an integer and always decides
+whether it equals another size. A comparison that it can't decide raises `InconclusiveSizeError`, also in `if a < b`.
 """
 
 from __future__ import annotations

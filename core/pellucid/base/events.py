@@ -167,8 +167,8 @@ def remove_observer(observer: Observer) -> None:
     """Stop calling `observer`."""
     with _lock:
         for name in _HOOKS:
-            kept = tuple(m for m in getattr(on, name) if m.__self__ is not observer)
-            setattr(on, name, kept)
+            remaining = tuple(m for m in getattr(on, name) if m.__self__ is not observer)
+            setattr(on, name, remaining)
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ def interruptible(
 
     Python sees the signal only between two of its own steps, and one call into C++ is a single step. So the main
     thread, the only one that gets signals, waits for another one that makes the call (30 us). Work that was left
-    goes on in the background; its result is dropped. `check()` is asked again and again while the call lasts.
+    continues in the background; its result is dropped. `check()` is asked again and again while the call lasts.
     """
     if check is None and threading.current_thread() is not threading.main_thread():
         return function(*arguments)

@@ -1,4 +1,4 @@
-"""Named measurements that libraries record and whoever listens receives.
+"""Named measurements: libraries record them, listeners receive them.
 
 Core itself publishes typed events (`base.events`); these functions are for code written against the reference.
 """
@@ -20,7 +20,7 @@ _listeners: dict[str, list[Callable[..., Any]]] = {
 
 
 def record_event(event: str, **kwargs: Value) -> None:
-    """Tell listeners that `event` happened.
+    """Report to listeners that `event` happened.
 
     >>> register_event_listener(lambda event, **more: print(event, more))
     >>> record_event("/example/opened", where="here")
@@ -32,19 +32,19 @@ def record_event(event: str, **kwargs: Value) -> None:
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: Value) -> None:
-    """Tell listeners that `event` took `duration` seconds."""
+    """Report to listeners that `event` took `duration` seconds."""
     for listener in tuple(_listeners["duration"]):
         listener(event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: Value) -> None:
-    """Tell listeners when `event` began and ended, in seconds."""
+    """Report to listeners when `event` began and ended, in seconds."""
     for listener in tuple(_listeners["time_span"]):
         listener(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float, **kwargs: Value) -> None:
-    """Tell listeners that `event` has the given value."""
+    """Report to listeners that `event` has `value`."""
     for listener in tuple(_listeners["scalar"]):
         listener(event, value, **kwargs)
 

@@ -143,7 +143,7 @@ def find_cells_with(function: Callable[[str], Cell | None] | None) -> None:
 
 
 def cell_name(file: str) -> str | None:
-    """What the user calls the cell that a file name stands for; None for a file."""
+    """Name of the cell that a file name stands for, as the user sees it; None for a file."""
     cell = cell_of(file)
     return None if cell is None else cell.name
 
@@ -155,7 +155,7 @@ class NameStack(NamedTuple):
     name: str
     """Empty for an entry that has metadata only."""
     metadata: tuple[tuple[str, str | None], ...] = ()
-    """What XLA is told of the operations, by key; None takes back what is further out."""
+    """Metadata of the operations for XLA, by key; None takes back an outer entry."""
     is_transformation: bool = False
     """Whether `name` is a transformation, which stands around the scope that follows it."""
 

@@ -22,18 +22,18 @@ def without_internal_frames(held: TracebackType | None) -> TracebackType | None:
 
     A traceback without any other frame stays as it is.
     """
-    kept = []
+    frames = []
     entry, is_inside = held, False
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
         is_inside = is_internal_file(file) or (is_inside and not is_user_file(file))
         if not is_inside:
-            kept.append(entry)
+            frames.append(entry)
         entry = entry.tb_next
-    if not kept:
+    if not frames:
         return held
     copy: TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed(frames):
         copy = TracebackType(copy, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return copy
 

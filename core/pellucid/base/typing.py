@@ -9,7 +9,7 @@ import numpy as np
 from pellucid.xla.arrays import Array
 
 ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex  # pyright: ignore[reportInvalidTypeForm]
-"""What array functions take: arrays, NumPy arrays and scalars, Python numbers. Not lists."""
+"""Arguments of array functions: arrays, NumPy arrays and scalars, Python numbers. Not lists."""
 
 
 @runtime_checkable
@@ -21,4 +21,4 @@ class SupportsDType(Protocol):
 
 
 DTypeLike: TypeAlias = str | type | np.dtype | SupportsDType
-"""What can name a dtype; None cannot."""
+"""Names of dtypes; None is none."""

@@ -153,10 +153,10 @@ def from_tracers(operands: tuple[Any, ...]) -> None:
         if isinstance(x, Tracer):
             check_alive(x)
             if context.must_be_known:
-                made = x.origin()
+                origin = x.origin()
                 raise ConcretizationError(
                     "`ensure_compile_time_eval` met a value that is known only when the program runs.",
-                    got=[f"got {x.aval.text()}", *([f"made at {made}"] if made else [])],
+                    got=[f"got {x.aval.text()}", *([f"made at {origin}"] if origin else [])],
                     do="Leave out of the block what depends on it, or mark the argument static.",
                 )
             raise UnexpectedTracerError(

@@ -34,7 +34,7 @@ def check_results(
 ) -> None:
     """Raise NonFiniteError if a result is NaN or infinite where the options forbid it.
 
-    `program`, run again on `leaves` one equation at a time, tells which equation made it.
+    `program`, run again on `leaves` one equation at a time, finds the equation that made it.
     """
     kind = _kind_of_bad([kind for kind, option in _OPTIONS.items() if option.value], results)
     if kind is None:

@@ -141,7 +141,7 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
 
 
 def shardy_attributes(request: Request) -> ShardyAttributes | None:
-    """What writes a program's shardings into its module; None for programs of one device."""
+    """Writer of a program's shardings into its module; None for programs of one device."""
     if not request.is_partitioned:
         return None
     placement = request.placement
@@ -199,7 +199,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
 
 
 def compile_without_devices(lowered: LoweredProgram) -> Any:
-    """What the compiler makes of a program over an abstract mesh of GPUs of a known kind; it can't run.
+    """Compile a program for an abstract mesh of GPUs of a known kind; the result can't run.
 
     Raises: AbstractPlacementError for another mesh, or where no plugin can compile for it.
     """
@@ -324,7 +324,7 @@ def _chosen_for_results(lowered: LoweredProgram, loaded: Any) -> list[Any]:
 def _chosen(
     request: Request, messages: Sequence[Any], kinds: Sequence[str | None], avals: Avals
 ) -> list[Any]:
-    """The placements of values of types `avals` that the compiler chose, which `messages` tell."""
+    """The placements of values of types `avals` that the compiler chose, as its `messages` state."""
     if request.is_partitioned and messages:
         devices: Any = request.placement.device_list
         return chosen_shardings(messages, kinds, avals, devices, request.mesh)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from pellucid.sharding import mesh_context
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding
 from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import same_devices
+from pellucid.sharding.placement import Sharding, same_devices
 from pellucid.sharding.single_device import (
     GSPMDSharding,
     SingleDeviceSharding,
@@ -51,7 +51,7 @@ class Placement(NamedTuple):
 
     @property
     def device_list(self) -> DeviceList | None:
-        """The devices as C++ wants them; None where they are not known."""
+        """The devices as a list of C++; None where they are not known."""
         return _device_list(self.devices) if self.devices else None
 
 
@@ -101,7 +101,7 @@ def placements_of(primitive: Primitive[Any], params: Any) -> Results:
 
 
 Names = Callable[[], Sequence[str]]
-"""Gives a name for each argument, when a message wants them."""
+"""Function that returns a name for each argument, called for messages only."""
 
 
 def _by_position() -> Sequence[str]:
@@ -301,7 +301,7 @@ def _argument_text(names: Sequence[str], i: int) -> str:
     return names[i] if i < len(names) else f"argument {i}"
 
 
-def canonical(sharding: Any) -> Any:
+def canonical(sharding: Sharding) -> Any:
     """One sharding for all that differ only in how they are written: without entries that say nothing."""
     if type(sharding) is not NamedSharding:
         return sharding

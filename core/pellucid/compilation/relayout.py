@@ -7,12 +7,14 @@ from typing import Any
 from pellucid.base.caching import cached
 from pellucid.compilation.pipeline import Request, compile_program
 from pellucid.compilation.placement import Placement, canonical
+from pellucid.ir.avals import ShapedArray
 from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.layout import Layout
+from pellucid.sharding.placement import Sharding
 
 
-def relaid(x: Any, sharding: Any, layout: Layout | None = None) -> Any:
+def relaid(x: Any, sharding: Sharding, layout: Layout | None = None) -> Any:
     """A copy of array `x`, laid out as `sharding` over the same devices in the same order; it is committed.
 
     `layout` is the order of its elements in memory, by default the device's own.
@@ -24,7 +26,7 @@ def relaid(x: Any, sharding: Any, layout: Layout | None = None) -> Any:
 
 @cached(1024)
 def _executable(
-    aval: Any, old: Any, old_layout: Layout, new: Any, layout: Layout | None
+    aval: ShapedArray, old: Any, old_layout: Layout, new: Any, layout: Layout | None
 ) -> Executable:
     value = Var(aval)
     devices = tuple(new._internal_device_list)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from pellucid.compilation.placement import canonical
-from pellucid.ir.avals import element_shape
+from pellucid.ir.avals import ShapedArray, element_shape
 from pellucid.ir.rules import Avals
 from pellucid.sharding.mesh import AbstractMesh, Mesh
 from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
 from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid.sharding.placement import Sharding
 from pellucid.sharding.shardy import (
     DimensionDescription,
     MeshDescription,
@@ -58,30 +59,30 @@ class ShardyAttributes:
         ids = describe_mesh(mesh, self._devices).device_ids
         return np.arange(mesh.size) if ids is None else np.array(ids)
 
-    def attribute(self, sharding: Any, aval: Any, **options: Any) -> ir.Attribute:
+    def attribute(self, sharding: Sharding, aval: ShapedArray, **options: Any) -> ir.Attribute:
         """`#sdy.sharding<@mesh, [{"x"}, {}]>` for a value of type `aval`; options as those of `describe`.
 
         Raises: ShardingError if some of its devices are not among those the program runs on.
         """
         key = (sharding, aval.ndim, element_shape(aval), *options)
-        found = self._attributes.get(key)
-        if found is None:
+        attribute = self._attributes.get(key)
+        if attribute is None:
             text = self._text(sharding, aval, **options)
-            found = self._attributes[key] = self._ctx.attribute(f"#sdy.sharding{text}")
-        return found
+            attribute = self._attributes[key] = self._ctx.attribute(f"#sdy.sharding{text}")
+        return attribute
 
     def per_value(self, shardings: Sequence[Any], avals: Avals, **options: Any) -> ir.Attribute:
         """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as those of `describe`."""
         texts = [self._text(s, a, **options) for s, a in zip(shardings, avals, strict=True)]
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
 
-    def everywhere(self, aval: Any) -> ir.Attribute:
+    def everywhere(self, aval: ShapedArray) -> ir.Attribute:
         """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""
         symbol = self._symbol(MeshDescription((("devices", self._size),)))
         dims = ", ".join(["{}"] * (aval.ndim + len(element_shape(aval))))
         return self._ctx.attribute(f"#sdy.sharding<{symbol}, [{dims}]>")
 
-    def whole_along(self, aval: Any, whole: Sequence[int]) -> ir.Attribute:
+    def whole_along(self, aval: ShapedArray, whole: Sequence[int]) -> ir.Attribute:
         """`#sdy.sharding<…>` of a value that is not cut along the dimensions `whole`; the others are open.
 
         Where no one mesh lays out the program, every device holds the value in full.
@@ -93,12 +94,12 @@ class ShardyAttributes:
         marks = "" if aval.shown_sharding is None else self._unreduced(aval.shown_sharding)
         return self._ctx.attribute(f"#sdy.sharding<{self.mesh_symbol(self.mesh)}, [{dims}]{marks}>")
 
-    def _unreduced(self, sharding: Any) -> str:
+    def _unreduced(self, sharding: NamedSharding) -> str:
         """The part of an attribute's text that names the axes over which devices hold addends."""
         spec = PartitionSpec(unreduced=sharding.spec.unreduced)
         return _axis_set("unreduced", describe(NamedSharding(sharding.mesh, spec), 0).unreduced)
 
-    def uneven_dims(self, aval: Any, along: Callable[[Iterable[bool]], bool]) -> list[int]:
+    def uneven_dims(self, aval: ShapedArray, along: Callable[[Iterable[bool]], bool]) -> list[int]:
         """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh split unevenly."""
         counts = [] if self.mesh is None else [n for n in self.mesh.axis_sizes if n > 1]
         return [
@@ -113,7 +114,7 @@ class ShardyAttributes:
         texts = ", ".join([f"<{symbol}, []>"] * n_results)
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{texts}]>")
 
-    def _text(self, sharding: Any, aval: Any, **options: Any) -> str:
+    def _text(self, sharding: Sharding, aval: ShapedArray, **options: Any) -> str:
         description = describe(sharding, aval.ndim, self._devices, **options)
         words = len(element_shape(aval))
         dims = ", ".join(map(_dim_text, (*description.dims, *(DimensionDescription(()),) * words)))
@@ -171,7 +172,7 @@ def chosen_shardings(
     ]
 
 
-def _typed_mesh(mesh: Mesh | None, aval: Any) -> Mesh | None:
+def _typed_mesh(mesh: Mesh | None, aval: ShapedArray) -> Mesh | None:
     """`mesh` with the axis types that the type `aval` shows."""
     shown = getattr(aval, "shown_sharding", None)
     if shown is None or mesh is None or shown.mesh.shape_tuple != mesh.shape_tuple:
@@ -179,7 +180,7 @@ def _typed_mesh(mesh: Mesh | None, aval: Any) -> Mesh | None:
     return mesh.update(axis_types=shown.mesh.axis_types)
 
 
-def chosen_inside(tiles: HloSharding, aval: Any, replicated: Any) -> Any:
+def chosen_inside(tiles: HloSharding, aval: ShapedArray, replicated: Any) -> Any:
     """The placement that the partitioner chose for a value of type `aval` within a program.
 
     `replicated` is where the program has values that each device holds in full.
@@ -190,7 +191,7 @@ def chosen_inside(tiles: HloSharding, aval: Any, replicated: Any) -> Any:
 
 
 def _chosen(
-    tiles: HloSharding, kind: str | None, aval: Any, devices: DeviceList, mesh: Mesh | None
+    tiles: HloSharding, kind: str | None, aval: ShapedArray, devices: DeviceList, mesh: Mesh | None
 ) -> Any:
     if mesh is None:
         return GSPMDSharding(devices, tiles, kind)

@@ -14,7 +14,7 @@ from pellucid.base.tree import broadcast_prefix, is_none, tree_flatten
 from pellucid.ir.avals import aval_at, shaped_array
 from pellucid.runtime.array import check_not_deleted
 from pellucid.runtime.transfer import put_shards
-from pellucid.sharding.placement import tiles
+from pellucid.sharding.placement import Sharding, tiles
 from pellucid.sharding.stated import check_fits, sharding_for
 from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ArrayImpl, assemble
@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 def make_array_from_callback(
     shape: Sequence[int],
-    sharding: Any,
+    sharding: Sharding,
     data_callback: Callable[[tuple[slice, ...]], Any],
     dtype: Any = None,
 ) -> Any:
@@ -53,7 +53,7 @@ def make_array_from_callback(
 
 
 def _from_callback(
-    name: str, shape: Shape, sharding: Any, data_callback: Callable[[Any], Any], dtype: Any
+    name: str, shape: Shape, sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any
 ) -> Any:
     data_by_index, parts = {}, []
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -68,14 +68,14 @@ def _from_callback(
 
 def make_array_from_single_device_arrays(
     shape: Sequence[int],
-    sharding: Any,
+    sharding: Sharding,
     arrays: Sequence[Any],  # the reference's name
     *,
     dtype: Any = None,
 ) -> Any:
     """The array of `shape` made of `arrays`, one on each of this process's devices of `sharding`; nothing is copied.
 
-    The arrays may come in any order; their devices tell their places. Where the process holds no part,
+    The arrays may come in any order; their devices determine their places. Where the process holds no part,
     `arrays` is empty and the dtype must be given.
 
     Raises: ArgumentValueError if the devices, shapes or dtypes of the arrays don't fit.
@@ -116,7 +116,7 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_process_local_data(
-    sharding: Any, local_data: Any, global_shape: Any = None
+    sharding: Sharding, local_data: Any, global_shape: Any = None
 ) -> Any:
     """The array placed by `sharding` of which this process has `local_data`.
 
@@ -150,7 +150,7 @@ def _is_shape(shape: Any) -> bool:
     )
 
 
-def _from_local(sharding: Any, data: Any, global_shape: Any) -> Any:
+def _from_local(sharding: Sharding, data: Any, global_shape: Any) -> Any:
     name = "make_array_from_process_local_data"
     data = np.asarray(data)
     aval: Any = type_of(data)
@@ -196,14 +196,14 @@ def _local_slice(
     return slice(first, first + width)
 
 
-def _checked_sharding(name: str, sharding: Any) -> Any:
+def _checked_sharding(name: str, sharding: Sharding) -> Any:
     checked = sharding_for(sharding, name)
     if checked is None:
         raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")
     return checked
 
 
-def _checked_shape(name: str, shape: Any, sharding: Any) -> Shape:
+def _checked_shape(name: str, shape: Any, sharding: Sharding) -> Shape:
     """`shape` as a tuple of sizes that `sharding` cuts evenly."""
     try:
         sizes = tuple(map(operator.index, shape))
@@ -215,7 +215,9 @@ def _checked_shape(name: str, shape: Any, sharding: Any) -> Shape:
     return sizes
 
 
-def _checked_parts(name: str, shape: Shape, sharding: Any, parts: Sequence[Any], dtype: Any) -> Any:
+def _checked_parts(
+    name: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], dtype: Any
+) -> Any:
     """The type of the array made of `parts`.
 
     Raises: ArgumentValueError for parts that don't fit together, and for no parts without `dtype`.

@@ -21,7 +21,7 @@ _KEPT_FOR_ONE_TYPE = 16
 def note(spec: Any, call: Any, source: Any) -> None:
     """Remember which arguments of a call of `spec` are donated, by type.
 
-    The C++ call path can't tell which call took an array's memory, so the error lists the functions that
+    The C++ call path doesn't report which call took an array's memory, so the error lists the functions that
     donate arrays of its type.
     """
     paths = spec.debug_info(call).argument_names

@@ -1,4 +1,4 @@
-"""What a report of a problem should say about the machine."""
+"""Facts about the machine for the report of a problem."""
 
 from __future__ import annotations
 

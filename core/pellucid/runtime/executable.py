@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ForbiddenError, UnsupportedError
-from pellucid.ir.avals import aval_at, physical
+from pellucid.ir.avals import ShapedArray, aval_at, physical
 from pellucid.ir.effects import Effect
 from pellucid.ir.rules import Avals, Operands, Results
 from pellucid.runtime.extended import ExtendedArray
@@ -150,7 +150,7 @@ class Executable:
         return list(self.loaded.local_devices())
 
     def fast_path(self, out_tree: Any, arguments: Operands) -> FastPath | None:
-        """What the C++ call path needs to run this program alone on arguments like these.
+        """Data by which the C++ call path runs this program alone on arguments like these.
 
         None for programs that must come through Python: those with effects or host callbacks, those that take or give
         arrays of extended dtypes or give float0, those on which processes agree, and those large enough to run out of
@@ -188,7 +188,7 @@ class Executable:
     def kept_layouts(self) -> Results:
         """The layout in memory of each argument that the compiled program takes, constants left out.
 
-        None for a device's own: XLA doesn't tell layouts where there are tokens, and no other is asked for there.
+        None for a device's own: XLA doesn't report layouts where there are tokens, and no other is asked for there.
         """
         if self.effects:
             return [None] * len(self._kept_shardings)
@@ -207,7 +207,7 @@ class Executable:
         return not self.is_small and allocated_bytes(self.loaded) >= _MIN_LARGE_BYTES
 
 
-def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
+def _is_taken_as_it_is(argument: Any, sharding: Sharding, layout: Any) -> bool:
     """Whether C++ may hand over an argument: it asks Python to move an array only from another number of devices."""
     if type(argument) is not arrays.ArrayImpl:
         return type(argument) is not ExtendedArray
@@ -221,13 +221,13 @@ def _is_taken_as_it_is(argument: Any, sharding: Any, layout: Any) -> bool:
     return current is sharding or current.is_equivalent_to(sharding, argument.ndim)
 
 
-def _is_wrapped(aval: Any) -> bool:
+def _is_wrapped(aval: ShapedArray) -> bool:
     """Whether values of this type are no arrays as C++ makes them."""
     dtype = getattr(aval, "dtype", None)
     return dtype == dtypes.float0 or isinstance(dtype, dtypes.ExtendedDType)
 
 
-def _handler(aval: Any, sharding: Any, committed: bool) -> Callable[[Any], Any]:
+def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Callable[[Any], Any]:
     """Result handler: makes an array of its shards; zeros of NumPy for float0, an `ExtendedArray` for extended dtypes."""
     if not _is_wrapped(aval):
         return result_handler(aval, sharding, committed)

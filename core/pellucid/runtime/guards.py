@@ -1,4 +1,4 @@
-"""Transfer guards: transfers that the user wants to know of, or to forbid.
+"""Transfer guards, which log or forbid transfers.
 
 A transfer is explicit if the user called `device_put`, `device_get` or their kin for it; any other is
 implicit. "log" and "disallow" are about implicit transfers, "log_explicit" and "disallow_explicit" about all.

@@ -14,7 +14,7 @@ class DeviceMemory(NamedTuple):
 
     device: Any
     in_use_bytes: int
-    """What the allocator has handed out; where the platform doesn't say, the sum of live arrays."""
+    """Bytes that the allocator has handed out; where the platform doesn't report them, those of live arrays."""
     peak_bytes: int | None
     """Highest `in_use_bytes` since the process began; None where the platform doesn't say."""
     limit_bytes: int | None

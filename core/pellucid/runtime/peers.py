@@ -18,10 +18,10 @@ FAILURE_REPORT_SECONDS = 2.0
 
 
 class Proposal(NamedTuple):
-    """What a process is about to run with others, which all of them have to propose alike."""
+    """The program that a process is about to run with others, who have to propose the same."""
 
     subject: str
-    """What the processes agree on, for messages."""
+    """The subject of the agreement, for messages."""
     text: str
     """The program and the types of its arguments."""
     process_ids: Sequence[int]

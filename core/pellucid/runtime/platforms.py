@@ -37,9 +37,9 @@ def _make_cpu() -> Any:
         return xla_client.make_cpu_client(n_devices)
     job = _job[0]
     options = job.cpu_options()
-    made = peers.wait(lambda: xla_client.make_cpu_client(n_devices, **options))
+    client = peers.wait(lambda: xla_client.make_cpu_client(n_devices, **options))
     job.note_gloo()
-    return made
+    return client
 
 
 def _sharding_of(device: Any, memory_kind: str | None = None) -> Any:
@@ -78,13 +78,9 @@ def _add_named_plugins() -> None:
 
 def _installed() -> list[str]:
     """Platforms that have a plugin, best first: TPU, CUDA, others; the CPU comes last."""
-    found = []
-    if plugins.tpu_library() is not None:
-        found.append("tpu")
-    if plugins.cuda_plugin() is not None:
-        found.append("cuda")
-    found += [name for name in _makers if name not in ("cpu", "cuda", "tpu")]
-    return [*found, "cpu"]
+    has_plugin = {"tpu": plugins.tpu_library(), "cuda": plugins.cuda_plugin()}
+    accelerators = [name for name, plugin in has_plugin.items() if plugin is not None]
+    return [*accelerators, *(name for name in _makers if name not in ("cpu", *has_plugin)), "cpu"]
 
 
 def _start_all() -> None:
@@ -95,10 +91,10 @@ def _start_all() -> None:
             return
         _add_named_plugins()
         text = config.platforms.value
-        asked = [name.strip() for name in text.split(",") if name.strip()] if text else []
-        for name in asked or _installed():
+        stated = [name.strip() for name in (text or "").split(",") if name.strip()]
+        for name in stated or _installed():
             problems = _start(name)
-            if problems and asked:
+            if problems and stated:
                 raise PlatformError(
                     f"platform {name!r} could not be started.",
                     got=problems,
@@ -118,24 +114,24 @@ def _start_all() -> None:
         _default.append(first)
 
 
-def names_of(wanted: str) -> tuple[str, ...]:
-    """The platforms that `wanted` stands for, best first, started or not: 'gpu' is CUDA or ROCm.
+def names_of(platform: str) -> tuple[str, ...]:
+    """The platforms that `platform` stands for, best first, started or not: 'gpu' is CUDA or ROCm.
 
     Raises PlatformError for a name that stands for none.
     """
-    names = _ALIASES.get(wanted)
+    names = _ALIASES.get(platform)
     if names is None:
         raise PlatformError(
-            f"there is no platform {wanted!r}.",
+            f"there is no platform {platform!r}.",
             do=f"Known platforms: {', '.join(sorted(_ALIASES))}.",
         )
     return names
 
 
-def _start(wanted: str) -> list[str]:
-    """Start the first platform that `wanted` stands for; if none starts, what each of them said."""
+def _start(platform: str) -> list[str]:
+    """Start the first platform that `platform` stands for; if none starts, the problem of each."""
     problems = []
-    for name in names_of(wanted):
+    for name in names_of(platform):
         if name in _clients:
             return []
         try:
@@ -306,7 +302,7 @@ def stop_all() -> None:
 
 def platform_of(chosen: Any) -> str:
     """'cpu', 'cuda', 'rocm' or 'tpu': the platform of a client, by our name for it."""
-    for name, known in _clients.items():
-        if known is chosen:
+    for name, client in _clients.items():
+        if client is chosen:
             return name
     return str(chosen.platform)

@@ -61,7 +61,7 @@ _device_to_device = config.transfer_guard_device_to_device.state
 # Host to device -------------------------------------------------------------------------------------
 
 
-def from_host(value: Any, *, weak_type: bool = False, sharding: Any = None) -> Any:
+def from_host(value: Any, *, weak_type: bool = False, sharding: Sharding | None = None) -> Any:
     """An array with the contents of a NumPy array or scalar, on `sharding` or the default device."""
     aval = type_of(value)
     aval = shaped_array(aval.shape, aval.dtype, weak_type)
@@ -70,11 +70,11 @@ def from_host(value: Any, *, weak_type: bool = False, sharding: Any = None) -> A
 
 
 def put_host(
-    value: Any, aval: ShapedArray, sharding: Any, committed: bool, *, explicit: bool = False
+    value: Any, aval: ShapedArray, sharding: Sharding, committed: bool, *, explicit: bool = False
 ) -> Any:
     """An array of type `aval` laid out as `sharding`, with the contents of host value `value`.
 
-    `explicit` tells transfer guards that the user asked for the transfer.
+    `explicit` states to transfer guards that the user asked for the transfer.
 
     Raises: IntegerRangeError for a Python integer that the dtype can't hold.
     """
@@ -121,8 +121,8 @@ def out_of_range(value: Any, dtype: Any) -> IntegerRangeError:
 
 
 def _put(
-    aval: Any,
-    sharding: Any,
+    aval: ShapedArray,
+    sharding: Sharding,
     shards: Sequence[Any],
     devices: Sequence[Any],
     committed: bool,
@@ -139,7 +139,9 @@ def _put(
         raise_runtime_error("device_put", error)
 
 
-def put_shards(aval: Any, sharding: Any, shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+def put_shards(
+    aval: ShapedArray, sharding: Sharding, shards: Sequence[Any], devices: Sequence[Any]
+) -> Any:
     """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
     return _put(aval, sharding, shards, devices, committed=True, explicit=True)
 
@@ -153,8 +155,8 @@ def _publish(direction: Any, result: Any, n_bytes: int, start: float) -> None:
 # Device to device -----------------------------------------------------------------------------------
 
 
-def shard_argument(x: Any, sharding: Any, layout: Any = None) -> Any:
-    """`x` where an executable wants it: laid out as `sharding`."""
+def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
+    """`x` laid out as `sharding`, as an executable takes it."""
     if type(x) is ArrayImpl:
         check_not_deleted(x)
         current = x._sharding
@@ -179,7 +181,7 @@ def ordered_as(x: Any, pjrt_layout: Any) -> Any:
 
 
 def layout_of(pjrt_layout: Any) -> Layout | None:
-    """The layout that C++ tells of; None for None."""
+    """The layout that C++ reports; None for None."""
     return None if pjrt_layout is None else Layout.from_pjrt_layout(pjrt_layout)
 
 
@@ -195,7 +197,7 @@ def _equal_layouts(a: Any, b: Any) -> bool:
     return (a.major_to_minor, a.tiling) == (b.major_to_minor, b.tiling)
 
 
-def move(x: Any, sharding: Any, *, committed: bool, explicit: bool = False) -> Any:
+def move(x: Any, sharding: Sharding, *, committed: bool, explicit: bool = False) -> Any:
     """A copy of array `x` laid out as `sharding`."""
     check_not_deleted(x)
     start = time.perf_counter()
@@ -227,7 +229,7 @@ def _is_row_major(pjrt_layout: Any) -> bool:
     return order == tuple(range(len(order)))
 
 
-def _moved(x: Any, sharding: Any, committed: bool) -> Any:
+def _moved(x: Any, sharding: Sharding, committed: bool) -> Any:
     if not _is_row_major(x._pjrt_layout):
         x = late("relaid")(x, x._sharding)  # jaxlib copies bytes, and forgets their order
     old, aval = x._sharding, aval_at(x.aval, sharding)
@@ -280,7 +282,7 @@ def _parts(x: Any) -> list[Any]:
     return [x] if len(x._sharding._internal_device_list) == 1 else arrays.shards_of(x)
 
 
-def _copies(x: Any, sharding: Any) -> list[Any]:
+def _copies(x: Any, sharding: Sharding) -> list[Any]:
     """Copies of the parts of `x` here, on the devices of `sharding`, which has the same parts."""
     devices = sharding._internal_device_list
     if devices.is_fully_addressable:
@@ -394,7 +396,7 @@ def put_leaf(
     return result
 
 
-def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
+def _check_equal_everywhere(x: Any, aval: ShapedArray, sharding: Sharding) -> None:
     """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
     contents = peers.digest([_as_numpy(x, physical(aval).dtype)])
     peers.agree(
@@ -404,7 +406,7 @@ def _check_equal_everywhere(x: Any, aval: Any, sharding: Any) -> None:
     )
 
 
-def _here(x: Any, sharding: Any, committed: bool, may_alias: bool | None) -> Any:
+def _here(x: Any, sharding: Sharding, committed: bool, may_alias: bool | None) -> Any:
     """`x` on the devices where it is already."""
     if may_alias is False:
         x = copied(x)

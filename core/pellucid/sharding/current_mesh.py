@@ -57,12 +57,12 @@ class set_mesh:
 
     @property
     def prev_mesh(self) -> Any:
-        """What this thread had set as its Mesh before."""
+        """The Mesh of this thread before."""
         return self._previous_concrete
 
     @property
     def prev_abstract_mesh(self) -> Any:
-        """What this thread had set as its AbstractMesh before."""
+        """The AbstractMesh of this thread before."""
         return self._previous_abstract
 
     def __enter__(self) -> None:

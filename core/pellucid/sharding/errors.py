@@ -1,4 +1,4 @@
-"""What can be wrong with a mesh, a PartitionSpec, a placement, or an explicitly sharded type."""
+"""Errors about meshes, PartitionSpecs, placements, and explicitly sharded types."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def checked_out_spec(
 
 
 def explicit_part(spec: PartitionSpec, mesh: Mesh | AbstractMesh, ndim: int) -> PartitionSpec:
-    """What a type shows of `spec`: one entry for each dimension, with the Explicit axes alone.
+    """The part of `spec` that types show: one entry for each dimension, with the Explicit axes alone.
 
     >>> mesh = AbstractMesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
     >>> explicit_part(PartitionSpec(("x", "y")), mesh, 2)
@@ -210,7 +210,7 @@ def explicit_part(spec: PartitionSpec, mesh: Mesh | AbstractMesh, ndim: int) -> 
 def type_sharding(sharding: Any, ndim: int) -> NamedSharding | None:
     """The sharding in the type of a value of `ndim` dimensions that is placed by `sharding`.
 
-    None where the placement is not by a mesh, or no Explicit axis has a part in it: then the type says nothing.
+    None where the placement is not by a mesh, or uses no Explicit axis.
     """
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return None

@@ -208,9 +208,9 @@ class Operation(NamedTuple):
                 cutters[factor].append(place)
             else:
                 axes[factor], cutters[factor] = part, [place]
-        kept = {factor for dims in self.rule.results for dim in dims for factor in dim}
+        result_factors = {factor for dims in self.rule.results for dim in dims for factor in dim}
         for factor, part in axes.items():
-            if part and factor not in kept and len(cutters[factor]) > 1:
+            if part and factor not in result_factors and len(cutters[factor]) > 1:
                 raise self.error(
                     "both operands' contracting dimensions are sharded; devices would hold addends.",
                     "Give out_sharding=PartitionSpec(...) to have them summed, with "
@@ -277,7 +277,7 @@ class Operation(NamedTuple):
 
     # The layout that the user stated ---------------------------------------------------------------
 
-    def spec_as_asked(self, asked: NamedSharding, shape: Shape) -> PartitionSpec:
+    def spec_as_asked(self, out_sharding: NamedSharding, shape: Shape) -> PartitionSpec:
         """How a result of `shape` is laid out where the user stated it.
 
         Devices may be left with addends along axes over which an operand is unreduced, and along those that cut
@@ -285,12 +285,12 @@ class Operation(NamedTuple):
 
         Raises: those of `checked_out_spec`, and ShardingTypeError for other axes in `unreduced`.
         """
-        spec = checked_out_spec(self.name, asked, shape, self.mesh)
-        held = self.unreduced()
+        spec = checked_out_spec(self.name, out_sharding, shape, self.mesh)
+        unreduced = self.unreduced()
         if spec.unreduced:
             summed = self.summed_axes()
             is_product = len(self.operands) > 1
-            possible = NO_AXES if summed is None else held | summed
+            possible = NO_AXES if summed is None else unreduced | summed
             if is_product and spec.unreduced != possible:
                 raise self.error(
                     f"the result can't be unreduced over {axes_text(spec.unreduced)}: both operands' "
@@ -305,13 +305,13 @@ class Operation(NamedTuple):
 
     def summed_axes(self) -> AxisSet | None:
         """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
-        kept = {factor for dims in self.rule.results for dim in dims for factor in dim}
+        result_factors = {factor for dims in self.rule.results for dim in dims for factor in dim}
         axes = {}
         for dims, operand in zip(self.rule.operands, self.operands, strict=True):
             for factors, part in zip(dims, operand.axes_per_dim, strict=True):
                 if (
                     len(factors) != 1
-                    or factors[0] in kept
+                    or factors[0] in result_factors
                     or "!" in self.rule.marks.get(factors[0], "")
                 ):
                     continue

@@ -1,4 +1,4 @@
-"""From mesh axes to HLO shardings and back, and what an HLO sharding says about shards."""
+"""Conversion of mesh axes to HLO shardings and back, and the tiles that an HLO sharding makes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _subgroups(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[_Subgroup
 
 
 class Tiles(NamedTuple):
-    """What an HLO sharding says about a value of some rank."""
+    """Tiles that an HLO sharding cuts a value of some rank into."""
 
     counts: tuple[int, ...]
     """Into how many tiles each dimension is split."""

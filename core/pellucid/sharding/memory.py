@@ -21,7 +21,7 @@ class MemorySpace(enum.Enum):
 
     @property
     def memory_kind(self) -> str | None:
-        """What platforms call this memory; None for any."""
+        """Name of this memory on platforms; None for any."""
         return _KINDS[self]
 
 

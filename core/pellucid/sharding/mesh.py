@@ -42,7 +42,7 @@ class AxisType(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AbstractDevice:
-    """What kind of devices a mesh is made of, without saying which.
+    """The kind of devices that a mesh is made of.
 
     >>> AbstractDevice("NVIDIA H100", None, "gpu")
     AbstractDevice(device_kind=NVIDIA H100, num_cores=None, platform=gpu)
@@ -60,7 +60,7 @@ class AbstractDevice:
 
 
 class _NamedAxes(Interned):
-    """What a mesh and an abstract mesh share: named, sized and typed axes.
+    """Named, sized and typed axes: the base of meshes and abstract meshes.
 
     Meshes are interned: equal meshes are one object, so they compare and hash by identity.
     """
@@ -362,7 +362,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
 
     @functools.cached_property
     def _internal_device_list(self) -> DeviceList | None:
-        """The devices in order, as C++ wants them; None for the empty mesh."""
+        """The devices in order, as a list of C++; None for the empty mesh."""
         return None if self.empty else DeviceList(tuple(self.devices.flat))
 
     @functools.cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from pellucid.sharding.errors import PartitionSpecError, ShardingArgumentError, updated
 from pellucid.sharding.hlo_shardings import (
@@ -234,7 +234,7 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
         )
 
 
-def is_unreduced(sharding: Any) -> bool:
+def is_unreduced(sharding: object) -> TypeGuard[NamedSharding]:
     """Whether devices hold addends of a value that is placed by `sharding`."""
     return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
 

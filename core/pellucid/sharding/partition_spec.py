@@ -100,8 +100,8 @@ class PartitionSpec(Interned):
 
     def __repr__(self) -> str:
         parts = [repr(entry) for entry in self._partitions]
-        named = {"unreduced": self.unreduced, "reduced": self.reduced}
-        sets = [f"{name}={{{axes_text(axes)}}}" for name, axes in named.items() if axes]
+        axis_sets = {"unreduced": self.unreduced, "reduced": self.reduced}
+        sets = [f"{name}={{{axes_text(axes)}}}" for name, axes in axis_sets.items() if axes]
         text = ", ".join(parts + sets)
         return f"P({text},)" if len(parts) == 1 and not sets else f"P({text})"
 
@@ -173,7 +173,7 @@ class PartitionSpec(Interned):
         )
 
     def padded(self, ndim: int) -> PartitionSpec:
-        """This spec with exactly `ndim` entries, None where it says nothing.
+        """This spec with exactly `ndim` entries, None for dimensions that it does not mention.
 
         Raises: PartitionSpecError if it has more than `ndim` entries.
 

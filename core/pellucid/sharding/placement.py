@@ -30,7 +30,8 @@ class _Placement(shardings.Sharding if TYPE_CHECKING else object):
     """Methods of `Sharding`."""
 
     if TYPE_CHECKING:
-        _internal_device_list: DeviceList | None
+        _internal_device_list: Any
+        """The devices in order, a DeviceList; None over an abstract mesh."""
 
         def _to_xla_hlo_sharding(self, ndim: int) -> HloSharding: ...
 

@@ -187,12 +187,12 @@ class SdyShardingRule:
 
     def _expanded(self, mapping: ArrayMapping, shape: tuple[int, ...]) -> list[tuple[str, ...]]:
         """For each dimension its factors; those of a leading group get names of their own."""
-        given = list(mapping)
+        words = list(mapping)
         leading = []
-        if given and isinstance(given[0], str) and _GROUP.fullmatch(given[0]):
-            group = given.pop(0)
-            leading = [(f"{group}.{i}",) for i in range(len(shape) - len(given))]
-        dims = leading + [(d,) if isinstance(d, str) else tuple(d) for d in given]
+        if words and isinstance(words[0], str) and _GROUP.fullmatch(words[0]):
+            group = words.pop(0)
+            leading = [(f"{group}.{i}",) for i in range(len(shape) - len(words))]
+        dims = leading + [(d,) if isinstance(d, str) else tuple(d) for d in words]
         if len(dims) != len(shape):
             raise self._error(f"`{_mapping_text(mapping)}` is not for an array of shape {shape}.")
         return dims
@@ -205,8 +205,10 @@ class SdyShardingRule:
         for dims, shape in zip(expanded, shapes, strict=True):
             for factors, size in zip(dims, shape, strict=True):
                 for factor in factors:
-                    own = self.factor_sizes.get(factor, size if len(factors) == 1 else math.inf)
-                    sizes[factor] = min(sizes.get(factor, math.inf), own)  # type: ignore[assignment]
+                    stated_size = self.factor_sizes.get(
+                        factor, size if len(factors) == 1 else math.inf
+                    )
+                    sizes[factor] = min(sizes.get(factor, math.inf), stated_size)  # type: ignore[assignment]
         for dims, shape in zip(expanded, shapes, strict=True):
             for factors, size in zip(dims, shape, strict=True):
                 if len(factors) > 1 and math.prod(sizes[f] for f in factors) != size:

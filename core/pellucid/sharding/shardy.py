@@ -58,7 +58,7 @@ def describe(
 
     Dimensions are closed, except unconstrained ones. With `leave_auto_open`, as the type of a value under a
     mesh with Auto axes means it, every dimension is open for those axes, and the Explicit axes that the
-    spec does not use are replicated. Without `assignment` the sharding's own devices are meant.
+    spec does not use are replicated. `assignment` defaults to the sharding's own devices.
 
     Raises: PartitionSpecError if the spec has more than `ndim` entries; ShardingError if some device is not
     in `assignment`.

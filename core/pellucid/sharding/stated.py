@@ -1,4 +1,4 @@
-"""What users may write where a placement is wanted: a sharding, a format, or a spec over the current mesh."""
+"""Placements as users state them: a sharding, a format, or a spec over the current mesh."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stated_layout(stated: Any) -> Layout | AutoLayout | None:
 def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> Any:
     """The sharding that `stated` means to `caller`: itself, or a spec over the current mesh; None for None.
 
-    A layout over the AbstractMesh of the current Mesh is over that Mesh; one over a mesh without axes says nothing.
+    A layout over the AbstractMesh of the current Mesh is over that Mesh; one over a mesh without axes is None.
     `with_layout`: the caller asks for `stated_layout` too.
 
     Raises: MissingMeshError for a PartitionSpec where no mesh is current; ShardingArgumentError for anything
@@ -98,7 +98,7 @@ def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
     return mesh
 
 
-def check_no_manual_axis(caller: str, sharding: Any) -> None:
+def check_no_manual_axis(caller: str, sharding: Sharding) -> None:
     """Raise PartitionSpecError if `sharding` cuts a value along axes over which the `shard_map` around it runs."""
     mesh = mesh_context.abstract.value
     if mesh is None or not isinstance(sharding, NamedSharding):
@@ -112,7 +112,7 @@ def check_no_manual_axis(caller: str, sharding: Any) -> None:
             )
 
 
-def check_fits(caller: str, what: str, sharding: Any, shape: tuple[int, ...]) -> None:
+def check_fits(caller: str, what: str, sharding: Sharding, shape: tuple[int, ...]) -> None:
     """Raise ShardingError, naming `what`, if `sharding` can't place a value of `shape` in even parts."""
     try:
         sharding.check_compatible_aval(shape)
@@ -122,7 +122,7 @@ def check_fits(caller: str, what: str, sharding: Any, shape: tuple[int, ...]) ->
         raise type(error)(error.what, got=got, do=error.do) from None
 
 
-def placement_text(sharding: Any) -> str:
+def placement_text(sharding: object) -> str:
     """A placement in a message: a spec and its mesh where it has one."""
     if not isinstance(sharding, NamedSharding):
         return str(sharding)
@@ -155,7 +155,7 @@ def sharding_for(device: Any, caller: str = "device_put") -> Any:
 
 
 _PLACES = (bool, type(None), Device, Sharding, PartitionSpec, Format, MemorySpace)
-"""What is said of all leaves at once, without a look at the tree."""
+"""Types of a placement that holds for all leaves at once, without a look at the tree."""
 
 
 def leaves_to_put(

@@ -231,9 +231,9 @@ def _no_arrangement_error(
     shape: tuple[int, ...], devices: Sequence[Any], contiguous: bool, split: bool
 ) -> MeshError:
     grid = torus.grid_of(devices)
-    wanted = " with one box for each process" if contiguous else ""
+    condition = " with one box for each process" if contiguous else ""
     return MeshError(
-        f"create_device_mesh: {_times(shape)} can't be laid onto the devices' grid{wanted}.",
+        f"create_device_mesh: {_times(shape)} can't be laid onto the devices' grid{condition}.",
         got=f"{len(devices)} devices in a grid of {_times(grid.shape)}",
         do="Choose sizes that are products of whole grid axes"
         + ("." if split else ", or pass allow_split_physical_axes=True."),

@@ -18,22 +18,22 @@ def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception)
     the spare recursion levels; they are taken back, and those that the failed call has kept
     are given.
     """
-    found, path = _search(tree, predicate)
+    diagnosis, path = _search(tree, predicate)
     # Comparing keys with the last level gives neither of these errors, but one about the keys.
-    if isinstance(error, (RecursionError, SystemError)) or isinstance(found, CyclicTreeError):
+    if isinstance(error, (RecursionError, SystemError)) or isinstance(diagnosis, CyclicTreeError):
         restore_levels()
     else:
         give_levels(len(path))
         take_levels(len(SPARE_LEVELS))
-    if found is not None:
-        raise found from None
+    if diagnosis is not None:
+        raise diagnosis from None
     if isinstance(error, SystemError) and error.__cause__ is not None:
         raise error.__cause__
     raise error
 
 
 def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
-    """What is wrong with the tree, if it isn't the user's own code, and where it is found.
+    """Diagnosis of a tree and the path to its faulty node; no diagnosis where the user's own code is at fault.
 
     Goes depth first, as the flattening does, but on a list instead of Python's stack.
     """

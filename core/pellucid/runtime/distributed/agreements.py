@@ -16,8 +16,8 @@ _MAX_QUOTED_PROCESSES = 5
 _STOPPED_PEER_GRACE_SECONDS = 1.0
 """Grace period before a stopped process is reported to its waiting peers: it may be about to go on."""
 Group = tuple[int, ...]
-Tell = Callable[..., None]
-"""`tell(process, event, **fields)` sends a message to a member."""
+Send = Callable[..., None]
+"""`send(process, event, **fields)` sends a message to a member."""
 
 
 class Position(NamedTuple):
@@ -65,7 +65,7 @@ class Order:
 
 
 class Fail(NamedTuple):
-    """How a job ends: `process(index, reason)` for a process that failed, `order(said)` for orders that differ."""
+    """Ends of a job: `process(index, reason)` for a process that failed, `order(proposals)` for orders that differ."""
 
     process: Callable[[int, str], None]
     order: Callable[[list[Any]], None]
@@ -76,11 +76,11 @@ class Agreements:
 
     A process waits at one place at a time, so processes that wait for each other at different places would do so for
     ever, which is found at once. If a disagreement concerns waiting processes only, each of them gets an error and
-    the job goes on; if one of them has launched its program, the job has failed.
+    the job continues; if one of them has launched its program, the job has failed.
     """
 
-    def __init__(self, tell: Tell, fail: Fail) -> None:
-        self._tell = tell
+    def __init__(self, send: Send, fail: Fail) -> None:
+        self._send = send
         self._fail = fail
         self._orders: dict[Group, Order] = {}
         self._place: dict[int, Group] = {}
@@ -95,16 +95,16 @@ class Agreements:
         """Processes that propose nothing for now, and why."""
 
     def come(
-        self, process: int, group: Group, what: str, said: str, seconds: float, key: str = ""
+        self, process: int, group: Group, what: str, text: str, seconds: float, key: str = ""
     ) -> None:
-        """`process` proposes `said` about `what` to its `group`, and waits at most `seconds` for the others."""
+        """`process` proposes `text` about `what` to its `group`, and waits at most `seconds` for the others."""
         self._stopped.pop(process, None)
         owed = self._owed.pop((group, process), None)
         if owed is not None:
-            self._tell(process, **owed)
+            self._send(process, **owed)
             return
-        key = key or f"{what}\0{said}"
-        self._texts[key] = what, said
+        key = key or f"{what}\0{text}"
+        self._texts[key] = what, text
         self._place[process] = group
         order = self._orders.setdefault(group, Order())
         order.seconds = seconds
@@ -158,11 +158,11 @@ class Agreements:
             self._last.update(dict.fromkeys(group, key))
             for member in position.waiting:
                 del self._place[member]
-                self._tell(member, "agreed")
+                self._send(member, "agreed")
         return True
 
     def stop(self, process: int, reason: str | None) -> None:
-        """`process` proposes nothing for now, for `reason`; None if it goes on. Its waiting peers get an error."""
+        """`process` proposes nothing for now, for `reason`; None if it continues. Its waiting peers get an error."""
         self._stopped.pop(process, None)
         if reason is not None:
             self._stopped[process] = reason
@@ -186,12 +186,12 @@ class Agreements:
                 self._fail.process(process, reason)
             return
         for process in self._dismiss(group):
-            self._tell(process, "stopped", stopped=stopped[:_MAX_QUOTED_PROCESSES])
+            self._send(process, "stopped", stopped=stopped[:_MAX_QUOTED_PROCESSES])
 
     def withdraw(self, process: int) -> None:
         """`process` doesn't wait any more; the answer follows what it may have been told before."""
         self.forget(process)
-        self._tell(process, "withdrawn")
+        self._send(process, "withdrawn")
 
     def forget(self, process: int) -> None:
         """`process` doesn't wait any more."""
@@ -254,7 +254,7 @@ class Agreements:
         present = {*arrived}.union(*[self._dismiss(group) for group in groups])
         for process in present:
             self._place.pop(process, None)
-            self._tell(process, **outcome)
+            self._send(process, **outcome)
         for group in groups:
             self._owed.update({(group, process): outcome for process in set(group) - present})
 
@@ -271,8 +271,8 @@ class Agreements:
         program, _, contents = key.partition(":")
         if key in self._texts or program not in self._texts:
             return self._texts.get(key, ("a program", key))
-        what, said = self._texts[program]
-        return what, f"{said}, arguments of its own with contents {contents}"
+        what, text = self._texts[program]
+        return what, f"{text}, arguments of its own with contents {contents}"
 
     def _last_text(self, process: int) -> str:
         if process not in self._last:

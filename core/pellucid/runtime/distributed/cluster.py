@@ -1,4 +1,4 @@
-"""Base class of detectors of clusters, which tell this process its place in a job."""
+"""Base class of detectors of clusters, which find this process's place in a job."""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ class Coordinator:
         self._failures: dict[int, str] = {}
         self._agreements = Agreements(
             lambda process, event, **fields: wire.send(self._meetings[process], event, **fields),
-            Fail(self.note_failure, lambda said: self._tell("different orders", said=said)),
+            Fail(
+                self.note_failure,
+                lambda proposals: self._tell("different orders", said=proposals),
+            ),
         )
         self._job = ""
         self.address_for_others: str | None = None
@@ -81,8 +84,8 @@ class Coordinator:
         if hello.get("version") != wire.VERSION:
             return {"reason": "process 0 runs another version of pellucid", "final": True}
         if hello["event"] in ("tunnel", "meetings"):
-            known = self._job and hello.get("job") == self._job
-            return {} if known else {"reason": "the job is over", "final": True}
+            is_member = self._job and hello.get("job") == self._job
+            return {} if is_member else {"reason": "the job is over", "final": True}
         process, count = hello.get("process_id"), hello.get("num_processes")
         if count != self._num_processes:
             reason = (
@@ -143,7 +146,7 @@ class Coordinator:
             self._agreements.forget(process)
 
     def note_failure(self, process: int, reason: str) -> None:
-        """Tell all members that `process` has failed."""
+        """Report to all members that `process` has failed."""
         self._failures[process] = reason
         self._tell("failed", processes=self._failures)
 

@@ -55,12 +55,12 @@ def _first_present(clusters: Sequence[Callable[[], Cluster]]) -> Cluster | None:
 
 
 def _named(method: str, clusters: Sequence[Callable[[], Cluster]]) -> Cluster:
-    known = {cluster.name: cluster for cluster in (make() for make in clusters)}
-    cluster = known.get(method)
+    by_name = {cluster.name: cluster for cluster in (make() for make in clusters)}
+    cluster = by_name.get(method)
     if cluster is None:
         raise ArgumentValueError(
             f"distributed.initialize: there is no cluster_detection_method {method!r}.",
-            do=f"Known ones: {', '.join(sorted(known))}, deactivate.",
+            do=f"Known ones: {', '.join(sorted(by_name))}, deactivate.",
         )
     if not cluster.is_present():
         raise ArgumentValueError(

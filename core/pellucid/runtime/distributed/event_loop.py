@@ -24,7 +24,7 @@ class EventLoopThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What `coroutine` gives, run in the thread of the loop; Ctrl-C cancels it."""
+        """Result of `coroutine`, run in the thread of the loop; Ctrl-C cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()

@@ -72,7 +72,7 @@ def initialize(
             "`slice_index` is deprecated; use `partition_index`.", DeprecationWarning, stacklevel=2
         )
         partition_index = slice_index
-    found = detection.complete(
+    place = detection.complete(
         Place(
             coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS"),
             num_processes,
@@ -83,13 +83,13 @@ def initialize(
         initialization_timeout,
     )
     plan = _plan(
-        found,
+        place,
         coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS"),
         (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds),
         _partition_index(partition_index),
     )
-    if found.local_device_ids:
-        config.cuda_visible_devices.set(",".join(map(str, found.local_device_ids)))
+    if place.local_device_ids:
+        config.cuda_visible_devices.set(",".join(map(str, place.local_device_ids)))
     job = Job(plan)
     _job.append(job)
     peers.enter(job.membership, job.meetings)
@@ -147,7 +147,7 @@ def barrier(
 
 
 def report_error(reason: str | None) -> None:
-    """Tell the others that this process, which lives on, does no more for now; or, by None, that it goes on.
+    """Report to the others that this process, which lives on, does no more for now; or, by None, that it continues.
 
     Who waits for it longer than a moment gets a DistributedError with `reason`. For whoever catches the errors of any
     program, as a notebook does.
@@ -184,16 +184,16 @@ def _leave_at_exit() -> None:
         logger.error("%s", failure)
 
 
-def _device_ids(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    if given is None:
+def _device_ids(ids: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if ids is None:
         text = os.environ.get("JAX_LOCAL_DEVICE_IDS")
         return tuple(int(number) for number in text.split(",")) if text else None
-    return (given,) if isinstance(given, int) else tuple(given)
+    return (ids,) if isinstance(ids, int) else tuple(ids)
 
 
-def _partition_index(given: int | None) -> int | None:
-    if given is not None:
-        return given
+def _partition_index(index: int | None) -> int | None:
+    if index is not None:
+        return index
     text = os.environ.get("JAX_PARTITION_INDEX")
     if not text and (text := os.environ.get("JAX_SLICE_INDEX")):
         warnings.warn(

@@ -25,7 +25,7 @@ _GLOO = "pellucid/gloo"
 
 
 class Plan(NamedTuple):
-    """What process `process_id` has to know to come into a job; times are in seconds."""
+    """Facts by which process `process_id` joins a job; times are in seconds."""
 
     host: str
     port: int
@@ -197,7 +197,7 @@ class Job:
         self._loop.stop()
 
     def abandon(self, reason: str) -> None:
-        """Go without the others, who are told the `reason`, unless something has failed before.
+        """Go without the others, to whom the `reason` is reported, unless something has failed before.
 
         jaxlib's client and service stay, and so does the thread that keeps their connections open: ending them
         without the other processes ends this process.

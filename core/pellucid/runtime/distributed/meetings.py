@@ -84,7 +84,7 @@ class Meetings:
                 self._connection.close()
 
     def stop(self, reason: str | None) -> None:
-        """Tell the others that this process comes nowhere for now, or, by None, that it goes on."""
+        """Report to the others that this process proposes nothing for now, or, by None, that it continues."""
         with self._lock:
             self._say("stop", reason=None if reason is None else _shortened(reason))
 
@@ -189,12 +189,12 @@ class Meetings:
         self._say("withdraw")
         count = 1
         try:
-            while (heard := self._heard(count))[-1]["event"] != "withdrawn":
+            while (messages := self._heard(count))[-1]["event"] != "withdrawn":
                 count += 1
         except KeyboardInterrupt:
             self.wake()  # whether the others count on this process is not known any more
             raise
-        return heard[0]["event"] == "agreed"
+        return messages[0]["event"] == "agreed"
 
     def _raise_failure(self, seconds: float = 0.0) -> None:
         failure = self._membership.failure(seconds)
@@ -272,11 +272,11 @@ def _shortened(text: str) -> str:
     return f"{text[:_MAX_TEXT_LENGTH]}… (as a whole {digest})"
 
 
-def _disagreement(what: str, said: list[tuple[list[int], str, str]]) -> AgreementError:
-    is_one_thing = len({about for _, about, _ in said}) == 1
+def _disagreement(what: str, proposals: list[tuple[list[int], str, str]]) -> AgreementError:
+    is_one_thing = len({about for _, about, _ in proposals}) == 1
     lines = [
         f"{processes_in_words(who)}: {text if is_one_thing else f'{about}, {text}'}"
-        for who, about, text in said
+        for who, about, text in proposals
     ]
     return AgreementError(
         f"{what}: the processes don't agree."

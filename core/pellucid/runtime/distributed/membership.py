@@ -159,7 +159,7 @@ class Membership:
             return AgreementError(
                 "the processes have launched different programs; what they computed since is wrong.",
                 got=[
-                    f"{processes_in_words(who)}: {said}" for who, _, said in self.different_orders
+                    f"{processes_in_words(who)}: {text}" for who, _, text in self.different_orders
                 ],
                 do="Call distributed.shutdown() and initialize() anew; the option "
                 "agreement_on_programs='every_run' finds this before the programs start.",

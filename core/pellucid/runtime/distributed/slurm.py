@@ -1,4 +1,4 @@
-"""Slurm: `srun` tells each task its number and the nodes of the step."""
+"""Slurm: `srun` gives each task its number and the nodes of the step."""
 
 from __future__ import annotations
 

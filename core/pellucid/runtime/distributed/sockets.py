@@ -17,11 +17,11 @@ Address = tuple[str, int]
 
 
 def listening_while(make: Callable[[], T], host: str) -> tuple[T, Address | None]:
-    """What `make()` gives, and the address at `host` at which it began to listen."""
+    """Result of `make()`, and the address at `host` at which it began to listen."""
     before = _listening()
-    made = make()
-    found = [address for address in _listening() - before if address[0] == host]
-    return made, found[0] if found else None
+    result = make()
+    new = (address for address in _listening() - before if address[0] == host)
+    return result, next(new, None)
 
 
 def cut(here: Address, there: set[Address]) -> int:
@@ -56,9 +56,9 @@ def _tcp_sockets() -> Iterator[socket.socket]:
         if not stat.S_ISSOCK(os.fstat(number).st_mode):
             os.close(number)
             continue
-        with socket.socket(fileno=number) as found:
-            if found.family in _INTERNET and found.type == socket.SOCK_STREAM:
-                yield found
+        with socket.socket(fileno=number) as duplicate:
+            if duplicate.family in _INTERNET and duplicate.type == socket.SOCK_STREAM:
+                yield duplicate
 
 
 _INTERNET: set[Any] = {socket.AF_INET, socket.AF_INET6}

@@ -1,4 +1,4 @@
-"""What processes of a job say to each other: one JSON object on each line of a TCP connection."""
+"""Messages between processes of a job: one JSON object on each line of a TCP connection."""
 
 from __future__ import annotations
 
