@@ -175,24 +175,17 @@ def _agreeing(
 # Linearize ----------------------------------------------------------------------------------------------
 
 
-class ResidualPlace(NamedTuple):
-    """Where a residual of the branches is: an operand ("input"), a result of the primal cond, or a "constant"."""
-
-    kind: str
-    index: int
-
-
 class SplitBranches(NamedTuple):
     """Branches split at a point.
 
     `primal` take (`consts`, operands) and give (results, residuals that all branches share); `linear` take (the values
-    at `places`, tangents).
+    at `places`, tangents). These are operands ("input"), results of the primal cond, or `constants`.
     """
 
     primal: tuple[ClosedJaxpr, ...]
     consts: list[Any]
     linear: tuple[ClosedJaxpr, ...]
-    places: list[ResidualPlace]
+    places: list[Source]
     constants: list[Any]
     mask: list[bool]
 
@@ -209,7 +202,7 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
     )
     n_results = len(mask)
     shared_avals, shared_of = _shared_residuals(params, parts, n_results)
-    places: list[ResidualPlace] = []
+    places: list[Source] = []
     avals: list[Any] = []
     constants: list[Any] = []
     positions_of: list[list[int]] = []  # for each branch, those of its residuals in `places`
@@ -217,13 +210,13 @@ def _split_branches(params: CondParams, nonzero: tuple[bool, ...]) -> SplitBranc
         shared_positions = {source: position for position, source in shared.items()}
         positions = []
         for source in part.sources:
-            place, aval = ResidualPlace(source.kind, source.index), None
+            place, aval = source, None
             if source in shared_positions:
-                place = ResidualPlace("result", n_results + shared_positions[source])
+                place = Source("result", n_results + shared_positions[source])
                 aval = shared_avals[shared_positions[source]]
             elif source.kind == "constant":
                 constants.append(part.constants[source.index])
-                place = ResidualPlace("constant", len(constants) - 1)
+                place = Source("constant", len(constants) - 1)
                 aval = type_of(constants[-1])
             elif place not in places:
                 is_input = source.kind == "input"

@@ -22,7 +22,12 @@ from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.derived import remembered, stage_open
 from pellucid.transforms.jvp import jvp_jaxpr
-from pellucid.transforms.linearize import LinearizedJaxpr, linearize_flat, linearize_jaxpr
+from pellucid.transforms.linearize import (
+    LinearizedJaxpr,
+    Source,
+    linearize_flat,
+    linearize_jaxpr,
+)
 from pellucid.transforms.recomputation import WORTH_AN_EQUATION, Worth
 from pellucid.transforms.transpose import backward_pass, transpose_jaxpr
 from pellucid.transforms.vmap import batch_jaxpr
@@ -315,28 +320,21 @@ def interleaved(start: int, sizes: Sequence[int], tangent_sizes: Sequence[int]) 
 # Linearize --------------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
-    """Where a residual's value is: `kind` is "const", "hoisted", "xs", "result" or "constant"."""
-
-    kind: str
-    index: int
-
-
 class ScanParts(NamedTuple):
     """A scan split at a point.
 
     `primal` takes (`consts`, the loop's constants, `hoisted` values, carry, inputs) and gives (carry, outputs,
     residuals of each step); `hoisted` computes, once, from (`consts`, the loop's constants) the residuals that are
     the same in each step. `linear` takes (residuals `fixed` for the loop, tangents of constants, tangents of the
-    carry, residuals `per_step`, tangents of inputs). `mask` marks the results with tangents, `carried` the carries.
+    carry, residuals `per_step`, tangents of inputs). Residuals are of kind "const", "hoisted", "xs", "result", "constant". `mask` marks the results with tangents, `carried` the carries.
     """
 
     primal: ClosedJaxpr
     consts: list[Any]
     hoisted: Jaxpr
     linear: ClosedJaxpr
-    fixed: tuple[Place, ...]
-    per_step: tuple[Place, ...]
+    fixed: tuple[Source, ...]
+    per_step: tuple[Source, ...]
     constants: list[Any]
     mask: tuple[bool, ...]
     carried: tuple[bool, ...]
@@ -410,27 +408,27 @@ def _place(
     invariant: set[Any],
     hoisted: list[Any],
     per_step: list[Any],
-) -> Place:
+) -> Source:
     """Where the residual from `source` is found; notes in the lists what must be hoisted or stacked for it."""
     if source.kind == "constant":
-        return Place("constant", source.index)
+        return source
     body = parts.primal.jaxpr
     n_consts, n_carry = params.num_consts, params.num_carry
     if source.kind == "input":
         atom: Any = body.invars[len(parts.consts) + source.index]
         if source.index >= n_consts + n_carry:
-            return Place("xs", source.index - n_consts - n_carry)
+            return Source("xs", source.index - n_consts - n_carry)
     else:
         atom = body.outvars[source.index]
     if atom in invariant:
         if atom in body.invars:
-            return Place("const", body.invars.index(atom))
-        return Place("hoisted", _index_of(atom, hoisted))
+            return Source("const", body.invars.index(atom))
+        return Source("hoisted", _index_of(atom, hoisted))
     n_results = len(parts.nonzero_out)
     outputs = body.outvars[n_carry:n_results]
     if atom in outputs:
-        return Place("result", n_carry + outputs.index(atom))
-    return Place("result", n_results + _index_of(atom, per_step))
+        return Source("result", n_carry + outputs.index(atom))
+    return Source("result", n_results + _index_of(atom, per_step))
 
 
 def _index_of(atom: Any, atoms: list[Any]) -> int:

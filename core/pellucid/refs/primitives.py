@@ -56,7 +56,7 @@ class NewRefParams(NamedTuple):
     memory_space: Any
 
 
-class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
+class NewRef(Linearized, OfReference[NewRefParams]):
     """A new reference that holds the operand."""
 
     name = "new_ref"
@@ -65,9 +65,6 @@ class NewRef(OnReferences, Linearized, Runs, Primitive[NewRefParams]):
 
     def abstract_eval(self, avals, params):
         return [abstract_ref(avals[0])]
-
-    def factors(self, avals, results, params):
-        return None  # the types have their shardings already
 
     def effects(self, avals, params):
         return _ALLOCATES
@@ -107,7 +104,7 @@ class EmptyRefParams(NamedTuple):
     ty: Any
 
 
-class EmptyRef(OnReferences, Linearized, Runs, Shown, Primitive[EmptyRefParams]):
+class EmptyRef(Linearized, Shown, OfReference[EmptyRefParams]):
     """A new reference to an array with undefined contents."""
 
     name = "empty_ref"
@@ -124,13 +121,10 @@ class EmptyRef(OnReferences, Linearized, Runs, Shown, Primitive[EmptyRefParams])
         return [Ref(empty(params.ty.shape, params.ty.dtype))]
 
     def jvp(self, primals, tangents, params):
-        zero = Zero(params.ty.tangent())
-        return new_ref_p.jvp((empty(params.ty.shape, params.ty.dtype),), (zero,), _as_new(params))
+        return new_ref_p.jvp(*_as_new(params))
 
     def linearize(self, trace, primals, tangents, params):
-        held = (empty(params.ty.shape, params.ty.dtype),)
-        zero = Zero(params.ty.tangent())
-        return new_ref_p.linearize(trace, held, (zero,), _as_new(params))
+        return new_ref_p.linearize(trace, *_as_new(params))
 
     def batch(self, axis, operands, dims, params):
         ty = params.ty.update(shape=(axis.size, *params.ty.shape))
@@ -145,11 +139,30 @@ class EmptyRef(OnReferences, Linearized, Runs, Shown, Primitive[EmptyRefParams])
         return {"memory_space": params.memory_space, "ty": f"{params.ty.dtype.name}[{shape}]"}
 
 
-def _as_new(params: EmptyRefParams) -> NewRefParams:
-    return NewRefParams(None, params.memory_space)
+def _as_new(params: EmptyRefParams) -> tuple[tuple[Any], tuple[Zero], NewRefParams]:
+    """(primals, tangents, params) of a `new_ref` to an empty array."""
+    value, zero = empty(params.ty.shape, params.ty.dtype), Zero(params.ty.tangent())
+    return (value,), (zero,), NewRefParams(None, params.memory_space)
 
 
-class Freeze(OfReference):
+class Deletion(OfReference[NoParams]):
+    """Base class of primitives that delete a reference."""
+
+    def effects(self, avals, params):
+        return _READS
+
+    def run(self, operands, params):
+        value = operands[0].given_up(self.name)
+        return [] if self.multiple_results else [value]
+
+    def discharge(self, operands, params):
+        return self.run(operands, params)
+
+    def batch(self, axis, operands, dims, params):
+        return bind(self, *operands), [] if self.multiple_results else dims
+
+
+class Freeze(Deletion):
     """The value of a reference, which is deleted."""
 
     name = "freeze"
@@ -157,23 +170,11 @@ class Freeze(OfReference):
     def abstract_eval(self, avals, params):
         return [avals[0].inner_aval]
 
-    def effects(self, avals, params):
-        return _READS
-
-    def run(self, operands, params):
-        return [operands[0].given_up("freeze")]
-
     def jvp(self, primals, tangents, params):
         return bind(self, *primals), bind(self, *tangents)
 
-    def batch(self, axis, operands, dims, params):
-        return bind(self, *operands), dims
 
-    def discharge(self, operands, params):
-        return [operands[0].given_up("freeze")]
-
-
-class FreeRef(OfReference):
+class FreeRef(Deletion):
     """Deletes a reference and its value."""
 
     name = "free_ref"
@@ -182,23 +183,9 @@ class FreeRef(OfReference):
     def abstract_eval(self, avals, params):
         return []
 
-    def effects(self, avals, params):
-        return _READS
-
-    def run(self, operands, params):
-        operands[0].given_up("free_ref")
-        return []
-
     def jvp(self, primals, tangents, params):
         bind(self, *tangents)
         return bind(self, *primals), []
-
-    def batch(self, axis, operands, dims, params):
-        return bind(self, *operands), []
-
-    def discharge(self, operands, params):
-        operands[0].given_up("free_ref")
-        return []
 
 
 # Parts ------------------------------------------------------------------------------------------------
