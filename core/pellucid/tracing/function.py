@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
@@ -29,6 +30,18 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
         return inspect.signature(function)
     except (ValueError, TypeError):
         return None
+
+
+def _without_captured(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with the parameters of `function` that keeps none of its captured values and defaults alive."""
+    if type(function) is not FunctionType or hasattr(function, "__signature__"):
+        return function
+    if hasattr(function, "__wrapped__"):
+        return _without_captured(function.__wrapped__)
+    if function.__closure__ is None and function.__defaults__ is None:
+        return function
+    cells = tuple([CellType() for _ in function.__closure__ or ()])
+    return FunctionType(function.__code__, {}, closure=cells)
 
 
 def indices(value: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
@@ -228,11 +241,12 @@ class FunctionSpec(NamedTuple):
 
     def debug_info(self, call: Call) -> DebugInfo:
         """Names for messages about this call."""
-        tree = call.tree  # the call itself refers to its arguments
+        # Programs keep this: neither the call, which refers to its arguments, nor what the function captured.
+        tree, spec = call.tree, self._replace(function=_without_captured(self.function))
 
         def names() -> tuple[str, ...]:
             args, kwargs = tree.unflatten(range(tree.num_leaves))
-            return self.argument_paths(args, kwargs)
+            return spec.argument_paths(args, kwargs)
 
         return DebugInfo(self.name, names)
 
