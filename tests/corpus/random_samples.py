@@ -333,4 +333,30 @@ CHOICES = [
         wide=True,
     ),
 ]
-ROWS = [*KEYS, *BITS, *UNIFORM, *INTEGER, *CHOICES]
+_PARAMETERS = {
+    "exponential": "", "cauchy": "", "laplace": "", "logistic": "", "maxwell": "", "pareto": "2.5,", "rayleigh": "1.5,", "lognormal": "0.7,",
+    "wald": "2.0,", "triangular": "1.0, 2.0, 4.0,", "weibull_min": "1.5, 2.5,", "double_sided_maxwell": "1.0, 2.0,",
+    "chisquare": "3.0,", "t": "3.5,", "f": "2.0, 3.0,", "generalized_normal": "1.5,", "ball": "3, 2,",
+}  # fmt: skip
+CONTINUOUS = [
+    *rows([f"random.{name}(key, {value} (5,))" for name, value in _PARAMETERS.items()]),
+    *rows([
+        "random.gamma(key, jnp.array([0.3, 1.0, 30.0]), (2, 3))", "random.loggamma(key, 1e-4, (5,))", "random.beta(key, jnp.array([0.1, 2.0]), 0.5)",
+        "random.dirichlet(key, jnp.array([0.5, 1.0, 4.0]), (2,))", "random.exponential(key, (3,), 'int32')", "random.gamma(key, jnp.ones(2), (3,))",
+        "random.dirichlet(key, 1.0)", "random.beta(key, jnp.ones(2), jnp.ones(3))", "random.gamma(key, 2.0, dtype='int32')", "random.ball(key, 3, dtype=int)",
+        "jax.grad(lambda a: random.gamma(key, a))(2.5)", "jax.grad(lambda a: random.loggamma(key, a))(0.01)",
+        "jax.vmap(lambda k, a: random.gamma(k, a))(keys, jnp.array([0.5, 1.0, 2.0]))",
+    ]),
+]  # fmt: skip
+COUNTS = rows([
+    "random.poisson(key, jnp.array([0.0, 0.5, 9.0, 11.0, 1000.0, 1e6]))", "random.poisson(key, jnp.array([-1.0, jnp.nan]))", "random.poisson(key, 2.0, dtype='float32')",
+    "random.poisson(random.key(0, impl='rbg'), 2.0)", "random.geometric(key, jnp.array([0.1, 1.0, 0.9]))", "random.geometric(key, 0.5, dtype='float32')",
+    "random.binomial(key, jnp.array([0.0, 3.0, 50.0, 1e4]), jnp.array([[0.1], [0.5], [0.99]]))", "random.binomial(key, jnp.array([-1.0, jnp.nan, 5.0, 5.0]), jnp.array([0.5, 0.5, jnp.nan, 1.0]))",
+    "random.binomial(key, 5.0, 0.5, dtype='int32')", "random.multinomial(key, 30.0, jnp.array([0.2, 0.3, 0.5]))",
+])  # fmt: skip
+GENERATORS = rows([
+    form.format(impl) for impl in ("'rbg'", "'unsafe_rbg'")
+    for form in ("random.split(random.key(3, impl={}), (2, 2))", "random.fold_in(random.key(3, impl={}), 7)", "random.normal(random.key(3, impl={}), (5,))",
+                 "jax.vmap(random.bits)(random.split(random.key(3, impl={}), 3))")
+])  # fmt: skip
+ROWS = [*KEYS, *BITS, *UNIFORM, *INTEGER, *CHOICES, *CONTINUOUS, *COUNTS, *GENERATORS]

@@ -98,6 +98,27 @@ def generator_of(spec: Any) -> PRNGImpl:
     )
 
 
+def define_prng_impl(
+    *,
+    key_shape: Shape,
+    seed: Callable[[Any], Any],
+    split: Callable[[Any, Shape], Any],
+    random_bits: Callable[[Any, int, Shape], Any],
+    fold_in: Callable[[Any, Any], Any],
+    name: str = "<unnamed>",
+    tag: str = "?",
+) -> PRNGImpl:
+    """A generator of one's own, to be given as `impl`; the arguments are those of `PRNGImpl`.
+
+    >>> words = define_prng_impl(
+    ...     key_shape=(2,), seed=threefry_seed, split=threefry_split, random_bits=threefry_bits,
+    ...     fold_in=threefry_fold_in, name="words", tag="words")
+    >>> words.dtype
+    key<words>
+    """
+    return PRNGImpl(tuple(key_shape), seed, split, random_bits, fold_in, name, tag)
+
+
 # threefry2x32 ---------------------------------------------------------------------------------------
 
 
@@ -153,6 +174,25 @@ def _wide_scalar(value: int) -> Any:
 def unsigned(bit_width: int) -> np.dtype[Any]:
     """The dtype of unsigned integers of so many bits."""
     return np.dtype(f"uint{bit_width}")
+
+
+def threefry_2x32(keypair: Any, count: Any) -> Any:
+    """Threefry of the words `count`, an array of uint32, whose first half are the upper and second half the lower ones.
+
+    >>> threefry_2x32(np.zeros(2, np.uint32), np.zeros(2, np.uint32))
+    Array([1797259609, 2579123966], dtype=uint32)
+    """
+    aval: Any = type_of(count)
+    if aval.dtype != _WORD:
+        raise ArgumentTypeError("threefry_2x32 takes words of dtype uint32.", got=aval.text())
+    flat = reshape(count, (aval.size,))
+    odd = aval.size % 2
+    if odd:
+        flat = concatenate([flat, np.zeros(1, _WORD)], 0)
+    half = (aval.size + odd) // 2
+    upper, lower = static_slice(flat, (0,), (half,)), static_slice(flat, (half,), (2 * half,))
+    words = concatenate(threefry2x32(*_halves(keypair), upper, lower), 0)
+    return reshape(static_slice(words, (0,), (aval.size,)), aval.shape)
 
 
 threefry_prng_impl = registered(

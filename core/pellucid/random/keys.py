@@ -85,6 +85,16 @@ def random_seed(seeds: Any, impl: Any) -> Any:
     return bind1(random_seed_p, seeds, params=RandomSeedParams(generator))
 
 
+def seed_with_impl(impl: PRNGImpl, seed: Any) -> Any:
+    """The typed key of the generator `impl` for the integer `seed`.
+
+    >>> seed_with_impl(generator_of("rbg"), 1)
+    Array((), dtype=key<rbg>) overlaying:
+    [0 1 0 1]
+    """
+    return random_seed(seed, impl)
+
+
 def _number(seed: int) -> np.generic:
     """A Python integer as a seed: its 64 bits, or with 64-bit dtypes off its lower 32 ones."""
     if not -(2**63) <= seed < 2**63:

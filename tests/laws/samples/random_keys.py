@@ -23,4 +23,5 @@ samples = [
     row("random.key_data(random.clone(KEYS))", SEVERAL),
     row("random.key_data(random.key(x))", values(-3, "int32")),
     row("random.key_data(random.key(x))", values(2**40 + 7, "int64")),
+    row("random.gamma(KEYS, y)", WORDS, array((2,), "float32", 0.5, 3.0), wrt=(), same_text=False),
 ]

@@ -1,0 +1,22 @@
+"""Generators of random bits, under the names of `jax.extend.random`."""
+
+from pellucid.primitives.random_bits import threefry2x32_p
+from pellucid.random.generators import (
+    define_prng_impl,
+    rbg_prng_impl,
+    threefry_2x32,
+    threefry_prng_impl,
+    unsafe_rbg_prng_impl,
+)
+from pellucid.random.keys import random_seed, seed_with_impl
+
+__all__ = [
+    "define_prng_impl",
+    "random_seed",
+    "rbg_prng_impl",
+    "seed_with_impl",
+    "threefry2x32_p",
+    "threefry_2x32",
+    "threefry_prng_impl",
+    "unsafe_rbg_prng_impl",
+]

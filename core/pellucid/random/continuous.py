@@ -1,0 +1,284 @@
+"""Continuous distributions that are functions of uniform or normal numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid import numpy as jnp
+from pellucid.base import dtypes
+from pellucid.primitives.arithmetic import abs as absolute, integer_pow, log, neg, sign, sqrt
+from pellucid.primitives.broadcasting import broadcast_to
+from pellucid.primitives.conversion import convert_element_type
+from pellucid.primitives.families import FLOATING, constant_like
+from pellucid.primitives.transcendental import exp, log1p, tan
+from pellucid.random.keys import split_keys
+from pellucid.random.sampling import (
+    Shape,
+    check_parameters,
+    checked_dtype,
+    laid_out,
+    sampler,
+    shape_of_result,
+    single_key,
+)
+from pellucid.random.uniform import (
+    between,
+    default_float,
+    normal_numbers,
+    signs,
+    smallest_normal,
+)
+from pellucid.tracing.values import type_of
+
+
+def _one(dtype: Any) -> Any:
+    return np.ones((), dtype)[()]
+
+
+def drawn(
+    caller: str, function: Any, key: Any, parameters: dict[str, Any], shape: Any, dtype: Any,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """`function(key, shape, dtype, *parameters)` of checked arguments, the parameters of the dtype of the samples."""
+    typed = single_key(caller, key)
+    dtype = checked_dtype(caller, dtype, FLOATING, default_float())
+    operands = check_parameters(caller, **parameters)
+    shape = shape_of_result(caller, shape, *operands)
+    return laid_out(out_sharding, function, typed, shape, dtype, *operands)
+
+
+def of_dtype(dtype: Any, shape: Shape, *parameters: Any) -> list[Any]:
+    """Parameters converted to the dtype and broadcast to the shape of samples."""
+    return [broadcast_to(convert_element_type(p, dtype), shape) for p in parameters]
+
+
+# Of one uniform number --------------------------------------------------------------------------------
+
+
+@sampler("shape", "dtype")
+def _exponential(key: Any, shape: Shape, dtype: Any) -> Any:
+    return neg(log1p(neg(between(key, shape, dtype))))
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the exponential distribution, with density exp(-x) for x ≥ 0.
+
+    >>> pl.random.exponential(pl.random.key(0), (2,)).shape
+    (2,)
+    """
+    return drawn("exponential", _exponential, key, {}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _cauchy(key: Any, shape: Shape, dtype: Any) -> Any:
+    numbers = between(
+        key, shape, dtype, np.asarray(dtypes.finfo(dtype).eps, dtype)[()], _one(dtype)
+    )
+    return tan(constant_like(numbers, math.pi) * (numbers - constant_like(numbers, 0.5)))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the Cauchy distribution, with density 1 / (π (1 + x²)).
+
+    >>> pl.random.cauchy(pl.random.key(0), (2,)).shape
+    (2,)
+    """
+    return drawn("cauchy", _cauchy, key, {}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _laplace(key: Any, shape: Shape, dtype: Any) -> Any:
+    low = np.asarray(-1, dtype) + np.asarray(dtypes.finfo(dtype).epsneg, dtype)
+    numbers = between(key, shape, dtype, low[()], _one(dtype))
+    return sign(numbers) * log1p(neg(absolute(numbers)))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the Laplace distribution, with density ½ exp(-|x|).
+
+    >>> pl.random.laplace(pl.random.key(0), (2,)).shape
+    (2,)
+    """
+    return drawn("laplace", _laplace, key, {}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _logistic(key: Any, shape: Shape, dtype: Any) -> Any:
+    numbers = between(key, shape, dtype, smallest_normal(dtype), _one(dtype))
+    return log(numbers) - log1p(neg(numbers))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the logistic distribution, with density exp(-x) / (1 + exp(-x))².
+
+    >>> pl.random.logistic(pl.random.key(0), (2,)).shape
+    (2,)
+    """
+    return drawn("logistic", _logistic, key, {}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _pareto(key: Any, shape: Shape, dtype: Any, b: Any) -> Any:
+    [b] = of_dtype(dtype, shape, b)
+    return exp(_exponential(key, shape, dtype) / b)
+
+
+def pareto(
+    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the Pareto distribution, with density b / x^(b + 1) for x ≥ 1.
+
+    >>> pl.random.pareto(pl.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return drawn("pareto", _pareto, key, {"b": b}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _rayleigh(key: Any, shape: Shape, dtype: Any, scale: Any) -> Any:
+    logarithm = log(between(key, shape, dtype))
+    [scale] = of_dtype(dtype, shape, scale)
+    return scale * sqrt(logarithm * constant_like(logarithm, -2))
+
+
+def rayleigh(
+    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the Rayleigh distribution, with density x / s² exp(-x² / 2s²) for x ≥ 0 and scale s.
+
+    >>> pl.random.rayleigh(pl.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return drawn("rayleigh", _rayleigh, key, {"scale": scale}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _weibull_min(key: Any, shape: Shape, dtype: Any, scale: Any, concentration: Any) -> Any:
+    scale, concentration = of_dtype(dtype, shape, scale, concentration)
+    power = constant_like(concentration, 1) / concentration
+    return jnp.power(_exponential(key, shape, dtype), power) * scale
+
+
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
+) -> Any:
+    """Numbers of the Weibull distribution, with density c / s (x / s)^(c - 1) exp(-(x / s)^c) for x ≥ 0.
+
+    >>> pl.random.weibull_min(pl.random.key(0), 1.0, 2.0, (2,)).shape
+    (2,)
+    """
+    parameters = {"scale": scale, "concentration": concentration}
+    return drawn("weibull_min", _weibull_min, key, parameters, shape, dtype)
+
+
+@sampler("shape", "dtype")
+def _triangular(key: Any, shape: Shape, dtype: Any, left: Any, mode: Any, right: Any) -> Any:
+    left, mode, right = of_dtype(dtype, shape, left, mode, right)
+    numbers = between(key, shape, dtype)
+    below = left + sqrt(numbers * (right - left) * (mode - left))
+    rest = constant_like(numbers, 1) - numbers
+    above = right - sqrt(rest * (right - left) * (right - mode))
+    return jnp.where(numbers < (mode - left) / (right - left), below, above)
+
+
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:  # fmt: skip
+    """Numbers between `left` and `right` whose density rises linearly up to `mode`, and falls beyond it.
+
+    >>> pl.random.triangular(pl.random.key(0), 0.0, 1.0, 3.0, (2,)).shape
+    (2,)
+    """
+    parameters = {"left": left, "mode": mode, "right": right}
+    return drawn("triangular", _triangular, key, parameters, shape, dtype, out_sharding)
+
+
+# Of normal numbers ------------------------------------------------------------------------------------
+
+
+@sampler("shape", "dtype")
+def _lognormal(key: Any, shape: Shape, dtype: Any, sigma: Any) -> Any:
+    [sigma] = of_dtype(dtype, shape, sigma)
+    return exp(normal_numbers(key, shape, dtype) * sigma)
+
+
+def lognormal(
+    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Exponentials of normal numbers with standard deviation `sigma`.
+
+    >>> pl.random.lognormal(pl.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return drawn("lognormal", _lognormal, key, {"sigma": sigma}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _maxwell(key: Any, shape: Shape, dtype: Any) -> Any:
+    numbers = normal_numbers(key, (*shape, 3), dtype)
+    return sqrt(jnp.sum(numbers * numbers, axis=-1))
+
+
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the Maxwell distribution: lengths of vectors of three normal numbers.
+
+    >>> pl.random.maxwell(pl.random.key(0), (2,)).shape
+    (2,)
+    """
+    return drawn("maxwell", _maxwell, key, {}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _double_sided_maxwell(key: Any, shape: Shape, dtype: Any, loc: Any, scale: Any) -> Any:
+    first, second = split_keys(key)
+    loc, scale = convert_element_type(loc, dtype), convert_element_type(scale, dtype)
+    return signs(second, shape, dtype) * _maxwell(first, shape, dtype) * scale + loc
+
+
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Numbers of the double-sided Maxwell distribution: `loc` plus or minus `scale` times one of Maxwell's.
+
+    Their shape is `shape` with that of `loc` and `scale` behind it.
+
+    >>> pl.random.double_sided_maxwell(pl.random.key(0), 0.0, 2.0, (2,)).shape
+    (2,)
+    """
+    operands = check_parameters("double_sided_maxwell", loc=loc, scale=scale)
+    together = shape_of_result("double_sided_maxwell", None, *operands)
+    shape = (*shape_of_result("double_sided_maxwell", shape), *together)
+    parameters = {"loc": loc, "scale": scale}
+    return drawn("double_sided_maxwell", _double_sided_maxwell, key, parameters, shape, dtype)
+
+
+@sampler("shape", "dtype")
+def _wald(key: Any, shape: Shape, dtype: Any, mean: Any) -> Any:
+    first, second = split_keys(key)
+    [mean] = of_dtype(dtype, shape, mean)
+    square = integer_pow(normal_numbers(first, shape, dtype), 2)
+    numbers = between(second, shape, dtype)
+    mean_square, four, two = integer_pow(mean, 2), constant_like(mean, 4), constant_like(mean, 2)
+    root = sqrt(four * mean * square + mean_square * integer_pow(square, 2))
+    x = mean + mean_square * square / two - mean / two * root
+    return jnp.where(numbers <= mean / (mean + x), x, mean_square / x)
+
+
+def wald(
+    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the Wald (inverse Gaussian) distribution with scale 1.
+
+    Source: Michael, Schucany and Haas, Generating Random Variates Using Transformations with Multiple Roots, 1976.
+
+    >>> pl.random.wald(pl.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return drawn("wald", _wald, key, {"mean": mean}, shape, dtype, out_sharding)
+
+
+__all__ = [
+    "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
+    "rayleigh", "triangular", "wald", "weibull_min",
+]  # fmt: skip

@@ -1,0 +1,348 @@
+"""The gamma distribution, and those that are made of it: beta, Dirichlet, χ², t, F, generalized normal, balls."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pellucid import numpy as jnp
+from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError
+from pellucid.higher_order.loops import while_loop
+from pellucid.ir.avals import shaped_array
+from pellucid.ir.factors import words
+from pellucid.ir.rules import Zero
+from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
+from pellucid.primitives.broadcasting import broadcast_to
+from pellucid.primitives.conversion import convert_element_type, stop_gradient
+from pellucid.primitives.families import FLOATING, constant_like, full_as, kind_of
+from pellucid.primitives.movement import move_axis, reshape
+from pellucid.primitives.special import random_gamma_grad
+from pellucid.primitives.transcendental import exp
+from pellucid.random.continuous import _exponential, drawn, of_dtype
+from pellucid.random.key_primitives import (
+    OnKeys,
+    generator_of_aval,
+    over_leading,
+)
+from pellucid.random.keys import split_keys
+from pellucid.random.sampling import (
+    Shape,
+    check_parameters,
+    checked_dtype,
+    laid_out,
+    sampler,
+    shape_of_result,
+    single_key,
+    wrapped,
+)
+from pellucid.random.uniform import between, default_float, normal_numbers, signs, smallest_normal
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+from pellucid.transforms.vmap import vmap
+
+# random_gamma -----------------------------------------------------------------------------------------
+
+
+class RandomGammaParams(NamedTuple):
+    log_space: bool
+
+
+class RandomGamma(OnKeys[RandomGammaParams]):
+    """Numbers of gamma distributions, or their logarithms, for each key a whole array."""
+
+    name = "random_gamma"
+
+    def abstract_eval(self, avals, params):
+        keys, alpha = avals
+        generator_of_aval(self.name, keys)
+        if kind_of(alpha.dtype) != "floating":
+            raise DtypeError("random_gamma takes floating parameters.", got=alpha.text())
+        if alpha.shape[: keys.ndim] != keys.shape:
+            raise ShapeError(
+                "random_gamma needs parameters for each key.", got=[keys.text(), alpha.text()]
+            )
+        return [shaped_array(alpha.shape, alpha.dtype)]
+
+    def factors(self, avals, results, params):
+        dims = words(avals[1].ndim)
+        return [dims[: avals[0].ndim], dims], [dims]
+
+    def batch(self, axis, operands, dims, params):
+        keys, alpha = [
+            broadcast_to(x, (axis.size, *type_of(x).shape)) if d is None else move_axis(x, d, 0)
+            for x, d in zip(operands, dims, strict=True)
+        ]
+        return [bind1(self, keys, alpha, params=params)], [0]
+
+    def jvp(self, primals, tangents, params):
+        keys, alpha = primals
+        samples = bind1(self, keys, alpha, params=params)
+        tangent = tangents[1]
+        if type(tangent) is Zero:
+            return [samples], [Zero(type_of(samples).tangent())]
+        # Implicit differentiation of the distribution function: Figurnov, Mohamed and Mnih, 2018.
+        if not params.log_space:
+            return [samples], [tangent * random_gamma_grad(alpha, samples)]
+        tiny = full_as(samples, smallest_normal(type_of(samples).dtype))
+        numbers = exp(samples)
+        numbers = jnp.where(numbers == full_as(samples, 0), tiny, numbers)
+        return [samples], [tangent * (random_gamma_grad(alpha, numbers) / numbers)]
+
+    def on_words(self, keys, alpha, generator, ndim, params):
+        def for_one_key(key: Any, alpha: Any) -> Any:
+            aval: Any = type_of(alpha)
+            elements = generator.split(key, (aval.size,))
+            one = vmap(lambda k, a: _gamma_number(wrapped(k, generator), a, params.log_space))
+            return reshape(one(elements, reshape(alpha, (aval.size,))), aval.shape)
+
+        return over_leading(ndim, for_one_key)(keys, alpha)
+
+
+random_gamma_p = RandomGamma()
+
+
+def _gamma_number(key: Any, alpha: Any, log_space: bool) -> Any:
+    """One number of the gamma distribution with shape `alpha`, or its logarithm.
+
+    Source: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000. A shape below 1 is raised by 1,
+    and the number multiplied by a power of a uniform one.
+    """
+    dtype = type_of(alpha).dtype
+    one, third = constant_like(alpha, 1), constant_like(alpha, 1 / 3)
+    is_large = alpha >= one
+    d = jnp.where(is_large, alpha, alpha + one) - third
+    c = third / sqrt(d)
+    key, boost_key = split_keys(key)
+
+    def is_rejected(state: Any) -> Any:
+        _, x_square, v, u = state
+        is_outside = u >= one - constant_like(u, 0.0331) * (x_square * x_square)
+        bound = x_square * constant_like(u, 0.5) + d * ((one - v) + log(v))
+        return is_outside & (log(u) >= bound)
+
+    def drawn_again(state: Any) -> Any:
+        key, *_ = state
+        key, x_key, u_key = split_keys(key, 3)
+
+        def drawn_x(state: Any) -> Any:
+            key, _, _ = state
+            key, subkey = split_keys(key)
+            x = normal_numbers(subkey, (), dtype)
+            return key, x, one + x * c
+
+        def is_negative(state: Any) -> Any:
+            return state[2] <= constant_like(alpha, 0)
+
+        start = (x_key, constant_like(alpha, 0), constant_like(alpha, -1))
+        _, x, v = while_loop(is_negative, drawn_x, start)
+        return key, x * x, v * v * v, between(u_key, (), dtype)
+
+    start = (key, constant_like(alpha, 0), one, constant_like(alpha, 2))
+    _, _, v, _ = while_loop(is_rejected, drawn_again, start)
+    if log_space:
+        logarithm = -_exponential(boost_key, (), dtype)
+        is_plain = is_large | (logarithm == constant_like(alpha, 0))
+        boost = jnp.where(is_plain, constant_like(alpha, 0), logarithm * (one / alpha))
+        return log(d) + log(v) + boost
+    boost = jnp.power(one - between(boost_key, (), dtype), one / alpha)
+    return d * v * jnp.where(is_large, one, boost)
+
+
+@sampler("shape", "dtype", "log_space")
+def _gamma(key: Any, shape: Shape, dtype: Any, a: Any, log_space: bool = False) -> Any:
+    [a] = of_dtype(dtype, shape, a)
+    return bind1(random_gamma_p, key, a, params=RandomGammaParams(log_space))
+
+
+def _loggamma(key: Any, shape: Shape, dtype: Any, a: Any) -> Any:
+    return _gamma(key, shape, dtype, a, True)
+
+
+def gamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the gamma distribution, with density x^(a - 1) exp(-x) / Γ(a) for x ≥ 0.
+
+    Differentiable by `a`. Below 1 most numbers are tiny: `loggamma` gives those that would be 0.
+
+    >>> pl.random.gamma(pl.random.key(0), 2.0)
+    Array(1.5897877, dtype=float32)
+    """
+    return drawn("gamma", _gamma, key, {"a": a}, shape, dtype, out_sharding)
+
+
+def loggamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Logarithms of numbers of the gamma distribution; differentiable by `a`.
+
+    >>> pl.random.loggamma(pl.random.key(0), 2.0).shape
+    ()
+    """
+    return drawn("loggamma", _loggamma, key, {"a": a}, shape, dtype, out_sharding)
+
+
+# Made of it -------------------------------------------------------------------------------------------
+
+
+@sampler("shape", "dtype")
+def _beta(key: Any, shape: Shape, dtype: Any, a: Any, b: Any) -> Any:
+    first, second = split_keys(key)
+    log_a, log_b = _loggamma(first, shape, dtype, a), _loggamma(second, shape, dtype, b)
+    largest = larger(log_a, log_b)
+    of_a = exp(log_a - largest)
+    return of_a / (of_a + exp(log_b - largest))
+
+
+def beta(
+    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the beta distribution, with density proportional to x^(a - 1) (1 - x)^(b - 1) for 0 ≤ x ≤ 1.
+
+    Differentiable by `a` and `b`.
+
+    >>> pl.random.beta(pl.random.key(0), 2.0, 3.0, (2,)).shape
+    (2,)
+    """
+    return drawn("beta", _beta, key, {"a": a, "b": b}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _dirichlet(key: Any, shape: Shape, dtype: Any, alpha: Any) -> Any:
+    logarithms = _loggamma(key, shape, dtype, alpha)
+    largest = stop_gradient(jnp.max(logarithms, axis=-1, keepdims=True))
+    numbers = exp(logarithms - largest)
+    return numbers / jnp.sum(numbers, axis=-1, keepdims=True)
+
+
+def dirichlet(
+    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Vectors of the Dirichlet distribution, whose sum is 1; `alpha` has their concentrations along its last axis.
+
+    `shape` is that of the result without its last axis. Differentiable by `alpha`.
+
+    Raises: ShapeError for a scalar `alpha`.
+
+    >>> pl.random.dirichlet(pl.random.key(0), np.ones(3, np.float32), (2,)).shape
+    (2, 3)
+    """
+    typed = single_key("dirichlet", key)
+    dtype = checked_dtype("dirichlet", dtype, FLOATING, default_float())
+    [alpha] = check_parameters("dirichlet", alpha=alpha)
+    alpha_shape = type_of(alpha).shape
+    if not alpha_shape:
+        raise ShapeError("dirichlet needs concentrations along an axis.", got=type_of(alpha).text())
+    if shape is None:
+        sizes = alpha_shape
+    else:
+        sizes = (*shape_of_result("dirichlet", shape), alpha_shape[-1])
+        shape_of_result("dirichlet", sizes, alpha)
+    return laid_out(out_sharding, _dirichlet, typed, sizes, dtype, alpha)
+
+
+@sampler("shape", "dtype")
+def _chisquare(key: Any, shape: Shape, dtype: Any, df: Any) -> Any:
+    [df] = of_dtype(dtype, shape, df)
+    two = constant_like(df, 2)
+    return exp(_loggamma(key, shape, dtype, df / two)) * two
+
+
+def chisquare(
+    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the χ² distribution with `df` degrees of freedom.
+
+    >>> pl.random.chisquare(pl.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return drawn("chisquare", _chisquare, key, {"df": df}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _f(key: Any, shape: Shape, dtype: Any, dfnum: Any, dfden: Any) -> Any:
+    dfnum, dfden = of_dtype(dtype, shape, dfnum, dfden)
+    first, second = split_keys(key)
+    numerator = _chisquare(second, shape, dtype, dfnum) / dfnum
+    return numerator / (_chisquare(first, shape, dtype, dfden) / dfden)
+
+
+def f(
+    key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:  # fmt: skip
+    """Numbers of the F distribution: quotients of two of χ², each divided by its degrees of freedom.
+
+    >>> pl.random.f(pl.random.key(0), 2.0, 3.0, (2,)).shape
+    (2,)
+    """
+    return drawn("f", _f, key, {"dfnum": dfnum, "dfden": dfden}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _t(key: Any, shape: Shape, dtype: Any, df: Any) -> Any:
+    [df] = of_dtype(dtype, shape, df)
+    first, second = split_keys(key)
+    half = df / constant_like(df, 2)
+    return normal_numbers(first, shape, dtype) * sqrt(half / _gamma(second, shape, dtype, half))
+
+
+def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of Student's t distribution with `df` degrees of freedom.
+
+    >>> pl.random.t(pl.random.key(0), 3.0, (2,)).shape
+    (2,)
+    """
+    return drawn("t", _t, key, {"df": df}, shape, dtype, out_sharding)
+
+
+@sampler("shape", "dtype")
+def _generalized_normal(key: Any, shape: Shape, dtype: Any, p: Any) -> Any:
+    first, second = split_keys(key)
+    inverse = convert_element_type(1 / p, dtype)
+    return signs(second, shape, dtype) * jnp.power(_gamma(first, shape, dtype, inverse), inverse)
+
+
+def generalized_normal(
+    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Numbers of the generalized normal distribution, with density proportional to exp(-|x|^p).
+
+    >>> pl.random.generalized_normal(pl.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return drawn(
+        "generalized_normal", _generalized_normal, key, {"p": p}, shape, dtype, out_sharding
+    )
+
+
+@sampler("shape", "dtype", "d")
+def _ball(key: Any, shape: Shape, dtype: Any, p: Any, d: int) -> Any:
+    first, second = split_keys(key)
+    vectors = _generalized_normal(first, (*shape, d), dtype, p)
+    powers = jnp.sum(jnp.power(absolute(vectors), p), axis=-1)
+    radius = powers + _exponential(second, shape, dtype)
+    return vectors / jnp.expand_dims(jnp.power(radius, convert_element_type(1 / p, dtype)), -1)
+
+
+def ball(
+    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Points in the unit ball of the p-norm in `d` dimensions, an array of shape `(*shape, d)`.
+
+    Source: Barthe, Guédon, Mendelson and Naor, A probabilistic approach to the geometry of the lₚⁿ-ball, 2005.
+
+    >>> pl.random.ball(pl.random.key(0), 3, shape=(2,)).shape
+    (2, 3)
+    """
+    typed = single_key("ball", key)
+    dtype = checked_dtype("ball", dtype, FLOATING, default_float())
+    [p] = check_parameters("ball", p=p)
+    if not isinstance(d, int) or d < 0:
+        raise ArgumentValueError(
+            "ball: a number of dimensions is a positive integer.", got=f"d: {d!r}"
+        )
+    return laid_out(out_sharding, _ball, typed, shape_of_result("ball", shape), dtype, p, d)
+
+
+__all__ = [
+    "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "random_gamma_p", "t",
+]  # fmt: skip
