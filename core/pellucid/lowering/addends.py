@@ -77,7 +77,7 @@ def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedShardin
         return False
     numbers = str(x.owner.attributes["dot_dimension_numbers"])
     names = axis_texts(addends.mesh)
-    wanted = sorted(names[axis] for axis in addends.spec.unreduced)
+    summed_axes = sorted(names[axis] for axis in addends.spec.unreduced)
     stated = []
     for side, operand in zip(("lhs", "rhs"), x.owner.operands, strict=True):
         match = re.search(rf"{side}_contracting_dimensions = \[([\d, ]*)\]", numbers)
@@ -86,7 +86,7 @@ def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedShardin
             return False
         stated.append([layout[int(dim)] for dim in match.group(1).split(",")])
     lhs, rhs = stated
-    return lhs == rhs and sorted(name for axes in lhs for name in axes) == wanted
+    return lhs == rhs and sorted(name for axes in lhs for name in axes) == summed_axes
 
 
 def _stated_layout(ctx: LoweringContext, x: ir.Value) -> list[list[str]] | None:

@@ -135,7 +135,7 @@ class Parts(NamedTuple):
 
 
 def manual_computation(
-    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], given: Parts, made: Parts, operands: Operands,
+    ctx: LoweringContext, mesh: Any, axes: frozenset[Any], inputs: Parts, outputs: Parts, operands: Operands,
     body: Callable[[list[Any]], Sequence[Any]],
 ) -> list[Any]:  # fmt: skip
     """Whole values of which `body` makes the device's parts, from its parts of `operands`.
@@ -165,17 +165,17 @@ def manual_computation(
 
     computation = ctx.op(
         "sdy.manual_computation",
-        ctx.types(made.whole),
+        ctx.types(outputs.whole),
         operands,
         {
-            "in_shardings": placements(given),
-            "out_shardings": placements(made),
+            "in_shardings": placements(inputs),
+            "out_shardings": placements(outputs),
             "manual_axes": ctx.attribute(f"#sdy<manual_axes{{{', '.join(names)}}}>"),
         },
         regions=1,
     )
     ctx.manual = region
-    with ctx.inside(computation.regions[0], given.local) as parts:
+    with ctx.inside(computation.regions[0], inputs.local) as parts:
         ctx.op("sdy.return", [], body(parts))
     ctx.manual = outer
     return list(computation.results)
@@ -188,5 +188,5 @@ def _with_shown(spec: PartitionSpec, local: Any, manual: frozenset[Any]) -> Part
         return spec
     cut = zip(spec.padded(local.ndim).axes_per_dim, shown.spec.axes_per_dim, strict=True)
     return spec.update(
-        partitions=[(*own, *(a for a in more if a not in manual)) or None for own, more in cut]
+        partitions=[(*axes, *(a for a in more if a not in manual)) or None for axes, more in cut]
     )

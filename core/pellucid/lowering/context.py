@@ -1,4 +1,4 @@
-"""What a lowering rule is given: types, constants and operations of the module being built.
+"""The context of lowering rules: types, constants and operations of the module being built.
 
 `ctx.avals_in`, `ctx.avals_out` and `ctx.location` belong to the equation at hand; the same object serves
 the whole module, so that lowering an equation allocates nothing but its operation.
@@ -52,7 +52,7 @@ class LoweringContext:
         self.keep_alive: list[Any] = []
         """Objects that must live as long as the executable."""
         self.checks: list[Callable[[Any], None]] = []
-        """What the compiled program must pass before it runs."""
+        """Checks of the compiled program before it runs."""
         self.self_updates: list[Any] = []
         """Updates of arrays that read their array, settled when the module is whole."""
         self.largest_contraction = 0.0
@@ -62,7 +62,7 @@ class LoweringContext:
         """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
         self.sharding_attributes: Any = None
         self.frontend_attributes: dict[str, ir.Attribute] = {}
-        """What the user says to XLA of the equation at hand."""
+        """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""
         self.replicated: Any = None
         """The placement of a value that each device of the program holds in full."""
         self.manual: Any = None
@@ -199,8 +199,8 @@ class LoweringContext:
         if isinstance(x.owner, ir.Block):
             return
         attributes = x.owner.attributes
-        known: Any = attributes[FRONTEND] if FRONTEND in attributes else ()  # noqa: SIM401  (it has no get)
-        merged = {entry.name: entry.attr for entry in known}
+        metadata: Any = attributes[FRONTEND] if FRONTEND in attributes else ()  # noqa: SIM401  (it has no get)
+        merged = {entry.name: entry.attr for entry in metadata}
         merged |= {key: self.string(text) for key, text in texts.items()}
         attributes[FRONTEND] = self.dictionary(merged)
 
@@ -242,11 +242,11 @@ class LoweringContext:
         """`x` with its axes at `dims` of the result."""
         shape = ir.RankedTensorType(x.type).shape
         if 1 in shape and self.addends is not None and self.has_fault(STRETCHED_ADDENDS):
-            kept = [i for i, size in enumerate(shape) if size != 1]
-            kept_shape = tuple([shape[i] for i in kept])
+            unstretched = [i for i, size in enumerate(shape) if size != 1]
+            unstretched_shape = tuple([shape[i] for i in unstretched])
             x, dims = (
-                self.reshape(x, shaped_array(kept_shape, result.dtype)),
-                [dims[i] for i in kept],
+                self.reshape(x, shaped_array(unstretched_shape, result.dtype)),
+                [dims[i] for i in unstretched],
             )
         return self.op1(
             "stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": self.ints(dims)}
@@ -446,7 +446,7 @@ class LoweringContext:
             yield list(block.arguments)
 
     def scalar_body(self, region: ir.Region, op: str, dtype: Any) -> None:
-        """Fill `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, as reductions want it."""
+        """Fill `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, for a reduction."""
         aval = shaped_array((), dtype)
         with self.inside(region, [aval, aval]) as operands:
             self.op("stablehlo.return", [], [self.op1(op, aval, operands)])

@@ -36,7 +36,7 @@ class SelfUpdate(NamedTuple):
     in_place: ir.Value
     copied: ir.Value
     operations: Sequence[Any]
-    """What `copied` is computed by, in order."""
+    """The operations that compute `copied`, in order."""
     is_reshaped: bool
     """Whether a reshape stands before the update."""
 
@@ -131,11 +131,11 @@ def _is_reshaped(module: ir.Module, value: ir.Value) -> bool:
 
 def _calls(operation: Any, name: str | None) -> list[Any]:
     """Calls of the function `name` within `operation`."""
-    found = []
+    calls = []
     for region in operation.regions:
         for block in region:
             for inner in block.operations:
                 if inner.name == "func.call" and inner.attributes["callee"].value == name:
-                    found.append(inner)
-                found += _calls(inner, name)
-    return found
+                    calls.append(inner)
+                calls += _calls(inner, name)
+    return calls

@@ -86,12 +86,12 @@ def element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, element: Any
     window = shaped_array((1, *part.shape), part.dtype)
     scope = "jit(dynamic_index_in_dim)/"
     with ctx.named(scope, "dynamic_slice"):
-        taken = ctx.op1(
+        row = ctx.op1(
             "stablehlo.dynamic_slice", window, [x, *_starts(ctx, index, full.ndim)],
             {"slice_sizes": ctx.ints(window.shape)},
         )  # fmt: skip
     with ctx.named(scope, "squeeze"):
-        return ctx.reshape(taken, part)
+        return ctx.reshape(row, part)
 
 
 def with_element_at(

@@ -28,7 +28,7 @@ LOWERED = Lineage("lower", ())
 
 
 class ModuleOptions(NamedTuple):
-    """What decides a module besides its program."""
+    """Options of a module besides its program."""
 
     name: str
     platform: str
@@ -60,7 +60,7 @@ class LoweredModule(NamedTuple):
     host_failures: list[list[Exception] | None]
     keep_alive: list[Any]
     checks: list[Callable[[Any], None]]
-    """What the compiled program must pass before it runs."""
+    """Checks of the compiled program before it runs."""
     ordered_effects: tuple[Effect, ...]
     calls: int
     """Most times that one shared function is called; it guides how XLA treats calls. 0 where all should be inlined."""
@@ -69,7 +69,7 @@ class LoweredModule(NamedTuple):
 
 
 class Listener(Protocol):
-    """Is told what the variables of a program become, and those of each program within it at each place where it runs."""
+    """Receives the values of a program's variables, and those of each program within it at each place where it runs."""
 
     def begin(self, jaxpr: Jaxpr, values: Sequence[ir.Value]) -> None:
         """A program begins, inside of the one that began last; these are its constants and inputs."""
@@ -90,8 +90,8 @@ def lower_module(
     """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
 
     `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
-    attributes; None for programs of one device. With a `listener`, calls are lowered in place, so that it hears
-    of a program that is called twice at each of the calls.
+    attributes; None for programs of one device. With a `listener`, calls are lowered in place, so that it receives
+    the values of a program that is called twice at each of the calls.
     """
     context = new_context()
     with context, ir.Location.unknown(context), use_lineage(LOWERED):

@@ -38,9 +38,9 @@ def marks_of(aval: Any) -> Marks:
 
 def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
     """The type `aval` with other marks, over axes of `mesh`, by default of the mesh that the type shows."""
-    own: Any = aval.shown_sharding
-    spec = PartitionSpec() if own is None else own.spec
-    mesh = own.mesh if mesh is None and own is not None else mesh
+    shown: Any = aval.shown_sharding
+    spec = PartitionSpec() if shown is None else shown.spec
+    mesh = shown.mesh if mesh is None and shown is not None else mesh
     spec = spec.padded(aval.ndim).update(unreduced=marks.unreduced, reduced=marks.reduced)
     return aval.update(shown_sharding=shown_sharding(mesh, spec))
 
@@ -129,6 +129,6 @@ def recast(primitive: Primitive[Any], x: Any, axes: Iterable[Any]) -> Any:
     axes = tuple(axes)
     if not axes:
         return x
-    own = type_of(x).shown_sharding
-    mesh = get_abstract_mesh() if own is None else own.mesh
+    shown = type_of(x).shown_sharding
+    mesh = get_abstract_mesh() if shown is None else shown.mesh
     return bind1(primitive, x, params=MarkParams(axes, mesh))

@@ -66,17 +66,17 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
 
     def factors(self, avals, results, params):
         dims = words(len(params.shape))
-        kept = zip(avals[0].shape, params.broadcast_dimensions, strict=True)
-        return [[dims[d] if size == params.shape[d] else "1" for size, d in kept]], [dims]
+        sizes = zip(avals[0].shape, params.broadcast_dimensions, strict=True)
+        return [[dims[d] if size == params.shape[d] else "1" for size, d in sizes]], [dims]
 
     def out_sharding(self, params):
         return params.sharding
 
     def undo(self, cotangent, aval, params):
-        kept = {
+        aligned = {
             d for i, d in enumerate(params.broadcast_dimensions) if aval.shape[i] == params.shape[d]
         }
-        summed = reduce_sum(cotangent, [d for d in range(len(params.shape)) if d not in kept])
+        summed = reduce_sum(cotangent, [d for d in range(len(params.shape)) if d not in aligned])
         return reshape(summed, aval.shape)
 
     def batch(self, axis, operands, dims, params):
@@ -149,10 +149,10 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
         raise ArgumentValueError(f"expand_dims got a dimension twice: {tuple(dimensions)}.")
     if not new:
         return array
-    kept = tuple([i for i in range(ndim) if i not in new])
+    old_axes = tuple([i for i in range(ndim) if i not in new])
     sizes = iter(aval.shape)
     shape = tuple([1 if i in new else next(sizes) for i in range(ndim)])
-    return broadcast_in_dim(array, shape, kept)
+    return broadcast_in_dim(array, shape, old_axes)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
@@ -258,8 +258,8 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
         return params.out_sharding
 
     def undo(self, cotangent, aval, params):
-        kept = tuple([i for i in range(aval.ndim) if i not in params.axes])
-        return broadcast_in_dim(cotangent, aval.shape, kept)
+        old_axes = tuple([i for i in range(aval.ndim) if i not in params.axes])
+        return broadcast_in_dim(cotangent, aval.shape, old_axes)
 
     def batched_params(self, params, dim, size):
         axes, dim = batched_axes(params.axes, dim)

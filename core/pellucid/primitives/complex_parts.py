@@ -27,13 +27,13 @@ def real_dtype(dtype: Any, *_: Any) -> np.dtype:
 
 def complex_dtype(dtype: Any, *_: Any) -> np.dtype:
     """The complex dtype with parts of `dtype`; raises DtypeError unless that is float32 or float64."""
-    found = _COMPLEX_OF.get(dtype)
-    if found is None:
+    result = _COMPLEX_OF.get(dtype)
+    if result is None:
         raise DtypeError(
             f"no complex numbers have parts of dtype {dtype.name}.",
             do="Convert to float32 or float64 first.",
         )
-    return found
+    return result
 
 
 def real(x: Any) -> Any:

@@ -375,8 +375,8 @@ class Tile(Movement[TileParams]):
         inner = element_shape(aval)
         dtype = physical(aval).dtype
         folded = (*_folded(aval.shape, params.reps), *inner)
-        kept = (*range(1, 2 * aval.ndim, 2), *range(2 * aval.ndim, len(folded)))
-        repeated = ctx.broadcast(operands[0], kept, shaped_array(folded, dtype))
+        dims = (*range(1, 2 * aval.ndim, 2), *range(2 * aval.ndim, len(folded)))
+        repeated = ctx.broadcast(operands[0], dims, shaped_array(folded, dtype))
         return [ctx.reshape(repeated, ctx.avals_out[0])]
 
 

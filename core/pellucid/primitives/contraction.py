@@ -167,11 +167,11 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         lhs, rhs = ctx.avals_in
         result = ctx.avals_out[0]
         plan = plan_algorithm(ctx, params.precision, lhs.dtype, rhs.dtype, result.dtype)
-        operand_dtypes, given_dtype = (lhs.dtype, rhs.dtype), result.dtype
+        operand_dtypes, product_type = (lhs.dtype, rhs.dtype), result.dtype
         attributes = {"precision_config": precision_attribute(ctx, params.precision)}
         if plan is not None:
             attributes["algorithm"] = plan.attribute
-            operand_dtypes, given_dtype = plan.operand_dtypes, plan.result_dtype
+            operand_dtypes, product_type = plan.operand_dtypes, plan.result_dtype
         elif (
             lhs.dtype != rhs.dtype
             and ctx.platform != "tpu"
@@ -181,10 +181,10 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
             operand_dtypes = (result.dtype, result.dtype)
         avals = [a.update(dtype=d) for a, d in zip(ctx.avals_in, operand_dtypes, strict=True)]
         operands = [
-            x if given == wanted else ctx.convert(x, wanted)
-            for x, given, wanted in zip(operands, ctx.avals_in, avals, strict=True)
+            x if old == new else ctx.convert(x, new)
+            for x, old, new in zip(operands, ctx.avals_in, avals, strict=True)
         ]
-        if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(given_dtype):
+        if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(product_type):
             operands = [
                 ctx.in_even_parts(UNEVEN_ROUNDED_PRODUCT, x, aval)
                 for x, aval in zip(operands, avals, strict=True)
@@ -196,10 +196,10 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
             f"#stablehlo.dot<{dimensions_text(dims)}>"
         )
         ctx.note_contraction(_products(lhs, result, params))
-        given = ctx.op1(
-            "stablehlo.dot_general", result.update(dtype=given_dtype), operands, attributes
+        product = ctx.op1(
+            "stablehlo.dot_general", result.update(dtype=product_type), operands, attributes
         )
-        return [given if given_dtype == result.dtype else ctx.convert(given, result)]
+        return [product if product_type == result.dtype else ctx.convert(product, result)]
 
     def printed_params(self, equation):
         shown = {
@@ -264,13 +264,13 @@ def cotangent_dimensions(
     of the cotangent's.
     """
     contract, batch = dims
-    own, other = (contract[side], batch[side]), (contract[1 - side], batch[1 - side])
-    n_batch, free = len(own[1]), free_axes(ndim, *own)
+    axes, other = (contract[side], batch[side]), (contract[1 - side], batch[1 - side])
+    n_batch, free = len(axes[1]), free_axes(ndim, *axes)
     other_free = free_axes(other_ndim, (*other[0], *group), other[1])
     first = n_batch + (0 if side else len(free))
     summed = tuple(range(first, first + len(other_free)))
-    contracted = [axis for _, axis in sorted(zip(other[0], own[0], strict=True))]
-    order = [*own[1], *free, *contracted]
+    contracted = [axis for _, axis in sorted(zip(other[0], axes[0], strict=True))]
+    order = [*axes[1], *free, *contracted]
     return ((summed, other_free), (tuple(range(n_batch)), other[1])), order
 
 

@@ -243,7 +243,7 @@ gather_p = Gather()
 
 
 def default_fill_value(dtype: Any) -> Any:
-    """What a gather in mode "fill" puts in place of what it doesn't find: NaN, the least int, the largest uint."""
+    """The default element of windows outside in mode "fill": NaN, the least int, the largest uint."""
     match kind_of(dtype):
         case "signed":
             return int(dtypes.iinfo(dtype).min)
@@ -466,7 +466,7 @@ def with_axis(x: Any, size: int, position: int) -> Any:
 
 
 def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) -> Any:
-    """What `x` holds where the updates of a scatter go; 0 where they are dropped."""
+    """The elements of `x` at the places of a scatter's updates; 0 where they are dropped."""
     numbers = params.dimension_numbers
     return gather(
         x, indices, as_gather(numbers), window_sizes(numbers, type_of(x).shape, updates.shape),

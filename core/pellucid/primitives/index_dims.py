@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to windows that do not lie in the operand as a whole.
+    """The treatment of windows that do not lie in the operand as a whole.
 
     `CLIP` moves them until they fit. `FILL_OR_DROP` gathers a fill value and drops updates.
     `PROMISE_IN_BOUNDS` says that there are none; if there are, what happens is undefined (derivatives too).
@@ -162,7 +162,7 @@ class _Check:
     def numbers(
         self, numbers: Any, operand: ShapedArray, indices: ShapedArray, windows_ndim: int
     ) -> None:
-        """What gather and scatter demand alike; the names of fields are the caller's."""
+        """Check the requirements that gather and scatter share; errors have the names of the fields of `numbers`."""
         windows, collapsed, index_map, batching, indices_batching = numbers
         fields = numbers._fields
         if kind_of(indices.dtype) not in INTEGER:

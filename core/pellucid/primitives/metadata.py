@@ -1,4 +1,4 @@
-"""What a user says to XLA of single operations, as frontend attributes."""
+"""Metadata of single operations, passed to XLA as frontend attributes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ xla_metadata_value_p = XlaMetadataValue()
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """Tell XLA something of operations, by key: frontend attributes, which its passes may read.
+    """Attach metadata to operations, by key: frontend attributes, which passes of XLA may read.
 
     Without `x` it is a context, or a decorator, for all operations made in it; a value of None takes back what a
     context around it says. With `x`, arrays in a tree, it gives `x` back, and the operations that compute these arrays

@@ -19,7 +19,7 @@ class Monoid(NamedTuple):
     """An operation on elements, as reductions, windows, scatters and collectives use it."""
 
     name: str
-    """What the primitives are called after it: `reduce_sum`, `cumsum`, `psum`."""
+    """The part of the names of its primitives: `reduce_sum`, `cumsum`, `psum`."""
     combine: str
     """Name of the primitive that combines two elements."""
     hlo: str
@@ -151,8 +151,8 @@ def through_integers(
     """
     if dtypes.itemsize_bits(aval.dtype) < 16:  # narrow formats have their NaN at other places
         wide, extreme = (a.update(dtype=np.dtype(np.float32)) for a in (aval, result))
-        made = through_integers(ctx, ctx.convert(x, wide), wide, extreme, monoid, reduce)
-        return ctx.convert(made, result)
+        converted = through_integers(ctx, ctx.convert(x, wide), wide, extreme, monoid, reduce)
+        return ctx.convert(converted, result)
     dtype = np.dtype(f"int{dtypes.itemsize_bits(aval.dtype)}")
     keys, extremes = aval.update(dtype=dtype), result.update(dtype=dtype)
     key = _reversed_below_zero(ctx, ctx.op1("stablehlo.bitcast_convert", keys, [x]), keys)

@@ -192,9 +192,9 @@ class Pad(JointlyLinear[PadParams]):
         return [dims, ()], [dims]
 
     def operand_cotangents(self, cotangent, operands, params):
-        kept = self._unpadded(cotangent, params)
+        unpadded = self._unpadded(cotangent, params)
         is_needed = is_linear(operands[1])
-        return kept, sub(_total(cotangent), _total(kept)) if is_needed else None
+        return unpadded, sub(_total(cotangent), _total(unpadded)) if is_needed else None
 
     def _unpadded(self, cotangent: Any, params: PadParams) -> Any:
         """The elements of `cotangent` at which those of the operand are; 0 where they were cut away."""
@@ -213,10 +213,10 @@ class Pad(JointlyLinear[PadParams]):
             return [pad(x, value, config)], [x_dim]
         padded = pad(x, zero_like_elements(x), config)
         shape = type_of(padded).shape
-        kept = broadcast_in_dim(np.array(True), type_of(x).shape, ())
-        kept = pad(kept, np.array(False), config)
+        mask = broadcast_in_dim(np.array(True), type_of(x).shape, ())
+        mask = pad(mask, np.array(False), config)
         values = broadcast_in_dim(value, shape, (x_dim,))
-        return [select_n(kept, values, padded)], [x_dim]
+        return [select_n(mask, values, padded)], [x_dim]
 
     def lower(self, ctx, operands, params):
         config, result = params.padding_config, ctx.avals_out[0]

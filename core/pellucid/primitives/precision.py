@@ -72,7 +72,7 @@ _F8_OUTPUTS = (
 
 
 class _Recipe(NamedTuple):
-    """What a preset stands for. `precision_type` None means the operands' own."""
+    """The algorithm of a preset. `precision_type` None is the operands' dtype."""
 
     precision_type: Any = None
     accumulation_type: Any = None
@@ -231,7 +231,7 @@ class AlgorithmPlan(NamedTuple):
 def plan_algorithm(
     ctx: Any, precision: CanonicalPrecision, lhs: DType, rhs: DType, result: DType
 ) -> AlgorithmPlan | None:
-    """What the algorithm asked for needs; None if `precision` asks for none.
+    """The plan of a product by the algorithm `precision`; None if it is no algorithm.
 
     Raises CompilationError where the platform lacks it, DtypeError for operands that it does not take.
     """
@@ -262,8 +262,8 @@ def plan_algorithm(
         recipe.precision_type or lhs, recipe.precision_type or rhs, recipe.accumulation_type or _F32,
         num_primitive_operations=recipe.operations, allow_imprecise_accumulation=recipe.imprecise,
     )  # fmt: skip
-    given = _first_unless(result, precision.supported_output_types(*stored))
-    return AlgorithmPlan(_attribute(ctx, algorithm), (stored[0], stored[1]), given)
+    result_dtype = _first_unless(result, precision.supported_output_types(*stored))
+    return AlgorithmPlan(_attribute(ctx, algorithm), (stored[0], stored[1]), result_dtype)
 
 
 def _first_unless(dtype: DType, allowed: tuple[Any, ...] | None) -> DType:
@@ -340,7 +340,7 @@ def product_dtype(lhs: DType, rhs: DType, preferred: DType | None, caller: str) 
     """Dtype of a sum of products: `preferred`, or that of the operand with the wider range.
 
     Complex is above floating, floating above integers; then range, fraction, bits, and signedness decide, as
-    in XLA. Raises DtypeError for dtypes that none of these tells apart, and for a `preferred` integer or complex dtype
+    in XLA. Raises DtypeError for dtypes between which none of these decides, and for a `preferred` integer or complex dtype
     that is narrower than the product.
     """
     lhs_rank, rhs_rank = _rank(lhs), _rank(rhs)
@@ -350,14 +350,14 @@ def product_dtype(lhs: DType, rhs: DType, preferred: DType | None, caller: str) 
             got=f"operands of {dtypes.short_name(lhs)} and {dtypes.short_name(rhs)}",
             do="Convert one with `lax.convert_element_type`.",
         )
-    found = lhs if lhs_rank >= rhs_rank else rhs
+    dtype = lhs if lhs_rank >= rhs_rank else rhs
     if preferred is None:
-        return found
-    is_floating = dtypes.is_inexact(found) and found.kind != "c"
-    if not is_floating and component_bits(preferred) < component_bits(found):
+        return dtype
+    is_floating = dtypes.is_inexact(dtype) and dtype.kind != "c"
+    if not is_floating and component_bits(preferred) < component_bits(dtype):
         raise DtypeError(
             f"{caller}: preferred_element_type must not be narrower than the product's dtype.",
-            got=f"{dtypes.short_name(preferred)} for a product of {dtypes.short_name(found)}",
+            got=f"{dtypes.short_name(preferred)} for a product of {dtypes.short_name(dtype)}",
         )
     return preferred
 

@@ -99,7 +99,7 @@ class RaggedDotDimensionNumbers:
 
     @property
     def mode(self) -> str:
-        """What the ragged axis is: 'contracting', 'batch', or 'free'."""
+        """The kind of the ragged axis: 'contracting', 'batch', or 'free'."""
         (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
         if self.ragged in lhs_contract:
             return "contracting"

@@ -107,8 +107,8 @@ class ReduceExtreme(Reduction):
         y = bind1(self, x, params=params)
         if aval.size == 0:
             return [y], [Zero(type_of(y).tangent())]
-        kept = tuple([1 if i in params.axes else size for i, size in enumerate(aval.shape)])
-        chosen = converted(eq(x, reshape(y, kept)), aval.dtype)
+        shape = tuple([1 if i in params.axes else size for i, size in enumerate(aval.shape)])
+        chosen = converted(eq(x, reshape(y, shape)), aval.dtype)
         count = reduce_sum(chosen, params.axes)
         return [y], [div(reduce_sum(mul(t, chosen), params.axes), count)]
 
@@ -128,15 +128,15 @@ class ReduceProd(Reduction):
     def jvp(self, primals, tangents, params):
         [x], [t] = primals, tangents
         aval: Any = type_of(x)
-        kept = [i for i in range(aval.ndim) if i not in params.axes]
-        rest = tuple([aval.shape[i] for i in kept])
+        others = [i for i in range(aval.ndim) if i not in params.axes]
+        rest = tuple([aval.shape[i] for i in others])
         if aval.size == 0:
             y = bind1(self, x, params=params)
             return [y], [Zero(type_of(y).tangent())]
         count = math.prod([aval.shape[i] for i in params.axes])
 
         def in_front(value: Any) -> Any:
-            return reshape(transpose(value, (*params.axes, *kept)), (count, *rest))
+            return reshape(transpose(value, (*params.axes, *others)), (count, *rest))
 
         x, t = in_front(x), in_front(t)
         while count > 1:

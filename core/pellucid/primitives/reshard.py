@@ -180,6 +180,11 @@ def auto_axes(
     lays out the results: a PartitionSpec, a NamedSharding, or a tree of these that is a prefix.
 
     Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for results.
+
+    >>> with pl.set_mesh(pl.make_mesh((len(pl.devices()),), ("x",))):
+    ...     y = auto_axes(lambda x: 2 * x, out_sharding=pl.P("x"))(np.zeros(8))
+    >>> y.sharding.spec
+    P('x',)
     """
     if f is None:
         return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
@@ -223,6 +228,12 @@ def explicit_axes(
     PartitionSpec, a NamedSharding, or a tree of these that is a prefix of them.
 
     Raises: MissingMeshError where no mesh is current; ArgumentTypeError where no layout is given for arguments.
+
+    >>> mesh = pl.make_mesh((len(pl.devices()),), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+    >>> with pl.set_mesh(mesh):
+    ...     y = explicit_axes(lambda x: 2 * x, in_sharding=pl.P("x"))(np.zeros(8))
+    >>> y.shape
+    (8,)
     """
     if f is None:
         return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)

@@ -103,8 +103,8 @@ def _scaled(x: Any, scale: Any, axes: Axes) -> Any:
         if factors[a] != shape[a]:
             block = shape[a] // factors[a]
             blocks = (*factors[: a + 1], block, *factors[a + 1 :])
-            kept = tuple([i for i in range(len(blocks)) if i != a + 1])
-            repeated = broadcast_in_dim(scale, blocks, kept)
+            dims = tuple([i for i in range(len(blocks)) if i != a + 1])
+            repeated = broadcast_in_dim(scale, blocks, dims)
             scale = reshape(repeated, (*factors[:a], shape[a], *factors[a + 1 :]))
     return mul(converted(x, _BF16), converted(scale, _BF16))
 

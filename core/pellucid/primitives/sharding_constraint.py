@@ -57,7 +57,7 @@ sharding_constraint_p = ShardingConstraint()
 def batched_sharding(sharding: Any, dim: int, ndim: int, axis: BatchAxis) -> Any:
     """The sharding of a batch along `dim` of values of `ndim` dimensions laid out as `sharding`.
 
-    The batch is sharded over the mesh axes that `vmap` was told (`spmd_axis_name`), else as the compiler likes.
+    The batch is sharded over the mesh axes of `spmd_axis_name`, an argument of `vmap`, else as the compiler likes.
 
     Raises: UnsupportedError for a tile assignment without a mesh; ShardingError if the values use those axes.
     """
@@ -146,17 +146,17 @@ def _over_auto_axes(x: Any, sharding: NamedSharding, path: str) -> NamedSharding
     the spec names one of them.
     """
     mesh, spec, aval = sharding.mesh, sharding.spec, type_of(x)
-    wanted = explicit_part(spec, mesh, aval.ndim)
-    own = operand_of(aval).spec
+    explicit = explicit_part(spec, mesh, aval.ndim)
+    shown = operand_of(aval).spec
     if mesh.are_all_axes_explicit:
-        if wanted is own:
+        if explicit is shown:
             return None
         raise LayoutAssertionError(
             "with_sharding_constraint only checks over Explicit mesh axes, and the layouts differ.",
-            got=[f"{path}: {aval.text()}, laid out as {own!r}", f"the constraint: {spec!r}"],
+            got=[f"{path}: {aval.text()}, laid out as {shown!r}", f"the constraint: {spec!r}"],
             do="To change the layout, use `reshard(x, spec)`.",
         )
-    if wanted.axis_names:
+    if explicit.axis_names:
         raise PartitionSpecError(
             f"with_sharding_constraint: {spec!r} names Explicit mesh axes.",
             got=[f"{path}: {aval.text()}", f"{mesh}"],

@@ -120,7 +120,7 @@ sort_p = Sort()
 
 @cached(256)
 def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
-    """The program that tells, of two elements of each operand, whether the first ones come first."""
+    """The program that compares two elements of each operand: whether the first ones come first."""
 
     def comes_first(*scalars: Any) -> list[Any]:
         pairs = list(zip(scalars[::2], scalars[1::2], strict=True))[:num_keys]

@@ -99,7 +99,7 @@ erf_inv_p = real_transcendental(
 def igamma(a: Any, x: Any) -> Any:
     """Regularized lower incomplete gamma function P(a, x), element by element.
 
-    Source: DLMF, section 8.2; the method is told in `gamma_functions`.
+    Source: DLMF, section 8.2; `gamma_functions` describes the method.
 
     >>> print(f"{float(igamma(np.float32(1), np.float32(2))):.4f}")
     0.8647
@@ -163,7 +163,7 @@ random_gamma_grad_p = real_transcendental("random_gamma_grad", lower_random_gamm
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularized incomplete beta function I(a, b, x), element by element; there is no derivative by `a` or `b`.
 
-    Source: DLMF, section 8.17; the method is told in `beta_functions`.
+    Source: DLMF, section 8.17; `beta_functions` describes the method.
 
     >>> print(f"{float(betainc(np.float32(1), np.float32(1), np.float32(0.25))):.4f}")
     0.2500

@@ -72,9 +72,9 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     aval = type_of(x) if context.checked_axes else None
     if not isinstance(aval, ShapedArray):
         return x
-    known = aval.varying
+    varying = aval.varying
     missing = [
-        a for a in context.axes if a in context.checked_axes and a in axes and a not in known
+        a for a in context.axes if a in context.checked_axes and a in axes and a not in varying
     ]
     if aval.shown_sharding is not None:
         unreduced, reduced = marks_of(aval)
@@ -94,12 +94,12 @@ def unified(primitive: Primitive[Any], operands: tuple[Any, ...]) -> tuple[Any, 
     """`operands` of one equation so that all traced ones vary over the same axes."""
     if len(operands) < 2 or (isinstance(primitive, Programs) and not primitive.varies_jointly):
         return operands
-    found = {
+    axis_sets = {
         x.aval.varying for x in operands if isinstance(x, Tracer) and type(x.aval) is ShapedArray
     }
-    if len(found) < 2:
+    if len(axis_sets) < 2:
         return operands
-    axes = frozenset().union(*found)
+    axes = frozenset().union(*axis_sets)
     if not config.auto_pcast.value:
         raise CollectiveError(
             f"`{primitive.name}` takes operands that vary over the same mesh axes.",
