@@ -16,7 +16,7 @@ from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.traits import Traits
 from pellucid.lowering.faults import UNEVEN_FFT
-from pellucid.primitives.arithmetic import div, mul
+from pellucid.primitives.arithmetic import mul
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj, real_dtype
 from pellucid.primitives.contraction import converted
@@ -98,11 +98,12 @@ class Fft(Movement[FftParams]):
         n = math.prod(lengths)
         if kind is FftType.RFFT:
             # IRFFT counts a frequency with its mirror image, and RFFT gives only one of the two.
-            once = div(conj(cotangent), _mirror_counts(lengths[-1], type_of(cotangent)))
+            once = mul(conj(cotangent), _by_mirror_image(lengths[-1], 0.5, type_of(cotangent)))
             spectrum = bind1(self, once, params=FftParams(FftType.IRFFT, lengths))
             return mul(np.asarray(n, aval.dtype), spectrum)
         spectrum = bind1(self, cotangent, params=FftParams(FftType.RFFT, lengths))
-        weights = mul(np.asarray(1 / n, aval.dtype), _mirror_counts(lengths[-1], type_of(spectrum)))
+        mirrored = _by_mirror_image(lengths[-1], 2, type_of(spectrum))
+        weights = mul(np.asarray(1 / n, aval.dtype), mirrored)
         return conj(mul(weights, spectrum))
 
     def batch(self, axis, operands, dims, params):
@@ -123,13 +124,13 @@ class Fft(Movement[FftParams]):
         return [ctx.op1("stablehlo.fft", result, [x], attributes)]
 
 
-def _mirror_counts(length: int, aval: Any) -> Any:
-    """For each frequency of a real signal of `length`, 2 if it has a mirror image, else 1; to be broadcast to `aval`."""
+def _by_mirror_image(length: int, factor: float, aval: Any) -> Any:
+    """For each frequency of a real signal of `length`, `factor` if it has a mirror image, else 1; broadcasts to `aval`."""
     size = aval.shape[-1]
     alone_at_end = int(length % 2 == 0 and length > 1)
-    twice = broadcast_in_dim(np.asarray(2, aval.dtype), (size - 1 - alone_at_end,), ())
-    counts = pad(twice, np.ones((), aval.dtype), [(1, alone_at_end, 0)])
-    return broadcast_in_dim(counts, (1,) * (aval.ndim - 1) + (size,), (aval.ndim - 1,))
+    middle = broadcast_in_dim(np.asarray(factor, aval.dtype), (size - 1 - alone_at_end,), ())
+    factors = pad(middle, np.ones((), aval.dtype), [(1, alone_at_end, 0)])
+    return broadcast_in_dim(factors, (1,) * (aval.ndim - 1) + (size,), (aval.ndim - 1,))
 
 
 fft_p = Fft()

@@ -100,3 +100,13 @@ def test_derivative_is_the_transform_of_the_tangent() -> None:
 )
 def test_messages(call, error, fragments) -> None:
     check_message(call, error, *fragments)
+
+
+def test_derivatives_divide_no_complex_numbers():
+    weights = np.exp(1j * np.arange(5)).astype(np.complex64)
+    loss = lambda x: (fft.rfft(x) * weights).real.sum()
+    x = np.linspace(-1, 1, 8, dtype=np.float32)
+    assert "divide" not in pl.jit(pl.grad(loss)).lower(x).as_text()
+    step = np.array([1e-2 if i == 3 else 0 for i in range(8)], np.float32)
+    expected = (loss(x + step) - loss(x - step)) / 2e-2
+    np.testing.assert_allclose(pl.grad(loss)(x)[3], expected, rtol=1e-3)
