@@ -69,8 +69,8 @@ class IntegerRangeError(PellucidError, OverflowError):
     """A Python integer that its array's dtype can't hold."""
 
 
-class AxisError(ArgumentValueError, IndexError):
-    """An axis that an array doesn't have; as NumPy's, it is a ValueError and an IndexError."""
+class AxisError(ArgumentValueError, IndexError, TypeError):
+    """An axis that an array doesn't have: a ValueError and an IndexError, as NumPy's, and a TypeError."""
 
 
 class AxisNameError(PellucidError, NameError):

@@ -15,6 +15,7 @@ from pellucid.ir.rules import Avals, LinearOperand, Operands, Results, Zero
 from pellucid.ir.traits import CONTROL
 from pellucid.primitives.arithmetic import neg
 from pellucid.primitives.broadcasting import brought_to
+from pellucid.tracing.context import bottom
 from pellucid.tracing.function import name_of
 from pellucid.tracing.replay import replay
 from pellucid.tracing.trace import bind
@@ -334,4 +335,6 @@ def custom_root(
 
     call = CustomJvpCall(caller, function, rule, "implicit derivative", False, DebugInfo(caller))
     results = call.bind((*(c for part in parts for c in part.consts), *leaves))
+    # What `solve` returns for constants are numbers of the host.
+    results = [x if hasattr(x, "aval") else bottom().number(x, type_of(x)) for x in results]
     return _solution(tree, results, parts[1], has_aux)

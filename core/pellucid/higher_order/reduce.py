@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid.base import dtypes
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.higher_order.bodies import differing_types, stand_in, types_of
 from pellucid.ir.avals import shaped_array
@@ -149,7 +150,8 @@ def _arguments(
             got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
         )
     for i, (a, s) in enumerate(zip(avals, starts, strict=True)):
-        if s.shape != () or (s.dtype != a.dtype and not s.weak_type):
+        promoted, _ = dtypes.promote(((a.dtype, False), (s.dtype, s.weak_type)))
+        if s.shape != () or promoted != a.dtype or (s.dtype != a.dtype and not s.weak_type):
             raise ShapeError(
                 f"{caller} needs scalar initial values of the operands' dtypes.",
                 got=f"operand {i}: {a.text()}, initial value: {s.text()}",

@@ -177,6 +177,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
         sharding = sharding_for(sharding, "full")
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "full")
+        _check_real(fill_value, dtype, "full")
         if type(fill_value) in _PYTHON_SCALARS or isinstance(fill_value, np.generic):
             fill_value = scalar(np.asarray(fill_value).astype(dtype), dtype)
         else:
@@ -201,12 +202,23 @@ def full_like(
     if sharding is None:
         sharding = layout_of(x, sizes)
     if dtype is None and aval.weak_type:
+        _check_real(fill_value, aval.dtype, "full_like")
         if type(fill_value) in _PYTHON_SCALARS:
             fill_value = constant_like(x, fill_value)
         return _filled(
             sizes, convert_element_type(fill_value, aval.dtype, weak_type=True), sharding
         )
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
+
+
+def _check_real(x: Any, dtype: Any, name: str) -> None:
+    """Raise DtypeError if `x` is complex and `dtype` is one of real numbers."""
+    if kind_of(type_of(x).dtype) == "complex" and kind_of(dtype) not in ("complex", "bool"):
+        raise DtypeError(
+            f"{name} can't fill an array of {dtype} with a complex number.",
+            got=f"fill_value: {type_of(x).text()}",
+            do="Pass its real part, or a complex dtype.",
+        )
 
 
 def layout_of(x: Any, shape: Shape) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.base import dtypes
 from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.ir.avals import shaped_array
 from pellucid.ir.factors import with_mark, words
 from pellucid.ir.traits import Traits
@@ -168,7 +168,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     dtype = type_of(x).dtype
     if kind is FftType.RFFT:
         if dtype.kind == "c":
-            raise DtypeError(
+            raise ArgumentValueError(
                 "RFFT takes real signals only.",
                 got=f"operand: {type_of(x).text()}",
                 do="Use FFT for complex ones.",

@@ -242,7 +242,7 @@ class TopK(Greatest[TopKParams]):
         [x] = avals
         axis, k = params
         if kind_of(x.dtype) in ("complex", "key"):
-            raise DtypeError("top_k needs real numbers.", got=f"operand: {x.text()}")
+            raise ArgumentValueError("top_k needs real numbers.", got=f"operand: {x.text()}")
         if not 0 <= k <= x.shape[axis]:
             raise ShapeError(
                 f"top_k needs 0 <= k <= {x.shape[axis]}, the size of axis {axis}, got k={k}.",
@@ -306,7 +306,7 @@ class ApproxTopK(Greatest[ApproxTopKParams]):
         [x] = avals
         axis, k = self.axis_of(params, x.ndim), params.k
         if kind_of(x.dtype) != "floating":
-            raise DtypeError(
+            raise ArgumentValueError(
                 "approx_max_k and approx_min_k need floating numbers.", got=f"operand: {x.text()}"
             )
         if not 0 < k <= x.shape[axis]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import zlib
 from typing import Any
 
-import numpy as np
 import pytest
-from corpus import numpy_calls as corpus, numpy_outcomes
+from corpus import numpy_calls as corpus
 from corpus.numpy_calls import Row
-from corpus.numpy_outcomes import Failure, Value
+from everywhere import Law, parts
 
-import pellucid
 import pellucid.numpy as jnp
 
 OTHERWISE = {
@@ -38,9 +34,6 @@ KEEPS_WEAK = r"(jnp|x)\.(angle|around|deg2rad|degrees|full_like|heaviside|hypot|
 
 ONE_IN = 192
 """The share of a part: 32 parts evaluate one row in six; the types of all rows are compared."""
-TOLERANCES = {
-    "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "complex64": 2e-5, "float64": 1e-11, "complex128": 1e-11,
-}  # fmt: skip
 ROWS = corpus.all_rows()
 
 
@@ -51,29 +44,7 @@ def function_of(row: Row) -> Any:
     return getattr(module, name, row.text)
 
 
-FIRST = {id(row) for row in {function_of(row): row for row in reversed(ROWS)}.values()}
-
-
-def rows_of(part: int, share: int) -> list[Row]:
-    """The rows that a test takes: the first one of each function in part 0, and in the others one in `share`."""
-    if part == 0:
-        return [row for row in ROWS if id(row) in FIRST]
-    return [row for row in ROWS if zlib.crc32(str(row).encode()) % share == part - 1]
-
-
-def parts(count: int) -> list[Any]:
-    """The numbers of parts, of which all but the first rotate."""
-    return [0, *(pytest.param(i, marks=pytest.mark.rotates) for i in range(1, count))]
-
-
-def is_otherwise(row: Row) -> bool:
-    return any(re.match(pattern, str(row)) for pattern in OTHERWISE)
-
-
-def report(differences: list[str]) -> None:
-    """Fail if there are differences, and show the first ones."""
-    shown = "\n".join(differences[:20])
-    assert not differences, f"{len(differences)} differences:\n{shown}"
+LAW = Law(ROWS, function_of, OTHERWISE, KEEPS_WEAK)
 
 
 def test_every_function_has_a_row() -> None:
@@ -91,87 +62,14 @@ def test_every_function_has_a_row() -> None:
 
 @pytest.mark.parametrize("part", parts(17))
 def test_types_are_those_of_the_reference(oracle, part: int) -> None:
-    rows = [row for row in rows_of(part, 16) if not is_otherwise(row)]
-    compare_types(oracle, rows, weak=False)
+    LAW.check_types(oracle, part, weak=False)
 
 
 @pytest.mark.parametrize("part", parts(17))
 def test_types_of_weakly_typed_operands_are_those_of_the_reference(oracle, part: int) -> None:
-    rows = [
-        row
-        for row in rows_of(part, 16)
-        if row.operands and not is_otherwise(row) and not re.match(KEEPS_WEAK, str(row))
-    ]
-    compare_types(oracle, rows, weak=True)
-
-
-def compare_types(oracle, rows: list[Row], *, weak: bool) -> None:
-    """Fail unless the types of results are the reference's; `weak` as in `numpy_outcomes.types`."""
-    ours = numpy_outcomes.types(pellucid, rows, weak)
-    theirs = oracle.call(numpy_outcomes.types, rows, weak, timeout=600)
-    report([
-        f"{row}\n    {our}\n    {their}"
-        for row, our, their in zip(rows, ours, theirs, strict=True)
-        if not (same_failure(our, their) if isinstance(their, Failure) else our == their)
-    ])  # fmt: skip
+    LAW.check_types(oracle, part, weak=True)
 
 
 @pytest.mark.parametrize("part", parts(33))
 def test_values_are_the_same_everywhere(oracle, part: int) -> None:
-    rows = rows_of(part, ONE_IN)
-    ours = numpy_outcomes.results(pellucid, rows)
-    pellucid.clear_caches()
-    theirs = oracle.call(numpy_outcomes.results, rows, "failing", timeout=600)
-    differences = []
-    for row, our, their in zip(rows, ours, theirs, strict=True):
-        # What is known when programs run only, the reference refuses under jit, too.
-        may_fail = same_failure(our.jit, their.jit)
-        pairs = {
-            "eager, jit": (our.eager, our.jit, may_fail),
-            "eager, vmap": (our.eager, our.vmap, may_fail or not row.operands),
-            "jit, the reference's": (our.jit, their.jit, is_otherwise(row)),
-            "eager, the reference's": (our.eager, their.eager, is_otherwise(row)),
-        }
-        differences += [
-            f"{row}: {names}: {difference}"
-            for names, (a, b, allowed) in pairs.items()
-            if not allowed and (difference := difference_of(a, b, names.endswith("vmap")))
-        ]
-    report(differences)
-
-
-def same_failure(ours: Any, theirs: Any) -> bool:
-    """Whether both failed, and ours can be caught as theirs."""
-    if not (isinstance(ours, Failure) and isinstance(theirs, Failure)):
-        return False
-    return theirs.builtins[0] in ours.builtins
-
-
-def difference_of(a: list[Value] | Failure, b: list[Value] | Failure, batched: bool) -> str | None:
-    """How two outcomes differ; None if they agree. Under vmap, leaves that are no arrays become such."""
-    if isinstance(a, Failure) or isinstance(b, Failure):
-        return None if same_failure(a, b) or same_failure(b, a) else f"\n    {a}\n    {b}"
-    if batched and any(value.array is None for value in a):
-        return None
-    if [type_of(value) for value in a] != [type_of(value) for value in b]:
-        return f"\n    {a}\n    {b}"
-    for left, right in zip(a, b, strict=True):
-        if left.array is not None and not same_numbers(left.array, right.array):
-            return f"\n    {left.array.tolist()}\n    {right.array.tolist()}"
-    return None
-
-
-def type_of(value: Value) -> tuple[Any, ...]:
-    weak = value.weak_type and value.dtype != "bool"
-    return value.dtype, weak, value.text, None if value.array is None else value.array.shape
-
-
-def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether arrays of one dtype are equal: numbers to the dtype's tolerance, infinities and NaN exactly."""
-    tolerance = TOLERANCES.get(str(a.dtype))
-    if tolerance is None:
-        return bool((a == b).all())
-    if a.dtype.kind == "c":
-        return same_numbers(a.real, b.real) and same_numbers(a.imag, b.imag)
-    with np.errstate(all="ignore"):
-        return np.allclose(a.astype(float), b.astype(float), tolerance, tolerance, equal_nan=True)
+    LAW.check_values(oracle, part, ONE_IN)
