@@ -206,10 +206,10 @@ class Jaxpr:
     @property
     def eqns(self) -> list[JaxprEqn]:
         """The equations as the reference shows them."""
-        found = self.memo.get("eqns")
-        if found is None:
-            found = self.memo["eqns"] = [JaxprEqn(equation) for equation in self.equations]
-        return found
+        equations = self.memo.get("eqns")
+        if equations is None:
+            equations = self.memo["eqns"] = [JaxprEqn(equation) for equation in self.equations]
+        return equations
 
     @property
     def debug_info(self) -> DebugInfo | None:
@@ -333,10 +333,10 @@ def _seen_outside(effects: Effects, inputs: Sequence[Var]) -> Effects:
 
 def uses_references(jaxpr: Jaxpr) -> bool:
     """Whether `jaxpr`, or a program in it, makes or uses references."""
-    found = jaxpr.memo.get("uses references")
-    if found is None:
-        found = jaxpr.memo["uses references"] = any(map(_uses_references, jaxpr.equations))
-    return found
+    uses = jaxpr.memo.get("uses references")
+    if uses is None:
+        uses = jaxpr.memo["uses references"] = any(map(_uses_references, jaxpr.equations))
+    return uses
 
 
 def _uses_references(equation: Equation) -> bool:
@@ -349,14 +349,14 @@ def _uses_references(equation: Equation) -> bool:
 
 def subjaxprs(params: Any) -> list[Jaxpr]:
     """The programs among `params` of an equation, in order of the fields."""
-    found: list[Jaxpr] = []
+    programs: list[Jaxpr] = []
     for value in params:
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
-                found.append(item.jaxpr)
+                programs.append(item.jaxpr)
             elif isinstance(item, Jaxpr):
-                found.append(item)
-    return found
+                programs.append(item)
+    return programs
 
 
 def text_of(jaxpr: Jaxpr, **settings: Any) -> str:

@@ -1,4 +1,4 @@
-"""What is in force in this thread: the current trace, the name stack, the lineage, named axes."""
+"""Context of a thread: the current trace, the name stack, the lineage, the named axes."""
 
 from __future__ import annotations
 
@@ -199,8 +199,8 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     >>> named_call(lambda: context.scope.path(), name="attention")()
     ('attention',)
     """
-    own = getattr(fun, "__name__", None) if name is None else name
-    return functools.wraps(fun)(named_scope(_checked_name("named_call", own))(fun))
+    scope_name = getattr(fun, "__name__", None) if name is None else name
+    return functools.wraps(fun)(named_scope(_checked_name("named_call", scope_name))(fun))
 
 
 def _checked_name(caller: str, name: Any) -> str:

@@ -64,12 +64,12 @@ def names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         return (value,)
-    found = tuple(value)
-    if not all(isinstance(v, str) for v in found):
+    strings = tuple(value)
+    if not all(isinstance(v, str) for v in strings):
         raise ArgumentTypeError(
             f"{what} must be a string or a sequence of strings.", got=f"got {value!r}"
         )
-    return found
+    return strings
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -196,8 +196,8 @@ class FunctionSpec(NamedTuple):
         if isinstance(position, str):
             return position
         signature = signature_of(self.function)
-        found = list(signature.parameters) if signature is not None else []
-        return found[position] if position < len(found) else f"args[{position}]"
+        parameters = list(signature.parameters) if signature is not None else []
+        return parameters[position] if position < len(parameters) else f"args[{position}]"
 
     def _not_an_array(self, args: Operands, kwargs: dict[str, Any]) -> ArgumentTypeError:
         paths = self.argument_paths(args, kwargs)

@@ -48,8 +48,8 @@ class StagingTracer(Tracer):
 
     def origin(self) -> str | None:
         if self.equation is not None:
-            made = where_made(self.equation.source)
-            return f"{made} (by `{self.equation.primitive.name}`)" if made else None
+            place = where_made(self.equation.source)
+            return f"{place} (by `{self.equation.primitive.name}`)" if place else None
         debug = self._trace.debug
         if debug is None:
             return None
@@ -83,9 +83,9 @@ class StagingTrace(Trace):
 
     def interpret(self, primitive, operands, params) -> list[Any]:
         if isinstance(primitive, Folds):
-            known = primitive.fold(operands, params)
-            if known is not None:
-                return known
+            folded = primitive.fold(operands, params)
+            if folded is not None:
+                return folded
         atoms = [
             x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
             for x in operands
@@ -196,10 +196,10 @@ def check_alive(tracer: Tracer) -> None:
         publish(on.tracer_leaked, TracerLeaked(tracer))
     debug = getattr(tracer._trace, "debug", None)
     name = f" of `{debug.name}`" if debug is not None else ""
-    made = tracer.origin()
+    origin = tracer.origin()
     raise UnexpectedTracerError(
         f"a traced value was used after the tracing{name} that made it had ended.",
-        got=[f"got {tracer.aval.text()}", *([f"made at {made}"] if made else [])],
+        got=[f"got {tracer.aval.text()}", *([f"made at {origin}"] if origin else [])],
         do="Return it from the traced function instead of storing it in a global, an attribute or a list.",
     )
 

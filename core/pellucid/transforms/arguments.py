@@ -1,4 +1,4 @@
-"""What the functions that users call share: checks of arguments, auxiliary results, wrapping."""
+"""Argument checks, auxiliary results and wrapping for the transformations that users call."""
 
 from __future__ import annotations
 

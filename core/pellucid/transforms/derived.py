@@ -35,13 +35,13 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
     plumbing, whoever asks first.
     """
     key = (*key, trace_context())
-    found = jaxpr.memo.get(key)
-    if found is None:
+    derived = jaxpr.memo.get(key)
+    if derived is None:
         with use_lineage(Lineage(key[0], ())):
-            found = derive()
-        if not any(isinstance(c, Tracer) for c in found.consts):
-            jaxpr.memo[key] = found
-    return found
+            derived = derive()
+        if not any(isinstance(c, Tracer) for c in derived.consts):
+            jaxpr.memo[key] = derived
+    return derived
 
 
 def stage_open(

@@ -63,8 +63,8 @@ def chosen_arguments(
     function: Callable[..., Any], argnums: int | tuple[int, ...], args: Operands
 ) -> Any:
     """The arguments at `argnums` (one, or a tuple); raises ArgumentTypeError where there is none."""
-    wanted = (argnums,) if type(argnums) is int else argnums
-    for n in wanted:  # type: ignore[union-attr]
+    positions = (argnums,) if type(argnums) is int else argnums
+    for n in positions:  # type: ignore[union-attr]
         if not -len(args) <= n < len(args):
             raise ArgumentTypeError(
                 f"argnums={argnums} chooses an argument that `{name_of(function)}` was not given.",
@@ -90,10 +90,10 @@ def path_of_leaf(
 ) -> str:
     """What the leaf number `index` of the chosen arguments is called."""
     numbered = list(range(len(args)))
-    wanted = [numbered[n] for n in ((argnums,) if type(argnums) is int else argnums)]  # type: ignore[union-attr]
+    positions = [numbered[n] for n in ((argnums,) if type(argnums) is int else argnums)]  # type: ignore[union-attr]
     paths = argument_paths(function, args, {})
     starts = np.cumsum([0, *(flatten(x)[1].num_leaves for x in args)])
-    leaves = [path for n in wanted for path in paths[starts[n] : starts[n + 1]]]
+    leaves = [path for n in positions for path in paths[starts[n] : starts[n + 1]]]
     return leaves[index]
 
 
@@ -193,12 +193,16 @@ def _differentiated(
         [value], program, aux = linearize_flat(flat, leaves, nonzero)
         [out_aval] = program.out_avals
         check_real_output(out_aval, caller, "result", holomorphic=holomorphic)
-        wanted = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
+        operands = [LinearOperand(v.aval) for v in program.jaxpr.invars]  # type: ignore[arg-type]
         with plumbing("grad"), use_transformation("transpose"):
             cotangents = [ones(out_aval)] if program.nonzero_out[0] else []
-            found = iter(backward_pass(program.jaxpr, program.residuals, wanted, cotangents))
+            argument_cotangents = iter(
+                backward_pass(program.jaxpr, program.residuals, operands, cotangents)
+            )
             gradient = [
-                instantiate(next(found)) if nz else np.zeros(aval.shape, dtypes.float0)
+                instantiate(next(argument_cotangents))
+                if nz
+                else np.zeros(aval.shape, dtypes.float0)
                 for aval, nz in zip(avals, nonzero, strict=True)
             ]
         return flat.with_aux((value, tree.unflatten(gradient)), aux)

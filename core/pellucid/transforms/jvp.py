@@ -198,9 +198,9 @@ def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool]) -> D
 
     def both(*arguments: Any) -> list[Any]:
         primals = arguments[: len(jaxpr.invars)]
-        given = iter(arguments[len(jaxpr.invars) :])
+        live_tangents = iter(arguments[len(jaxpr.invars) :])
         tangents = [
-            next(given) if nz else Zero(v.aval.tangent())
+            next(live_tangents) if nz else Zero(v.aval.tangent())
             for v, nz in zip(jaxpr.invars, nonzero, strict=True)
         ]
         results, out_tangents, _ = jvp_flat(

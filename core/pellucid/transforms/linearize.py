@@ -164,14 +164,14 @@ class _Derivative(NamedTuple):
                     got=f"argument {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
                 )
         live = [t for t, nz in zip(leaves, self.program.nonzero_in, strict=True) if nz]
-        found = spread(
+        out_tangents = spread(
             replay(self.program.jaxpr, residuals, *live),
             self.program.nonzero_out,
             self.program.out_avals,
         )
         with plumbing("linearize"):
-            found = [instantiate(t) for t in found]
-        return self.out_tree.unflatten(found)
+            out_tangents = [instantiate(t) for t in out_tangents]
+        return self.out_tree.unflatten(out_tangents)
 
 
 class LinearTrace(StagingTrace):
@@ -324,17 +324,17 @@ class RuleTrace(Trace):
         Raises UnexpectedTracerError for values that are being differentiated: a rule gets values and tangents
         apart, so these come from a closure.
         """
-        found = False
+        is_any_linear = False
         for x in operands:
             if type(x) is StagingTracer:
-                found = found or x._trace is self.linear
+                is_any_linear = is_any_linear or x._trace is self.linear
             elif type(x) is JvpTracer and x._trace is self.owner:
                 raise UnexpectedTracerError(
                     "a function with its own derivative uses a value from outside by which it is differentiated.",
                     got=f"captured: {x.aval.text()}",
                     do="Pass the value as an argument: the derivative rule only speaks of arguments.",
                 )
-        return found
+        return is_any_linear
 
 
 class Source(NamedTuple):
@@ -363,8 +363,8 @@ class LinearizedJaxpr(NamedTuple):
 
     def residuals(self, primals: Operands, results: Results) -> list[Any]:
         """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
-        found = {"input": primals, "result": results, "constant": self.constants}
-        return [found[source.kind][source.index] for source in self.sources]
+        values_by_kind = {"input": primals, "result": results, "constant": self.constants}
+        return [values_by_kind[source.kind][source.index] for source in self.sources]
 
 
 def linearize_jaxpr(
@@ -385,7 +385,7 @@ def linearize_jaxpr(
 def _linearize_jaxpr(
     jaxpr: Jaxpr, nonzero: Sequence[bool], want: Sequence[bool], recompute: Worth | None
 ) -> LinearizedJaxpr:
-    found: list[LinearProgram] = []
+    programs: list[LinearProgram] = []
     sources: list[Source] = []
     constants: list[Any] = []
     forwarded: list[int | None] = []
@@ -400,7 +400,7 @@ def _linearize_jaxpr(
         program = program.without_dead_code()
         if recompute is not None:
             program = _with_fewer_residuals(program, trace, results, recompute)
-        found.append(program._replace(residuals=[]))  # they are values of this trace
+        programs.append(program._replace(residuals=[]))  # they are values of this trace
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         outputs = {x.variable: i for i, x in enumerate(results) if _belongs(x, trace)}
         forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
@@ -419,7 +419,7 @@ def _linearize_jaxpr(
         return [*results, *extra]
 
     primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
-    [program] = found
+    [program] = programs
     linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=jaxpr.debug))
     return LinearizedJaxpr(
         primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,

@@ -85,7 +85,7 @@ def with_fewer_residuals(
     }
     if not going or len(distinct) < len(residuals):
         return jaxpr, list(residuals)
-    kept = [v for v in residuals if v not in going]
+    residual_vars = [v for v in residuals if v not in going]
     renamed = dict(zip(residuals, jaxpr.constvars, strict=True))
     needed: set[int] = set()
     pending = list(going)
@@ -96,12 +96,12 @@ def with_fewer_residuals(
             continue
         needed.add(equation.id)
         for atom in equation.operands:
-            if not isinstance(atom, Var) or atom in kept or atom in going:
+            if not isinstance(atom, Var) or atom in residual_vars or atom in going:
                 continue
             if atom not in renamed:
                 renamed[atom] = Var(atom.aval)
             if _is_kept(plans.get(atom)):
-                kept.append(atom)
+                residual_vars.append(atom)
             else:
                 pending.append(atom)
     again = [
@@ -115,8 +115,8 @@ def with_fewer_residuals(
         for equation in known
         if equation.id in needed
     ]
-    constvars = [renamed[v] for v in kept]
-    return jaxpr.replace(constvars=constvars, equations=[*again, *jaxpr.equations]), kept
+    constvars = [renamed[v] for v in residual_vars]
+    return jaxpr.replace(constvars=constvars, equations=[*again, *jaxpr.equations]), residual_vars
 
 
 def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
@@ -138,10 +138,10 @@ def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
                 equations += plan.equations
                 from_memory &= plan.from_memory
         [var] = equation.results
-        own = var.aval.nbytes  # type: ignore[attr-defined]
-        pays = equations <= _MOST_EQUATIONS and known_at_least(own + own // _SMALL, extra)
+        nbytes = var.aval.nbytes  # type: ignore[attr-defined]
+        pays = equations <= _MOST_EQUATIONS and known_at_least(nbytes + nbytes // _SMALL, extra)
         plans[var] = (
-            Plan(equation, extra, equations, from_memory) if pays else Plan(None, own, 0, False)
+            Plan(equation, extra, equations, from_memory) if pays else Plan(None, nbytes, 0, False)
         )
     return plans
 

@@ -1,4 +1,4 @@
-"""What the backward pass of a function keeps: each value with its bytes, its origin and its line."""
+"""Residuals: values that the backward pass of a function keeps, each with its bytes, its origin and its line."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Residual(NamedTuple):
 
 
 def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Residual]:
-    """What differentiating `function` at such arguments keeps; nothing is computed."""
+    """Residuals of `function` at arguments of these types, without computing anything."""
     check_callable(function, "saved_residuals")
     leaves, tree = flatten((args, kwargs))
     leaves = checked_leaves(leaves, "saved_residuals", function, args, kwargs)
     paths = argument_paths(function, args, kwargs)
     avals = [type_of(x) for x in leaves]
-    found: list[Residual] = []
+    residuals: list[Residual] = []
 
     def primal(*xs: Any) -> list[Any]:
         def flat(*ys: Any) -> Any:
@@ -52,13 +52,15 @@ def residuals_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> lis
 
         results, program, _ = linearize_flat(flat, xs, [is_differentiable(a) for a in avals])
         positions = {x.variable: i for i, x in enumerate(xs)}
-        found.extend(_described(r, positions, paths) for r in program.without_dead_code().residuals)
+        residuals.extend(
+            _described(r, positions, paths) for r in program.without_dead_code().residuals
+        )
         return results
 
     stage(primal, avals, DebugInfo(name_of(function), paths))
     order = {path: i for i, path in enumerate(paths)}
     return sorted(
-        found, key=lambda r: order.get(r.text.removeprefix("from the argument "), len(order))
+        residuals, key=lambda r: order.get(r.text.removeprefix("from the argument "), len(order))
     )
 
 

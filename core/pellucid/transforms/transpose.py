@@ -56,7 +56,7 @@ def backward_pass(
             given_cts = tuple(
                 [cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval) for v in results]
             )
-            given = tuple(
+            operand_values = tuple(
                 [
                     a.val if type(a) is Literal else linear[a] if a in linear else values[a]
                     for a in equation.operands
@@ -65,8 +65,10 @@ def backward_pass(
             lineage = equation.lineage
             origins = lineage.origins if lineage is not None else (equation,)
             facts.enter(equation, Lineage("transpose", origins))
-            found = equation.primitive.transpose(given_cts, given, equation.params)
-            for atom, ct in zip(equation.operands, found, strict=True):
+            operand_cotangents = equation.primitive.transpose(
+                given_cts, operand_values, equation.params
+            )
+            for atom, ct in zip(equation.operands, operand_cotangents, strict=True):
                 if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
                     continue
                 ct = as_cotangent_of(atom.aval, ct)
@@ -106,19 +108,21 @@ def _transpose_jaxpr(
     mask: list[bool] = []
 
     def backward(*arguments: Any) -> list[Any]:
-        given = iter(arguments)
+        values = iter(arguments)
         operands = [
-            LinearOperand(aval) if is_linear else next(given)  # type: ignore[arg-type]
+            LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]
             for aval, is_linear in zip(in_avals, linear, strict=True)
         ]
         cotangents = [
-            Zero(v.aval) if aval is None else next(given)
+            Zero(v.aval) if aval is None else next(values)
             for v, aval in zip(jaxpr.outvars, cotangent_avals, strict=True)
         ]
-        found = backward_pass(jaxpr, (), operands, cotangents)
-        wanted = [ct for ct, is_linear in zip(found, linear, strict=True) if is_linear]
-        mask[:] = [w or type(ct) is not Zero for w, ct in zip(want, wanted, strict=True)]
-        return [instantiate(ct) for ct, m in zip(wanted, mask, strict=True) if m]
+        argument_cotangents = backward_pass(jaxpr, (), operands, cotangents)
+        linear_cotangents = [
+            ct for ct, is_linear in zip(argument_cotangents, linear, strict=True) if is_linear
+        ]
+        mask[:] = [w or type(ct) is not Zero for w, ct in zip(want, linear_cotangents, strict=True)]
+        return [instantiate(ct) for ct, m in zip(linear_cotangents, mask, strict=True) if m]
 
     avals = [v.aval for v, is_linear in zip(jaxpr.invars, linear, strict=True) if not is_linear]
     avals += [aval for aval in cotangent_avals if aval is not None]

@@ -106,8 +106,8 @@ def vmap(
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs)
-        given = input_dims("vmap", fun, in_axes, args, kwargs, tree)
-        size, dims = batch_size("vmap", fun, args, kwargs, leaves, given, axis_size)
+        in_dims = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None
 
@@ -118,8 +118,8 @@ def vmap(
             return results
 
         with use_transformation("vmap"):
-            results, found = batch_flat(flat, axis, leaves, dims, users=fun)
-        wanted = (
+            results, result_dims = batch_flat(flat, axis, leaves, dims, users=fun)
+        out_dims = (
             [out_axes] * len(results)
             if type(out_axes) is int
             else broadcast_prefix_to(
@@ -129,7 +129,7 @@ def vmap(
         with plumbing("vmap"), use_transformation("vmap"):
             placed = [
                 _placed(fun, axis, x, d, w, out_tree, i, sum_match)
-                for i, (x, d, w) in enumerate(zip(results, found, wanted, strict=True))
+                for i, (x, d, w) in enumerate(zip(results, result_dims, out_dims, strict=True))
             ]
         return out_tree.unflatten(placed)
 
