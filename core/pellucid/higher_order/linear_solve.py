@@ -261,7 +261,7 @@ def custom_linear_solve(
     if symmetric:
         backward, transpose_solver, vecmat = forward, solver, matvec
     elif transpose_solve is not None:
-        vecmat = lambda y: linear_transpose(matvec, tree.unflatten(avals))(y)[0]
+        vecmat = lambda y: linear_transpose(matvec, tree.unflatten(leaves))(y)[0]
         backward = _program(caller, "vecmat", matvec, vecmat, tree, avals)
     if transpose_solve is not None:
         transpose_solver = solver_of("transpose_solve", transpose_solve, vecmat)  # pyright: ignore[reportPossiblyUnbound]
