@@ -21,6 +21,7 @@ import numpy as np
 from rotation import kind_of_types
 
 import pellucid.higher_order
+import pellucid.linalg
 import pellucid.primitives
 import pellucid.random
 from pellucid.ir.jaxpr import subjaxprs
@@ -112,6 +113,7 @@ class Sample:
         tolerance), or "no" (it has no such function). `same_text`: whether the programs' texts are equal.
     `jax_call`: the reference library's expression where it differs from `call`.
     `x64`: whether 64-bit types must be on though no operand has one.
+    `platforms`: those beside the CPU that have an implementation.
     `tolerance`: relative and absolute tolerance; by default by dtype.
     `derivative_tolerance`: for central differences in double precision; `adjoint_tolerance` for the adjoint law.
     """
@@ -127,6 +129,7 @@ class Sample:
     same_text: bool = True
     jax_call: str | None = None
     x64: bool = False
+    platforms: tuple[str, ...] = ("cuda", "tpu")
     tolerance: float | None = None
     derivative_tolerance: float = 1e-6
     adjoint_tolerance: float = 1e-9
@@ -224,10 +227,19 @@ def precise(operand: Operand) -> Operand:
 @functools.cache
 def lax() -> SimpleNamespace:
     """All public functions of the layers of primitives, as the reference's `lax` has them."""
+    decompositions = functions_of(pellucid.linalg)
+    return SimpleNamespace(
+        **functions_of(pellucid.primitives, pellucid.higher_order),
+        linalg=SimpleNamespace(**decompositions),
+    )
+
+
+def functions_of(*packages: Any) -> dict[str, Any]:
+    """Everything by name in the modules of `packages`; what a module lists comes before what it happens to have."""
     exported: dict[str, Any] = {}
     own: dict[str, Any] = {}
     imported: dict[str, Any] = {}
-    for package in (pellucid.primitives, pellucid.higher_order):
+    for package in packages:
         for module_info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{module_info.name}")
             listed = getattr(module, "__all__", None)
@@ -236,7 +248,7 @@ def lax() -> SimpleNamespace:
                 is_own = getattr(value, "__module__", module.__name__) == module.__name__
                 kind = exported if listed else own if is_own else imported
                 kind[name] = value
-    return SimpleNamespace(**(imported | own | exported))
+    return imported | own | exported
 
 
 # Tables of rows -----------------------------------------------------------------------------------

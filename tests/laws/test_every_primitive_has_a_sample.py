@@ -14,6 +14,8 @@ WITHOUT: dict[str, str] = {
     "pvary": "made inside shard_map only; tests/core/parallel and test_collectives.py use it",
     "closed_call": "made by checkify and by remat_opt; tests/core/checks and the file of custom rules use it",
     "custom_lin": "made only by reverse mode of custom_vjp; tests/core/higher_order/test_own_rules.py uses it",
+    "geqrf": "made by `numpy.linalg.qr` for its raw form; tests/core/numpy/test_linalg.py",
+    "native_call": "made by lowering rules of decompositions, whose rows run it",
     "remat_opt": "made only by reverse mode of custom_vjp with optimize_remat; the same file uses it",
     "preduced": "made inside shard_map only; tests/core/parallel/test_addends.py compares its uses with the reference",
     "reduced_vary_cast": "likewise",
@@ -28,7 +30,7 @@ WITHOUT: dict[str, str] = {
 """Primitives that need no row, with the reason."""
 
 
-LAYERS = ("pellucid.primitives", "pellucid.higher_order", "pellucid.random")
+LAYERS = ("pellucid.primitives", "pellucid.higher_order", "pellucid.linalg", "pellucid.random")
 CHECKED = sorted(
     name for name, primitive in registry.items() if type(primitive).__module__.startswith(LAYERS)
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pellucid.base import config
+from pellucid.base.errors import CompilationError
 from pellucid.ir.avals import physical
 from pellucid.ir.checking import check_jaxpr
 from pellucid.ir.rewriting import constants_as_inputs
@@ -36,8 +37,12 @@ def test_program_lowers_everywhere_and_predicts_its_results(
     with config.enable_x64(sample.needs_x64):
         program = constants_as_inputs(jaxpr)
         for platform in ("cuda", "tpu"):
-            lowered = lower_module(program, ModuleOptions("law", platform))
-            assert lowered.module.operation.verify()
+            options = ModuleOptions("law", platform)
+            if platform in sample.platforms:
+                assert lower_module(program, options).module.operation.verify()
+            else:
+                with pytest.raises(CompilationError, match=f"platform {platform}"):
+                    lower_module(program, options)
     if sample.reference is not None:
         with np.errstate(all="ignore"):
             expected = sample.reference(*(in_double_precision(x) for x in sample.arguments))

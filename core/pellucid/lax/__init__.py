@@ -30,6 +30,7 @@ from pellucid.higher_order.reduce import (
 from pellucid.higher_order.scan import scan_p as scan_p
 from pellucid.higher_order.scatter_apply import *
 from pellucid.higher_order.while_loop import while_p as while_p
+from pellucid.lax import linalg as linalg
 from pellucid.parallel.axes import (
     axis_index as axis_index,
     axis_index_p as axis_index_p,

@@ -1,0 +1,9 @@
+"""Matrix decompositions and solvers under the names of `jax.lax.linalg`."""
+
+from pellucid.linalg.cholesky import *
+from pellucid.linalg.eig import *
+from pellucid.linalg.lu import *
+from pellucid.linalg.qr import *
+from pellucid.linalg.svd import *
+from pellucid.linalg.symmetric_eigen import *
+from pellucid.linalg.triangular import *

@@ -1,0 +1,1 @@
+"""Matrix decompositions and solvers: primitives with all their rules, and their functions."""

@@ -1,0 +1,74 @@
+"""Systems of linear equations by LU factors, differentiated as equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pellucid.higher_order.linear_solve import custom_linear_solve
+from pellucid.linalg.lu import lu, rows_at
+from pellucid.linalg.matrices import T, conjugated, product
+from pellucid.linalg.triangular import triangular_solve
+from pellucid.primitives.broadcasting import broadcast_in_dim
+from pellucid.primitives.conversion import stop_gradient
+from pellucid.primitives.creation import broadcasted_iota
+from pellucid.primitives.movement import move_axis, reshape
+from pellucid.primitives.sorting import sort_key_val
+from pellucid.tracing.values import type_of
+
+PLAIN, TRANSPOSED, ADJOINT = range(3)
+"""What is done to a matrix whose factors are given: SciPy's numbers."""
+
+
+def with_factors(factors: Any, permutation: Any, b: Any, form: int = PLAIN) -> Any:
+    """The solutions x of op(A) x = b for A, given as `lu` gives its factors; `form` says what op does.
+
+    Shapes are [..., n, n], [..., n] and [..., n, k] with equal leading axes; or `b` alone has leading axes.
+    """
+    ndim, own = type_of(b).ndim, type_of(factors).ndim
+    if own == 2 < ndim:  # all systems have one matrix: more right-hand sides
+        rows_first = move_axis(b, ndim - 2, 0)
+        shape = type_of(rows_first).shape
+        b = reshape(rows_first, (shape[0], int(np.prod(shape[1:]))))
+        return move_axis(reshape(with_factors(factors, permutation, b, form), shape), 0, ndim - 2)
+    if form == PLAIN:
+        b = rows_at(b, permutation)
+        b = triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
+        return triangular_solve(factors, b, left_side=True)
+    turned = {"left_side": True, "transpose_a": True, "conjugate_a": form == ADJOINT}
+    b = triangular_solve(factors, b, **turned)
+    b = triangular_solve(factors, b, lower=True, unit_diagonal=True, **turned)
+    return rows_at(b, inverse_of(permutation))
+
+
+def inverse_of(permutation: Any) -> Any:
+    """The permutations that undo those in `permutation`, of shape [..., n]."""
+    aval = type_of(permutation)
+    positions = broadcasted_iota(
+        aval.dtype, aval.shape, aval.ndim - 1, out_sharding=aval.shown_sharding
+    )
+    return sort_key_val(permutation, positions)[1]
+
+
+def solve(a: Any, b: Any) -> Any:
+    """The solutions x of `a` x = `b`, of shapes [..., n, n] and [..., n, k] with equal leading axes."""
+    factors, _, permutation = lu(stop_gradient(a))
+    return custom_linear_solve(
+        lambda x: product(a, x),
+        b,
+        solve=lambda _, y: with_factors(factors, permutation, y),
+        transpose_solve=lambda _, y: with_factors(factors, permutation, y, TRANSPOSED),
+    )
+
+
+def broadcast_batch(x: Any, batch: tuple[int, ...]) -> Any:
+    """The matrices in `x` repeated over leading axes `batch`."""
+    aval = type_of(x)
+    shape = (*batch, *aval.shape[-2:])
+    if shape == aval.shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - aval.ndim, len(shape))))
+
+
+__all__ = ["solve", "with_factors"]

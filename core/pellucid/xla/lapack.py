@@ -1,0 +1,28 @@
+"""LAPACK's routines, which programs for CPUs call by name, and the batch axes of calls of solvers."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+from jaxlib import _jax
+
+
+@functools.cache
+def register() -> None:
+    """Make jaxlib's LAPACK routines known to the CPU's compiler, and load the library behind them, SciPy's."""
+    lapack = importlib.import_module("jaxlib.lapack")
+    for name, function, api_version in lapack.registrations()["cpu"]:
+        _jax.register_custom_call_target(name, function, "cpu", api_version, 0)
+    for name in lapack.batch_partitionable_targets():
+        _jax.register_custom_call_as_batch_partitionable(name)
+    lapack._lapack.initialize()
+
+
+def register_gpu_batches(interface: Any) -> None:
+    """Let the XLA of the plugin with this C interface cut calls of GPU solvers along their batch axes."""
+    for module in ("gpu_solver", "gpu_linalg", "gpu_sparse"):
+        targets = importlib.import_module(f"jaxlib.{module}").batch_partitionable_targets()
+        for name in targets:
+            _jax.register_custom_call_as_batch_partitionable(name, c_api=interface)

@@ -1,0 +1,105 @@
+"""Decompositions call the platform's libraries, each device for its own part of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.base.errors import CompilationError, DerivativeRuleError, DtypeError, ShapeError
+from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+linalg = pl.lax.linalg
+SQUARE = np.stack([np.eye(3, dtype=np.float32) * (i + 2) + 0.1 for i in range(8)])
+
+CALLS = {
+    "cholesky": (linalg.cholesky, "cusolver_potrf_ffi", "stablehlo.cholesky"),
+    "triangular_solve": (
+        lambda x: linalg.triangular_solve(x, x), "stablehlo.triangular_solve", "stablehlo.triangular_solve",
+    ),
+    "lu": (linalg.lu, "cusolver_getrf_ffi", "LuDecomposition"),
+    "qr": (linalg.qr, "cusolver_orgqr_ffi", "ProductOfElementaryHouseholderReflectors"),
+    "qr with pivoting": (lambda x: linalg.qr(x, pivoting=True), "cuhybrid_geqp3", None),
+    "eigh": (linalg.eigh, "cusolver_syevd_ffi", "@Eigh"),
+    "eig": (linalg.eig, "cuhybrid_eig_real", None),
+    "svd": (linalg.svd, "cusolver_gesvdj_ffi", None),
+    "svd by QR": (
+        lambda x: linalg.svd(x[:, :2], algorithm=linalg.SvdAlgorithm.QR), "cusolver_gesvd_ffi", None,
+    ),
+    "svd by polar decomposition": (
+        lambda x: linalg.svd(x, algorithm=linalg.SvdAlgorithm.POLAR), "cusolver_gesvdp_ffi", None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_names_of_libraries(name: str) -> None:
+    function, on_gpu, on_tpu = CALLS[name]
+    traced = pl.jit(function).trace(SQUARE)
+    assert on_gpu in traced.lower(lowering_platforms=("cuda",)).as_text()
+    if on_tpu is None:
+        with pytest.raises(CompilationError, match="no implementation for platform tpu"):
+            traced.lower(lowering_platforms=("tpu",))
+    else:
+        assert on_tpu in traced.lower(lowering_platforms=("tpu",)).as_text()
+
+
+CUT = {
+    "cholesky": linalg.cholesky,
+    "lu": linalg.lu,
+    "qr": lambda x: linalg.qr(x, pivoting=True),
+    "svd": lambda x: linalg.svd(x, full_matrices=False),
+    "inv": jnp.linalg.inv,
+    "derivative": pl.grad(lambda x: jnp.linalg.slogdet(x).logabsdet.sum()),
+}
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)
+@pytest.mark.parametrize("name", CUT)
+def test_devices_decompose_their_own_matrices(name: str, kind: AxisType) -> None:
+    function = CUT[name]
+    expected = pl.tree.leaves(function(SQUARE))
+    mesh = pl.make_mesh((8,), ("x",), axis_types=(kind,))
+    with pl.set_mesh(mesh):
+        x = pl.device_put(SQUARE, NamedSharding(mesh, P("x")))
+        compiled = pl.jit(function).lower(x).compile()
+        assert "all-" not in compiled.as_text()
+        for got, want in zip(pl.tree.leaves(compiled(x)), expected, strict=True):
+            assert got.sharding.spec[0] == "x"
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_failures_are_nan() -> None:
+    indefinite = np.stack([np.eye(2), -np.eye(2)]).astype(np.float32)
+    factors = np.asarray(linalg.cholesky(indefinite))
+    np.testing.assert_array_equal(factors[0], np.eye(2))
+    assert np.isnan(factors[1][np.tril_indices(2)]).all()
+    assert np.isnan(linalg.eigh(np.full((2, 2), np.nan, np.float32))[1]).all()
+
+
+def test_errors() -> None:
+    with pytest.raises(ShapeError, match="square"):
+        linalg.cholesky(np.ones((2, 3), np.float32))
+    with pytest.raises(ShapeError, match="behind them"):
+        linalg.lu(np.ones(3, np.float32))
+    with pytest.raises(DtypeError, match="float32"):
+        linalg.qr(np.ones((2, 2), np.int32))
+    with pytest.raises(ShapeError, match="right-hand sides differ"):
+        linalg.triangular_solve(
+            np.eye(2, dtype=np.float32), np.ones((3, 1), np.float32), left_side=True
+        )
+    with pytest.raises(DerivativeRuleError, match="full_matrices"):
+        pl.grad(lambda x: linalg.svd(x)[0].sum())(np.ones((3, 2), np.float32))
+    with pytest.raises(DerivativeRuleError, match="enable_eigvec_derivs"):
+        pl.jvp(linalg.eig, (SQUARE,), (SQUARE,))
+    with pytest.raises(ValueError, match="subset_by_index"):
+        linalg.eigh(SQUARE, subset_by_index=(2, 5))
+
+
+def test_one_matrix_and_a_batch_of_right_hand_sides() -> None:
+    """The matrix isn't repeated: right-hand sides go side by side."""
+    a, b = SQUARE[0], np.ones((5, 3, 2), np.float32)
+    solve = pl.vmap(lambda y: linalg.triangular_solve(a, y, left_side=True))
+    assert "f32[3,10]" in str(pl.make_jaxpr(solve)(b))
+    np.testing.assert_allclose(solve(b)[4], np.linalg.solve(np.triu(a), b[4]), rtol=1e-5)
