@@ -13,7 +13,7 @@ from pellucid.base.dtypes import (
     promote_types as promote_types,
     result_type as result_type,
 )
-from pellucid.numpy import fft as fft, operators as _operators
+from pellucid.numpy import fft as fft, linalg as linalg, operators as _operators
 from pellucid.numpy.creation import *
 from pellucid.numpy.cumulative import *
 from pellucid.numpy.einsum import *

@@ -1,0 +1,172 @@
+"""Norms of vectors and matrices, and condition numbers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.linalg.matrices import eye_like
+from pellucid.linalg.solve import solve
+from pellucid.linalg.svd import svd
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.elementwise import abs as absolute, conj, isnan, real, sqrt
+from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
+from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, ravel, where
+from pellucid.numpy.reductions import max as greatest, min as least, sum as total
+from pellucid.tracing.values import type_of
+
+_MATRIX_ORDERS = ("fro", "nuc", np.inf, -np.inf, 1, -1, 2, -2)
+
+
+@numpy_function(static=("ord", "axis", "keepdims"))
+def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+    [x] = inexact("norm", x)
+    ndim = type_of(x).ndim
+    if axis is None:
+        if ord is None:
+            return _euclidean(x, tuple(range(ndim)), keepdims)
+        axis = tuple(range(ndim))
+    axes = canonical_axes(axis, ndim)
+    if len(axes) == 1:
+        return _of_vectors(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _of_matrices(x, "fro" if ord is None else ord, axes, keepdims)
+    raise ArgumentValueError(
+        "jnp.linalg.norm: a norm has one axis (of vectors) or two (of matrices).",
+        got=[f"operand: {type_of(x).text()}", f"ord: {ord!r}, axis: {axis}"],
+    )
+
+
+def _squares(x: Any) -> Any:
+    return real(x * conj(x)) if type_of(x).dtype.kind == "c" else x * x
+
+
+def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return sqrt(total(_squares(x), axis=axes, keepdims=keepdims))
+
+
+def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Norms of the vectors along `axes`, joined."""
+    if isinstance(ord, str):
+        raise ArgumentValueError(f"jnp.linalg.norm: there is no norm {ord!r} of vectors.")
+    options = {"axis": axes, "keepdims": keepdims}
+    if ord == np.inf:
+        return greatest(absolute(x), **options)
+    if ord == -np.inf:
+        return least(absolute(x), **options)
+    if ord == 0:
+        return total((x != 0).astype(real(x).dtype), **options)
+    if ord == 1:
+        return total(absolute(x), **options)
+    if ord == 2:
+        return _euclidean(x, axes, keepdims)
+    powers = total(absolute(x) ** ord, **options)
+    return powers ** (1 / ord)
+
+
+def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    row, column = axes
+    if row == column:
+        raise ArgumentValueError("jnp.linalg.norm got an axis twice.", got=f"axis: {axes}")
+    if ord == "fro":
+        return _euclidean(x, axes, keepdims)
+    if ord not in _MATRIX_ORDERS:
+        raise ArgumentValueError(
+            f"jnp.linalg.norm: there is no norm {ord!r} of matrices.",
+            do=f"Orders are {', '.join(map(repr, _MATRIX_ORDERS))}.",
+        )
+    if ord in (1, -1, np.inf, -np.inf):
+        summed, other = (row, column) if ord in (1, -1) else (column, row)
+        sums = total(absolute(x), axis=summed, keepdims=True)
+        found = (greatest if ord > 0 else least)(sums, axis=other, keepdims=True)
+    else:
+        s = svd(moveaxis(x, axes, (-2, -1)), full_matrices=False, compute_uv=False)
+        if ord == "nuc":
+            found = total(s, axis=-1)
+        else:
+            found = greatest(s, axis=-1, initial=0) if ord == 2 else least(s, axis=-1)
+        return expand_dims(found, axes) if keepdims else found
+    return found if keepdims else found.squeeze(axes)
+
+
+def _static_order(ord: Any) -> Any:
+    return ord if ord is None or isinstance(ord, (str, int, float)) else float(ord)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Norm of vectors along one `axis`, or of matrices over two; by default of all elements.
+
+    `ord` of vectors: a number p, for the p-th root of the sum of p-th powers of absolute values, 2 by default; 0 (number of
+    nonzero elements), inf and -inf (greatest and least absolute value). Of matrices: "fro" (default), "nuc" (sum
+    of singular values), 2 and -2 (greatest and least one), 1 and -1 (greatest and least sum of a column), inf and -inf
+    (of a row). Raises: ArgumentValueError for another one, and for more than two axes.
+
+    >>> norm(np.array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    if axis is not None:
+        axis = tuple(map(operator.index, axis)) if np.ndim(axis) else operator.index(axis)
+    return _norm(x, _static_order(ord), axis, bool(keepdims))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Norms of the matrices in the last two axes of `x`; see `norm`.
+
+    >>> matrix_norm(np.ones((5, 2, 2)), ord=1)
+    Array([2., 2., 2., 2., 2.], dtype=float32)
+    """
+    return _norm(x, _static_order(ord), (-2, -1), bool(keepdims))
+
+
+@numpy_function(static=("axis", "keepdims", "ord"))
+def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+    [x] = inexact("vector_norm", x)
+    ndim = type_of(x).ndim
+    return _of_vectors(x, ord, canonical_axes(axis, ndim), keepdims)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Norms of the vectors along `axis`; several axes, or all, hold one vector together. See `norm`.
+
+    >>> vector_norm(np.ones((4, 4)))
+    Array(4., dtype=float32)
+    """
+    if axis is not None:
+        axis = tuple(map(operator.index, axis)) if np.ndim(axis) else (operator.index(axis),)
+    return _vector_norm(x, axis, bool(keepdims), _static_order(ord))
+
+
+@numpy_function(static="p")
+def _cond(x: Any, p: Any) -> Any:
+    x = matrices("cond", x)
+    if type_of(x).size == 0:
+        raise ShapeError("jnp.linalg.cond needs matrices with elements.", got=type_of(x).text())
+    if p in (None, 2, -2):
+        s = svd(x, full_matrices=False, compute_uv=False)
+        first, last = s[..., 0], s[..., -1]
+        ratio = last / first if p == -2 else first / last
+    else:
+        x = square_matrices("cond", x)
+        inverse = solve(x, eye_like(x))
+        last_two = (type_of(x).ndim - 2, type_of(x).ndim - 1)
+        ratio = _of_matrices(x, p, last_two, False) * _of_matrices(inverse, p, last_two, False)
+    had_nan = isnan(x).any(axis=(-2, -1))
+    return where(isnan(ratio) & ~had_nan, np.inf, ratio)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """Condition numbers of matrices of shape [..., m, n]: norm `p` of each times that of its inverse.
+
+    By default the ratio of the greatest and the least singular value, for which matrices need not be square; infinite
+    for singular ones. Raises: ShapeError for arrays without elements.
+
+    >>> cond(np.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array(2., dtype=float32)
+    """
+    return _cond(x, _static_order(p))
+
+
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]

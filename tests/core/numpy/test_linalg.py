@@ -1,0 +1,185 @@
+"""`jnp.linalg` gives what NumPy gives, eagerly, under jit and under vmap, and is differentiable."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+
+ORDERS = (None, "'fro'", "'nuc'", 1, -1, 2, -2, "np.inf", "-np.inf")
+ROWS = [
+    "inv(x)", "det(x)", "det(x[:3, :3])", "det(x[:2, :2])", "det(x[:1, :1])", "det(x[:0, :0])",
+    "tuple(L.slogdet(x))", "tuple(L.slogdet(0 * x))",
+    "solve(x, y)", "solve(x, y[:, 0])", "solve(x, y[None])",
+    *(f"norm(x, {o})" for o in ORDERS),
+    *(f"norm(x, {o}, axis=(1, 0), keepdims=True)" for o in ORDERS[1:]),
+    *(f"norm(x, {o}, axis=1)" for o in (None, 0, 1, 2, 3, 0.5, -1, "np.inf", "-np.inf")),
+    "norm(x[None])", "vector_norm(x)", "vector_norm(x, axis=0, ord=3)", "vector_norm(x[None], axis=(0, 2), ord=1)",
+    "matrix_norm(x[None])", "matrix_norm(x, ord=2, keepdims=True)",
+    *(f"cond(x, {o})" for o in ORDERS),
+    "pinv(y)", "pinv(h, hermitian=True)", "pinv(y[:, :0])", "matrix_rank(x)", "matrix_rank(0 * x)",
+    "matrix_rank(h, hermitian=True)", "matrix_rank(x[0])", "matrix_rank(x, tol=100.0)",
+    "matrix_power(x, 3)", "matrix_power(x, 0)", "matrix_power(x, -2)",
+    "cholesky(h)", "cholesky(h, upper=True)",
+    "eigvalsh(h)", "eigvalsh(h, 'U')", "eigh(h).eigenvalues",
+    "abs(L.eigvals(h)).sum()", "abs(L.eig(h).eigenvalues).sum()",
+    "qr(x, 'r')", "tuple(L.qr(y))", "tuple(L.qr(y, 'complete'))", "tuple(L.qr(y.T))",
+    "svdvals(y)", "svd(y, compute_uv=False)", "svd(h, hermitian=True).S", "svd(h, hermitian=True, compute_uv=False)",
+    "abs(L.svd(y, full_matrices=False).U)", "abs(L.svd(y).Vh)", "svd(y[:, :0]).U",
+    "cross(x[:3], y[:3, :1], axis=0)", "trace(x, offset=1)", "diagonal(y, offset=-1)", "outer(x[0], y[0])",
+    "matrix_transpose(y)", "matmul(x, y)", "vecdot(x, y[:, 0])", "tensordot(x, y, axes=1)",
+    "multi_dot([x, y, y.T, x[0]])", "multi_dot([y[:, 0], x])",
+    "lstsq(y, x)[:3]", "lstsq(y, x[0])[0]", "lstsq(y.T, x[:2])[0]", "lstsq(y, x, 0.9)[0]", "lstsq(0 * y, x)[2:]",
+    "tensorinv(x.reshape(2, 2, 4))", "tensorinv(x, 1)", "tensorsolve(x.reshape(2, 2, 4), y[:2].reshape(2, 2)[:, :])",
+]  # fmt: skip
+"""Expressions of a regular matrix x [4, 4], y [4, 2] and a Hermitian, positive definite h [4, 4]."""
+
+
+def rotating(single, double, first_stay):
+    """Rows with alternating dtypes; all rotate but the first one of each function, if that stays."""
+    seen = set()
+    parts = []
+    for i, row in enumerate(ROWS):
+        name = re.search(r"(?:L\.)?(\w+)\(", row.removeprefix("tuple(").removeprefix("abs("))[1]
+        marks = [] if first_stay and name not in seen else [pytest.mark.rotates]
+        seen.add(name)
+        parts.append(pytest.param(row, double if i % 3 == 1 else single, marks=marks))
+    return parts
+
+
+def operands(dtype):
+    rng = np.random.default_rng(3)
+
+    def draw(*shape):
+        x = rng.normal(size=shape)
+        return x + 1j * rng.normal(size=shape) if dtype.startswith("c") else x
+
+    x, y = draw(4, 4), draw(4, 2)
+    return [a.astype(dtype) for a in (x, y, x @ x.conj().T + np.eye(4))]
+
+
+def evaluated(row, module, given):
+    names = dict(zip("xyh", given, strict=True)) | {"L": module, "np": np}
+    return eval(row if row.startswith(("tuple(", "abs(")) else f"L.{row}", names)
+
+
+def compare(got, want, tolerance) -> None:
+    if isinstance(want, tuple):
+        for a, b in zip(got, want, strict=True):
+            compare(a, b, tolerance)
+        return
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    assert (got.dtype.kind, got.dtype.itemsize) == (
+        want.dtype.kind,
+        want.dtype.itemsize,
+    ) or got.dtype == np.int32
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def check(row, dtype, tolerance) -> None:
+    """Eagerly, and under jit and vmap together, as NumPy."""
+    given = operands(dtype)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        want = evaluated(row, np.linalg, given)
+    compare(evaluated(row, jnp.linalg, list(map(jnp.asarray, given))), want, tolerance)
+    batched = [np.stack([x[::-1] if i < 2 else x, x]) for i, x in enumerate(given)]
+    both = pl.jit(pl.vmap(lambda *xs: _leaves(evaluated(row, jnp.linalg, xs))))(*batched)
+    for got, expected in zip(both, _leaves(want), strict=True):
+        np.testing.assert_allclose(got[1], expected, rtol=tolerance, atol=tolerance)
+
+
+def _leaves(x):
+    return list(x) if isinstance(x, tuple) else [x]
+
+
+@pytest.mark.parametrize(("row", "dtype"), rotating("float32", "complex64", first_stay=True))
+def test_as_numpy(row, dtype) -> None:
+    check(row, dtype, 5e-4)
+
+
+@pytest.mark.parametrize(("row", "dtype"), rotating("complex128", "float64", first_stay=False))
+def test_as_numpy_in_double_precision(row, dtype) -> None:
+    with pl.enable_x64(True):
+        check(row, dtype, 1e-9)
+
+
+DERIVATIVES = [
+    "pinv(x)", "pinv(x.T)", "norm(x, 'nuc')", "norm(x, 2)", "cond(x)", "lstsq(x, x[:, :1] + 1)[0]",
+    "slogdet(x[:3], method='qr')[1]", "slogdet(x[:3])[1]", "solve(x[:3], x[:3] + 1)", "det(x @ x.T)",
+    "det(x[:3])", "matrix_power(x[:3], 3)", "inv(x[:3])", "eigvalsh(x @ x.T)[2:]", "abs(jnp.linalg.eigvals(x[:3])).sum()",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", DERIVATIVES)
+def test_derivatives_are_differences(row) -> None:
+    f = eval(f"lambda x: {'' if row.startswith('abs') else 'jnp.linalg.'}{row}", {"jnp": jnp})
+    rng = np.random.default_rng(5)
+    step = 1e-6
+    with pl.enable_x64(True):
+        x, t = rng.normal(size=(2, 4, 3))
+        _, tangent = pl.jvp(f, (x,), (t,))
+        slope = (np.asarray(f(x + step * t)) - np.asarray(f(x - step * t))) / (2 * step)
+        np.testing.assert_allclose(tangent, slope, rtol=1e-5, atol=1e-5)
+
+
+def test_derivative_of_a_vanishing_determinant() -> None:
+    """The cofactors, though the inverse doesn't exist."""
+    x = np.random.default_rng(0).normal(size=(4, 4))
+    x[:, 3] = x[:, 0]
+    cofactors = [
+        [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(4)]
+        for i in range(4)
+    ]
+    gradient = pl.grad(jnp.linalg.det)(x.astype(np.float32))
+    np.testing.assert_allclose(gradient, cofactors, rtol=1e-3, atol=1e-4)
+
+
+def test_raw_reflections() -> None:
+    x = operands("float64")[1]
+    for got, want in zip(jnp.linalg.qr(x, "raw"), np.linalg.qr(x, "raw"), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_residuals_as_numpy() -> None:
+    x, y, _ = operands("float32")
+    assert jnp.linalg.lstsq(y.T, x[:2], numpy_resid=True)[1].shape == (0,)
+    assert jnp.linalg.lstsq(0 * y, x, numpy_resid=True)[1].shape == (0,)
+    assert jnp.linalg.lstsq(y, x, numpy_resid=True)[1].shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("inv(np.ones((2, 3)))", ShapeError),
+        ("inv(np.ones(2))", ShapeError),
+        ("solve(np.eye(2), np.ones(3))", ShapeError),
+        ("solve(np.ones((3, 2, 2)), np.ones((2, 2, 1)))", ShapeError),
+        ("norm(np.ones((2, 2)), 'nope')", ArgumentValueError),
+        ("norm(np.ones((2, 2, 2)), 2)", ArgumentValueError),
+        ("norm(np.ones(2), 'fro', axis=0)", ArgumentValueError),
+        ("qr(np.eye(2), 'full')", ArgumentValueError),
+        ("eigh(np.eye(2), 'X')", ArgumentValueError),
+        ("matrix_power(np.eye(2), 0.5)", ArgumentTypeError),
+        ("matrix_power(np.ones((2, 3)), 2)", ShapeError),
+        ("multi_dot([np.eye(2)])", ArgumentValueError),
+        ("cross(np.ones(2), np.ones(2))", ShapeError),
+        ("outer(np.eye(2), np.eye(2))", ShapeError),
+        ("tensorinv(np.ones((2, 3)), 1)", ShapeError),
+        ("lstsq(np.ones((2, 2)), np.ones(3))", ShapeError),
+        ("cond(np.ones((0, 0)))", ShapeError),
+        ("slogdet(np.eye(2), method='svd')", ArgumentValueError),
+        ("pinv(np.eye(2), 1.0, rcond=1.0)", ArgumentValueError),
+        ("svd(np.eye(2), hermitian=True, subset_by_index=(0, 1))", NotImplementedError),
+    ],
+)
+def test_errors(call, error) -> None:
+    with pytest.raises(error):
+        eval(f"L.{call}", {"L": jnp.linalg, "np": np})
