@@ -61,7 +61,7 @@ class EigParams(NamedTuple):
 
 
 class Eig(MatrixPrimitive[EigParams]):
-    """Gives eigenvalues, then left vectors, then right ones, where they are wanted."""
+    """Gives eigenvalues, then left vectors, then right ones, where they are computed."""
 
     name = "eig"
     traits = decomposition(25.0)
@@ -80,8 +80,8 @@ class Eig(MatrixPrimitive[EigParams]):
         dtype = dtypes.to_complex_dtype(x.dtype)
         n = x.shape[-1]
         vectors = matrix_aval(x, *batch, n, n, dtype=dtype)
-        wanted = params.compute_left_eigenvectors + params.compute_right_eigenvectors
-        return [matrix_aval(x, *batch, n, dtype=dtype), *[vectors] * wanted]
+        n_vectors = params.compute_left_eigenvectors + params.compute_right_eigenvectors
+        return [matrix_aval(x, *batch, n, dtype=dtype), *[vectors] * n_vectors]
 
     def jvp(self, primals, tangents, params):
         has_left, has_right = params.compute_left_eigenvectors, params.compute_right_eigenvectors
@@ -116,7 +116,7 @@ class Eig(MatrixPrimitive[EigParams]):
         if platform == "cpu":
             options = {"compute_left": left, "compute_right": right}
             config = ", ".join(
-                f"{k} = {byte('V' if wanted else 'N')}" for k, wanted in options.items()
+                f"{k} = {byte('V' if computed else 'N')}" for k, computed in options.items()
             )
             target = lapack_name("geev", x)
         else:
@@ -159,7 +159,7 @@ def eig(
     """[eigenvalues w, left eigenvectors, right eigenvectors] of the matrices in `x`, of shape [..., n, n].
 
     All are complex: w of shape [..., n], vectors of shape [..., n, n], columns of norm 1 with a real largest element;
-    for right ones x v = v diag(w), for left ones vᴴ x = diag(w) vᴴ. Vectors are left out where they aren't wanted.
+    for right ones x v = v diag(w), for left ones vᴴ x = diag(w) vᴴ. Vectors that aren't computed are left out.
     Derivatives of vectors need eigenvalues that differ and `enable_eigvec_derivs`. Results are NaN where the algorithm
     doesn't converge. CPUs and GPUs have it; `use_magma` is an older way to choose the library of GPUs.
 

@@ -138,9 +138,9 @@ def batched_factors(ranks: Sequence[int], n_operands: int, batch_ndim: int) -> F
     dims: list[list[str]] = []
     start = batch_ndim
     for rank in ranks:
-        own = words(rank - batch_ndim, start, "!")
-        start += len(own)
-        dims.append([*batch, *own])
+        whole = words(rank - batch_ndim, start, "!")
+        start += len(whole)
+        dims.append([*batch, *whole])
     return dims[:n_operands], dims[n_operands:]
 
 

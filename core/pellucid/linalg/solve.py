@@ -18,7 +18,7 @@ from pellucid.primitives.sorting import sort_key_val
 from pellucid.tracing.values import type_of
 
 PLAIN, TRANSPOSED, ADJOINT = range(3)
-"""What is done to a matrix whose factors are given: SciPy's numbers."""
+"""Forms of the matrix whose factors are given, by SciPy's numbers."""
 
 
 def with_factors(factors: Any, permutation: Any, b: Any, form: int = PLAIN) -> Any:
@@ -26,8 +26,8 @@ def with_factors(factors: Any, permutation: Any, b: Any, form: int = PLAIN) -> A
 
     Shapes are [..., n, n], [..., n] and [..., n, k] with equal leading axes; or `b` alone has leading axes.
     """
-    ndim, own = type_of(b).ndim, type_of(factors).ndim
-    if own == 2 < ndim:  # all systems have one matrix: more right-hand sides
+    ndim = type_of(b).ndim
+    if type_of(factors).ndim == 2 < ndim:  # all systems have one matrix: more right-hand sides
         rows_first = move_axis(b, ndim - 2, 0)
         shape = type_of(rows_first).shape
         b = reshape(rows_first, (shape[0], int(np.prod(shape[1:]))))

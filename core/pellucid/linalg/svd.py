@@ -43,7 +43,7 @@ from pellucid.tracing.values import type_of
 
 
 class SvdAlgorithm(enum.Enum):
-    """How singular values are found; each platform has some of the algorithms.
+    """How singular values are parts; each platform has some of the algorithms.
 
     >>> SvdAlgorithm.QR
     <SvdAlgorithm.QR: 'QR'>
@@ -154,15 +154,15 @@ class Svd(MatrixPrimitive[SvdParams]):
         return [*primals_out[:2], H(primals_out[2])], [*tangents_out[:2], H(tangents_out[2])]
 
     def definition(self, operands, params, platform):
-        found = (
+        parts = (
             _on_cpu(operands[0], params)
             if platform == "cpu"
             else _on_gpu(operands[0], params, platform)
         )
         subset = params.subset_by_index
         if subset is None:
-            return found
-        s, *vectors = found
+            return parts
+        s, *vectors = parts
         if not vectors:
             return [chosen(s, subset)]
         u, vh = vectors
@@ -206,13 +206,13 @@ def _on_cpu(x: Any, params: SvdParams) -> list[Any]:
         ((*batch, vh, n), aval.dtype), (batch, INT32),
     ]  # fmt: skip
     config = f"mode = {byte(mode)}"
-    found = native(lapack_name(routine, x), [x], results, len(batch), config, [(0, 0)])
-    found = without_info(found[1:])
-    return found if params.compute_uv else found[:1]
+    parts = native(lapack_name(routine, x), [x], results, len(batch), config, [(0, 0)])
+    parts = without_info(parts[1:])
+    return parts if params.compute_uv else parts[:1]
 
 
 def _on_gpu(x: Any, params: SvdParams, platform: str) -> list[Any]:
-    """By `gesvdj`, `gesvdp`, or `gesvd`, which wants no fewer rows than columns."""
+    """By `gesvdj`, `gesvdp`, or `gesvd`, which takes no fewer rows than columns."""
     aval = type_of(x)
     *batch, m, n = aval.shape
     k = min(m, n)
@@ -233,11 +233,11 @@ def _on_gpu(x: Any, params: SvdParams, platform: str) -> list[Any]:
         ]  # fmt: skip
         flags += f", full_matrices = {boolean(params.full_matrices)}, transposed = false"
         target = gpu_name("cusolver_gesvd_ffi", platform)
-        found = without_info(native(target, [x], results, n_batch, flags, [(0, 0)])[1:])
+        parts = without_info(native(target, [x], results, n_batch, flags, [(0, 0)])[1:])
         if not params.compute_uv:
-            return found[:1]
-        values, left, right = found
-        return [values, T(right), T(left)] if is_wide else found
+            return parts[:1]
+        values, left, right = parts
+        return [values, T(right), T(left)] if is_wide else parts
     is_jacobi = algorithm is SvdAlgorithm.JACOBI
     whole = is_jacobi or params.full_matrices
     u, v = (m, n) if whole else (k, k)
@@ -246,10 +246,10 @@ def _on_gpu(x: Any, params: SvdParams, platform: str) -> list[Any]:
     ]  # fmt: skip
     target = gpu_name("cusolver_gesvdj_ffi" if is_jacobi else "cusolver_gesvdp_ffi", platform)
     flags += f", full_matrices = {boolean(whole)}"
-    found = without_info(native(target, [x], results, n_batch, flags, [(0, 0)])[1:])
+    parts = without_info(native(target, [x], results, n_batch, flags, [(0, 0)])[1:])
     if not params.compute_uv:
-        return found[:1]
-    values, left, right = found
+        return parts[:1]
+    values, left, right = parts
     if not params.full_matrices:
         left, right = columns(left, k), columns(right, k)
     return [values, left, H(right)]

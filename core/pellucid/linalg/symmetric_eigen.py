@@ -112,7 +112,7 @@ class Eigh(MatrixPrimitive[EighParams]):
         results = [(aval.shape, aval.dtype), ((*batch, n), real_of(aval))]
         if platform == "tpu":
             options = f"{int(params.lower)},{int(params.sort_eigenvalues)},100,1e-6"
-            found = native("Eigh", operands, results, len(batch), options, api_version=1)
+            pair = native("Eigh", operands, results, len(batch), options, api_version=1)
         else:
             results.append((batch, INT32))
             if platform == "cpu":
@@ -122,8 +122,8 @@ class Eigh(MatrixPrimitive[EighParams]):
                 target = gpu_name("cusolver_syevd_ffi", platform)
                 algorithm = _CUSOLVER[params.algorithm]
                 config = f"algorithm = {algorithm} : ui8, lower = {boolean(params.lower)}"
-            found = without_info(native(target, operands, results, len(batch), config, [(0, 0)]))
-        return [chosen(y, params.subset_by_index) for y in found]
+            pair = without_info(native(target, operands, results, len(batch), config, [(0, 0)]))
+        return [chosen(y, params.subset_by_index) for y in pair]
 
 
 eigh_p = Eigh()

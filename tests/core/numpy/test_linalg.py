@@ -64,8 +64,8 @@ def operands(dtype):
     return [a.astype(dtype) for a in (x, y, x @ x.conj().T + np.eye(4))]
 
 
-def evaluated(row, module, given):
-    names = dict(zip("xyh", given, strict=True)) | {"L": module, "np": np}
+def evaluated(row, module, operand_arrays):
+    names = dict(zip("xyh", operand_arrays, strict=True)) | {"L": module, "np": np}
     return eval(row if row.startswith(("tuple(", "abs(")) else f"L.{row}", names)
 
 
@@ -85,12 +85,12 @@ def compare(got, want, tolerance) -> None:
 
 def check(row, dtype, tolerance) -> None:
     """Eagerly, and under jit and vmap together, as NumPy."""
-    given = operands(dtype)
+    operand_arrays = operands(dtype)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        want = evaluated(row, np.linalg, given)
-    compare(evaluated(row, jnp.linalg, list(map(jnp.asarray, given))), want, tolerance)
-    batched = [np.stack([x[::-1] if i < 2 else x, x]) for i, x in enumerate(given)]
+        want = evaluated(row, np.linalg, operand_arrays)
+    compare(evaluated(row, jnp.linalg, list(map(jnp.asarray, operand_arrays))), want, tolerance)
+    batched = [np.stack([x[::-1] if i < 2 else x, x]) for i, x in enumerate(operand_arrays)]
     both = pl.jit(pl.vmap(lambda *xs: _leaves(evaluated(row, jnp.linalg, xs))))(*batched)
     for got, expected in zip(both, _leaves(want), strict=True):
         np.testing.assert_allclose(got[1], expected, rtol=tolerance, atol=tolerance)

@@ -81,15 +81,15 @@ def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord in (1, -1, np.inf, -np.inf):
         summed, other = (row, column) if ord in (1, -1) else (column, row)
         sums = total(absolute(x), axis=summed, keepdims=True)
-        found = (greatest if ord > 0 else least)(sums, axis=other, keepdims=True)
+        norms = (greatest if ord > 0 else least)(sums, axis=other, keepdims=True)
     else:
         s = svd(moveaxis(x, axes, (-2, -1)), full_matrices=False, compute_uv=False)
         if ord == "nuc":
-            found = total(s, axis=-1)
+            norms = total(s, axis=-1)
         else:
-            found = greatest(s, axis=-1, initial=0) if ord == 2 else least(s, axis=-1)
-        return expand_dims(found, axes) if keepdims else found
-    return found if keepdims else found.squeeze(axes)
+            norms = greatest(s, axis=-1, initial=0) if ord == 2 else least(s, axis=-1)
+        return expand_dims(norms, axes) if keepdims else norms
+    return norms if keepdims else norms.squeeze(axes)
 
 
 def _static_order(ord: Any) -> Any:

@@ -129,8 +129,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
         terms[0] = terms[0][1:]
     if ndims[-1] == 1:
         terms[-1] = terms[-1][:1]
-    kept = terms[0][: ndims[0] - 1] + terms[-1][1:]
-    text = f"{','.join(map(''.join, terms))}->{''.join(kept)}"
+    result_letters = terms[0][: ndims[0] - 1] + terms[-1][1:]
+    text = f"{','.join(map(''.join, terms))}->{''.join(result_letters)}"
     return einsum(text, *arrays, optimize="optimal", precision=precision)
 
 
