@@ -20,6 +20,7 @@ from pellucid import (
     ops as ops,
     random as random,
     ref as ref,
+    scipy as scipy,
     sharding as sharding,
     stages as stages,
     test_util as test_util,

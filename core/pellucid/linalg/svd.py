@@ -29,6 +29,7 @@ from pellucid.linalg.matrices import (
     without_info,
 )
 from pellucid.linalg.native import INT32, boolean, byte, gpu_name, lapack_name, native
+from pellucid.linalg.polar import svd_by_polar
 from pellucid.linalg.symmetric_eigen import by_columns_gap, chosen
 from pellucid.primitives.arithmetic import add, div, mul, sub
 from pellucid.primitives.broadcasting import broadcast_in_dim
@@ -55,7 +56,7 @@ class SvdAlgorithm(enum.Enum):
     JACOBI = "Jacobi"
     """cuSOLVER's `gesvdj`."""
     POLAR = "polar"
-    """Of the polar decomposition, cuSOLVER's `gesvdp`."""
+    """Of the polar decomposition: cuSOLVER's `gesvdp`, and the one of TPUs."""
     DIVIDE_AND_CONQUER = "divide_and_conquer"
     """LAPACK's `gesdd`."""
 
@@ -63,7 +64,7 @@ class SvdAlgorithm(enum.Enum):
 _PLATFORMS: dict[SvdAlgorithm | None, tuple[str, ...]] = {
     SvdAlgorithm.QR: ("cpu", "cuda", "rocm"),
     SvdAlgorithm.JACOBI: ("cuda", "rocm"),
-    SvdAlgorithm.POLAR: ("cuda",),
+    SvdAlgorithm.POLAR: ("cuda", "tpu"),
     SvdAlgorithm.DIVIDE_AND_CONQUER: ("cpu",),
 }
 MAX_JACOBI_SIZE = 1024
@@ -84,7 +85,7 @@ class Svd(MatrixPrimitive[SvdParams]):
     traits = decomposition(20.0)
 
     def platforms_for(self, params):
-        return _PLATFORMS.get(params.algorithm, ("cpu", "cuda", "rocm"))
+        return _PLATFORMS.get(params.algorithm)
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -154,11 +155,14 @@ class Svd(MatrixPrimitive[SvdParams]):
         return [*primals_out[:2], H(primals_out[2])], [*tangents_out[:2], H(tangents_out[2])]
 
     def definition(self, operands, params, platform):
-        parts = (
-            _on_cpu(operands[0], params)
-            if platform == "cpu"
-            else _on_gpu(operands[0], params, platform)
-        )
+        [x] = operands
+        if platform == "cpu":
+            parts = _on_cpu(x, params)
+        elif platform == "tpu":
+            uv, full = params.compute_uv, params.full_matrices
+            parts = svd_by_polar(x, full_matrices=full, compute_uv=uv)
+        else:
+            parts = _on_gpu(x, params, platform)
         subset = params.subset_by_index
         if subset is None:
             return parts

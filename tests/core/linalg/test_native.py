@@ -23,13 +23,19 @@ CALLS = {
     "qr with pivoting": (lambda x: linalg.qr(x, pivoting=True), "cuhybrid_geqp3", None),
     "eigh": (linalg.eigh, "cusolver_syevd_ffi", "@Eigh"),
     "eig": (linalg.eig, "cuhybrid_eig_real", None),
-    "svd": (linalg.svd, "cusolver_gesvdj_ffi", None),
+    "svd": (linalg.svd, "cusolver_gesvdj_ffi", "@Eigh"),
     "svd by QR": (
         lambda x: linalg.svd(x[:, :2], algorithm=linalg.SvdAlgorithm.QR), "cusolver_gesvd_ffi", None,
     ),
     "svd by polar decomposition": (
-        lambda x: linalg.svd(x, algorithm=linalg.SvdAlgorithm.POLAR), "cusolver_gesvdp_ffi", None,
+        lambda x: linalg.svd(x, algorithm=linalg.SvdAlgorithm.POLAR), "cusolver_gesvdp_ffi", "@Qr",
     ),
+    "tridiagonal": (linalg.tridiagonal, "cusolver_sytrd_ffi", None),
+    "tridiagonal_solve": (
+        lambda x: linalg.tridiagonal_solve(x[:, 0], x[:, 1], x[:, 2], x), "cusparse_gtsv2_ffi", "stablehlo.while",
+    ),
+    "symmetric_product": (lambda x: linalg.symmetric_product(x, x), "cusolver_syrk_ffi", "dot_general"),
+    "cholesky_update": (lambda x: linalg.cholesky_update(x[0], x[0, 0]), "cu_cholesky_update_ffi", "stablehlo.while"),
 }  # fmt: skip
 
 

@@ -65,6 +65,21 @@ def gpu_only(call, *operands, **options):
     return row(call, *operands, platforms=("cuda",), **options)
 
 
+def cpu_only(call, *operands, **options):
+    """A row of what CPUs alone have."""
+    return row(call, *operands, platforms=(), **options)
+
+
+def diagonals(shape, dtype="float32"):
+    """Three diagonals of matrices far from singular ones."""
+    lower, middle, upper = (elements(shape, dtype).astype(dtype) for _ in range(3))
+    return (
+        values(lower, dtype),
+        values(middle + np.sign(middle.real) * 5, dtype),
+        values(upper, dtype),
+    )
+
+
 samples = [
     # Cholesky
     row("cholesky(x)", positive((2, 3, 3)), reference=np.linalg.cholesky),
@@ -132,15 +147,33 @@ samples = [
     gpu_only("eig(x, compute_left_eigenvectors=False)", regular((3, 3)), wrt=()),
     gpu_only("eig(x)", array((0, 0)), wrt=()),
     # SVD
-    *(gpu_only("svd(x, full_matrices=False)", regular(shape)) for shape in ((3, 3), (2, 4, 3), (3, 4))),
-    gpu_only("svd(x, full_matrices=False)", regular((4, 3), "float64")),
-    gpu_only("svd(x, full_matrices=False)", regular((4, 3), "complex64"), smooth=False),
-    gpu_only("svd(x, full_matrices=False)", regular((3, 4), "complex128"), smooth=False),
-    gpu_only("svd(x)", regular((3, 3))),
-    gpu_only("svd(x)", regular((4, 3)), wrt=()),
+    *(row("svd(x, full_matrices=False)", regular(shape)) for shape in ((3, 3), (2, 4, 3), (3, 4))),
+    row("svd(x, full_matrices=False)", regular((4, 3), "float64")),
+    row("svd(x, full_matrices=False)", regular((4, 3), "complex64"), smooth=False),
+    row("svd(x, full_matrices=False)", regular((3, 4), "complex128"), smooth=False),
+    row("svd(x)", regular((3, 3))),
+    row("svd(x)", regular((4, 3)), wrt=()),
     gpu_only("svd(x, full_matrices=False, algorithm=lax.linalg.SvdAlgorithm.QR)", regular((4, 3))),
-    gpu_only("svd(x, compute_uv=False)", regular((3, 4)), reference=singular_values),
-    gpu_only("svd(x, compute_uv=False)", regular((4, 3), "complex64"), reference=singular_values),
-    gpu_only("svd(x, full_matrices=False, subset_by_index=(0, 2))", regular((4, 3)), agrees="no"),
-    *(gpu_only("svd(x)", array(shape), wrt=()) for shape in ((3, 0), (0, 3))),
+    row("svd(x, compute_uv=False)", regular((3, 4)), reference=singular_values),
+    row("svd(x, compute_uv=False)", regular((4, 3), "complex64"), reference=singular_values),
+    row("svd(x, full_matrices=False, subset_by_index=(0, 2))", regular((4, 3)), agrees="no"),
+    *(row("svd(x)", array(shape), wrt=()) for shape in ((3, 0), (0, 3))),
+    # Schur, Hessenberg and tridiagonal forms
+    *(cpu_only("schur(x)", regular(shape, dtype), wrt=()) for shape, dtype in (((2, 3, 3), "float32"), ((3, 3), "complex64"), ((3, 3), "float64"))),
+    cpu_only("schur(x, compute_schur_vectors=False)", regular((3, 3)), wrt=()),
+    *(cpu_only("hessenberg(x)", regular(shape, dtype), wrt=()) for shape, dtype in (((2, 4, 4), "float32"), ((4, 4), "complex64"), ((4, 4), "float64"))),
+    *(gpu_only("tridiagonal(x)", positive(shape, dtype), wrt=()) for shape, dtype in (((2, 4, 4), "float32"), ((4, 4), "complex64"), ((4, 4), "float64"))),
+    gpu_only("tridiagonal(x, lower=False)", positive((4, 4)), wrt=()),
+    # tridiagonal_solve
+    row("tridiagonal_solve(x, y, z, w)", *diagonals((2, 4)), array((2, 4, 2))),
+    row("tridiagonal_solve(x, y, z, w)", *diagonals((4,), "complex64"), array((4, 2), "complex64")),
+    row("tridiagonal_solve(x, y, z, w)", *diagonals((4,), "float64"), array((4, 1), "float64")),
+    gpu_only("tridiagonal_solve(x, y, z, w, perturb_singular=True)", *diagonals((4,)), array((4, 2))),
+    # Products and updates
+    row("symmetric_product(x, y, alpha=2.0, beta=3.0, symmetrize_output=True)", array((4, 3)), positive((4, 4)), wrt=()),
+    row("symmetric_product(x, y, alpha=2.0, beta=3.0)", array((2, 4, 3), "float64"), positive((2, 4, 4), "float64"), agrees="no"),
+    row("cholesky_update(x, y)", values(np.triu(elements((3, 3)) + 4 * np.eye(3)).astype("float32")), array((3,)), wrt=()),
+    # The polar decomposition
+    row("qdwh(x)[:2]", regular((4, 3)), agrees="no"),
+    row("qdwh(x)[:2]", regular((3, 3), "complex64"), wrt=()),
 ]  # fmt: skip

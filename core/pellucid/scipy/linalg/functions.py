@@ -1,0 +1,407 @@
+"""Functions of matrices: exponentials, roots, polar and Schur forms, Sylvester's equation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pellucid.numpy as jnp
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.higher_order.branching import cond
+from pellucid.higher_order.loops import fori_loop, scan
+from pellucid.linalg import reductions
+from pellucid.linalg.matrices import H, product
+from pellucid.linalg.polar import qdwh
+from pellucid.linalg.qr import householder_product
+from pellucid.linalg.solve import solve
+from pellucid.linalg.svd import svd
+from pellucid.linalg.triangular import triangular_solve
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
+from pellucid.primitives.padding import pad
+from pellucid.tracing.values import type_of
+from pellucid.transforms.jvp import jvp
+from pellucid.transforms.vmap import vmap
+
+# The exponential ----------------------------------------------------------------------------------
+
+_PADE = {  # by dtype of real parts: largest 1-norm without scaling, coefficients (Higham 2005, table 2.3)
+    "float32": (3.925724783138660, [17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1]),
+    "float64": (5.371920351148152, [
+        64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
+        10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
+    ]),
+}  # fmt: skip
+
+
+def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
+    """The exponential of one matrix, by scaling, a Padé approximant and squaring."""
+    n = type_of(a).shape[-1]
+    limit, coefficients = _PADE[np.dtype(jnp.real(a).dtype).name]
+    norm = jnp.abs(a).sum(0).max(initial=0)
+    n_squarings = jnp.maximum(0, jnp.ceil(jnp.log2(norm / limit)))
+    scaled = a / (2**n_squarings).astype(a.dtype)
+    identity = jnp.eye(n, dtype=a.dtype)
+    squared = product(scaled, scaled)
+    power, odd, even = identity, 0, 0
+    for i in range(0, len(coefficients), 2):  # odd powers have `scaled` as a common factor
+        even = even + coefficients[i] * power
+        if i + 1 < len(coefficients):
+            odd = odd + coefficients[i + 1] * power
+        power = product(power, squared) if i + 2 < len(coefficients) else power
+    odd = product(scaled, odd)
+    if upper_triangular:
+        result = triangular_solve(even - odd, even + odd, left_side=True)
+    else:
+        result = solve(even - odd, even + odd)
+
+    def step(x: Any, i: Any) -> Any:
+        return cond(i < n_squarings, lambda y: product(y, y), lambda y: y, x), None
+
+    result, _ = scan(step, result, jnp.arange(max_squarings, dtype=n_squarings.dtype))
+    return jnp.where(n_squarings > max_squarings, np.nan, result)
+
+
+@numpy_function(static=("upper_triangular", "max_squarings"))
+def _batched_expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
+    a = square_matrices("expm", a)
+    shape = type_of(a).shape
+    function = lambda x: _expm(x, upper_triangular, max_squarings)
+    if len(shape) == 2:
+        return function(a)
+    return vmap(function)(a.reshape(math.prod(shape[:-2]), *shape[-2:])).reshape(shape)
+
+
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """The exponentials of matrices of shape [..., n, n].
+
+    NaN where norms need more than `max_squarings` squarings, at a 1-norm of about 2**max_squarings * 4.
+    `upper_triangular` says that matrices are. Raises: ShapeError unless matrices are square.
+    Source: Higham, The scaling and squaring method for the matrix exponential revisited (2005).
+
+    >>> expm(np.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return _batched_expm(A, bool(upper_triangular), int(max_squarings))
+
+
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """(expm(A), derivative of expm at A in direction E), or the derivative alone without `compute_expm`.
+
+    There is one `method`, the derivative of `expm`. Raises: ArgumentValueError for an unknown one.
+
+    >>> expm_frechet(np.zeros((1, 1)), np.ones((1, 1)))[1]
+    Array([[1.]], dtype=float32)
+    """
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise ArgumentValueError(
+            "scipy.linalg.expm_frechet: method is 'SPS' or 'blockEnlarge'.",
+            got=f"method: {method!r}",
+        )
+    A, E = inexact("expm_frechet", A, E)
+    value, derivative = jvp(expm, (A,), (E,))
+    return (value, derivative) if compute_expm else derivative
+
+
+# Schur and Hessenberg forms -----------------------------------------------------------------------
+
+
+@numpy_function(static="is_complex")
+def _schur(a: Any, is_complex: bool) -> tuple[Any, Any]:
+    a = square_matrices("schur", a)
+    if is_complex:
+        a = a.astype(dtypes.to_complex_dtype(a.dtype))
+    form, vectors = reductions.schur(a)
+    return form, vectors
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """(T, Z) with a = Z T Zᴴ for matrices of shape [..., n, n]: Z is unitary, T upper triangular.
+
+    T of a real matrix has 2×2 blocks for pairs of complex eigenvalues, unless `output` is "complex". CPUs have it.
+    Raises: ArgumentValueError for another `output`.
+
+    >>> schur(np.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
+    if output not in ("real", "complex"):
+        raise ArgumentValueError(
+            "scipy.linalg.schur: output is 'real' or 'complex'.", got=f"output: {output!r}"
+        )
+    form, vectors = _schur(a, output == "complex")
+    return form, vectors
+
+
+@numpy_function
+def _rsf2csf(T: Any, Z: Any) -> tuple[Any, Any]:
+    T, Z = inexact("rsf2csf", T, Z)
+    T = square_matrices("rsf2csf", T)
+    dtype = dtypes.to_complex_dtype(T.dtype)
+    T, Z = T.astype(dtype), Z.astype(dtype)
+    n = type_of(T).shape[-1]
+    positions = np.arange(n)
+
+    def rotated(i: Any, pair: Any) -> Any:
+        """Turn rows and columns m - 1 and m so that T[m, m - 1] vanishes."""
+        T, Z = pair
+        m = n - 1 - i
+        a, b, c, d = (T[m - 1 + j, m - 1 + k] for j in (0, 1) for k in (0, 1))
+        mean, half = (a + d) / 2, (a - d) / 2
+        root = jnp.sqrt(half * half + b * c)
+        shift = (
+            jnp.where(jnp.abs(mean + root - d) < jnp.abs(mean - root - d), mean + root, mean - root)
+            - d
+        )
+        size = jnp.sqrt(jnp.abs(shift) ** 2 + jnp.abs(c) ** 2)
+        safe = jnp.where(size == 0, 1, size)
+        x, y = shift / safe, c / safe
+        turn = jnp.stack([jnp.stack([x.conj(), y.conj()]), jnp.stack([-y, x])])
+        keeps = c == 0
+        turn = jnp.where(keeps, jnp.eye(2, dtype=dtype), turn)
+        at = m - 1 + np.arange(2)
+        whole = jnp.eye(n, dtype=dtype).at[at[:, None], at[None, :]].set(turn)
+        T = product(whole, T, H(whole))
+        T = jnp.where((positions[:, None] == m) & (positions[None, :] == m - 1), 0, T)
+        return T, product(Z, H(whole))
+
+    return fori_loop(0, n - 1, rotated, (T, Z)) if n > 1 else (T, Z)
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """The complex Schur form, upper triangular, of a real one: T and Z of shape [n, n].
+
+    Source: Golub and Van Loan, Matrix Computations, 7.4: one Givens rotation for each subdiagonal element.
+
+    >>> rsf2csf(np.array([[0.0, -1.0], [1.0, 0.0]]), np.eye(2))[0].imag.diagonal().round(3) ** 2
+    Array([1., 1.], dtype=float32)
+    """
+    form, vectors = _rsf2csf(T, Z)
+    return form, vectors
+
+
+@numpy_function(static="calc_q")
+def _hessenberg(a: Any, calc_q: bool) -> Any:
+    a = square_matrices("hessenberg", a)
+    form, taus = reductions.hessenberg(a)
+    h = jnp.triu(form, -1)
+    if not calc_q:
+        return h
+    n = type_of(a).shape[-1]
+    if n < 2:
+        return h, jnp.broadcast_to(jnp.eye(n, dtype=a.dtype), a.shape)
+    inner = householder_product(form[..., 1:, : n - 1], taus)
+    widths = [(0, 0, 0)] * (type_of(a).ndim - 2) + [(1, 0, 0)] * 2
+    from_second = pad(inner, a.dtype.type(0), widths)
+    return h, from_second + jnp.eye(n, dtype=a.dtype) * (np.arange(n) == 0)
+
+
+def hessenberg(
+    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """The Hessenberg form h of matrices of shape [..., n, n], zero below its subdiagonal; (h, q) with `calc_q`: a = q h qᴴ.
+
+    CPUs have it.
+
+    >>> hessenberg(np.eye(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return _hessenberg(a, bool(calc_q))
+
+
+# Functions of triangular matrices, column by column -----------------------------------------------
+
+
+def _by_columns(n: int, start: Any, column: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Any:
+    """An upper triangular matrix from `start`, its diagonal, whose column j solves a system with its leading j rows.
+
+    `column(result, j, before)` gives the system's matrix and right-hand side; `before` masks the rows above j.
+    """
+    positions = np.arange(n)
+
+    def step(j: Any, result: Any) -> Any:
+        before = positions < j
+        matrix, right = column(result, j, before)
+        matrix = jnp.where(
+            before[:, None] & before[None, :], matrix, jnp.eye(n, dtype=matrix.dtype)
+        )
+        solved = triangular_solve(matrix, jnp.where(before, right, 0)[:, None], left_side=True)[
+            :, 0
+        ]
+        return jnp.where(
+            positions[None, :] == j,
+            solved[:, None] + jnp.where(positions == j, result[j], 0)[:, None],
+            result,
+        )
+
+    return fori_loop(0, n, step, start)
+
+
+def _diagonal_at(x: Any, j: Any) -> Any:
+    return x[j, j]
+
+
+@numpy_function
+def _sqrtm(a: Any) -> Any:
+    [a] = inexact("sqrtm", a)
+    a = _one_square("sqrtm", a)
+    form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
+    n = type_of(a).shape[-1]
+
+    def column(root: Any, j: Any, before: Any) -> tuple[Any, Any]:
+        return root + _diagonal_at(root, j) * jnp.eye(n, dtype=root.dtype), form[:, j]
+
+    root = _by_columns(n, jnp.diag(jnp.sqrt(jnp.diagonal(form))), column)
+    return product(vectors, root, H(vectors))
+
+
+def _one_square(name: str, a: Any) -> Any:
+    if type_of(a).ndim != 2 or type_of(a).shape[0] != type_of(a).shape[1]:
+        raise ShapeError(
+            f"scipy.linalg.{name} needs a square matrix.", got=f"argument 0: {type_of(a).text()}"
+        )
+    return a
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """The principal square root of a matrix [n, n], complex. CPUs have it. `blocksize` has no effect.
+
+    Source: Björck and Hammarling, A Schur method for the square root of a matrix (1983).
+
+    >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]])).real
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    return _sqrtm(A)
+
+
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """The function of a matrix [n, n] that `func` is of each eigenvalue, complex; (result, estimated error) without `disp`.
+
+    Eigenvalues must differ. CPUs have it. Source: Parlett, A recurrence among the elements of functions of triangular
+    matrices (1976).
+
+    >>> funm(np.array([[4.0, 0.0], [0.0, 9.0]]), lambda x: x**0.5).real
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    [a] = inexact("funm", A)
+    a = _one_square("funm", a)
+    form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
+    n = type_of(a).shape[-1]
+    eigenvalues = jnp.diagonal(form)
+
+    def column(result: Any, j: Any, before: Any) -> tuple[Any, Any]:
+        above = jnp.where(before, form[:, j], 0)
+        leading = jnp.where(before[:, None] & before[None, :], result, 0)
+        right = product(leading, above[:, None])[:, 0] - above * _diagonal_at(result, j)
+        return form - _diagonal_at(form, j) * jnp.eye(n, dtype=form.dtype), right
+
+    result = _by_columns(n, jnp.diag(func(eigenvalues).astype(form.dtype)), column)
+    result = product(vectors, result, H(vectors))
+    if disp:
+        return result
+    gaps = jnp.abs(eigenvalues[:, None] - eigenvalues[None, :]) + jnp.where(
+        jnp.eye(n, dtype=bool), np.inf, 0
+    )
+    strictly_upper = jnp.abs(jnp.triu(form, 1)).sum(0).max()
+    precision = np.finfo(form.dtype).eps
+    return result, jnp.minimum(1, jnp.maximum(precision, precision / gaps.min() * strictly_upper))
+
+
+@numpy_function(static="by_eigenvalues")
+def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> Any:
+    a, b, c = inexact("solve_sylvester", a, b, c)
+    a, b = _one_square("solve_sylvester", a), _one_square("solve_sylvester", b)
+    m, n = type_of(a).shape[0], type_of(b).shape[0]
+    if type_of(c).shape != (m, n):
+        raise ShapeError(
+            f"scipy.linalg.solve_sylvester needs a right-hand side of shape {(m, n)}.",
+            got=f"C: {type_of(c).text()}",
+        )
+    dtype = dtypes.to_complex_dtype(a.dtype)
+    (r, u), (s, v) = (reductions.schur(x.astype(dtype)) for x in (a, b))
+    right = product(H(u), c.astype(dtype), v)
+    positions = np.arange(n)
+
+    def step(k: Any, y: Any) -> Any:
+        earlier_terms = product(y, jnp.where(positions < k, s[:, k], 0)[:, None])
+        matrix = r + s[k, k] * jnp.eye(m, dtype=dtype)
+        solved = triangular_solve(matrix, right[:, k][:, None] - earlier_terms, left_side=True)
+        return jnp.where(positions[None, :] == k, solved, y)
+
+    y = fori_loop(0, n, step, jnp.zeros_like(right))
+    x = product(u, y, H(v))
+    sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s)[None, :])
+    x = jnp.where(sums.min(initial=np.inf) < tol, np.nan, x)
+    return x if c.dtype.kind == "c" else x.real
+
+
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """The solution X of A X + X B = C, for matrices A [m, m], B [n, n] and C [m, n].
+
+    NaN where an eigenvalue of A and one of -B are closer than `tol`. CPUs have it. There is one `method`.
+    Source: Bartels and Stewart, Solution of the matrix equation AX + XB = C (1972).
+
+    >>> solve_sylvester(np.eye(1), np.eye(1), np.full((1, 1), 4.0))
+    Array([[2.]], dtype=float32)
+    """
+    if method not in ("schur", "eigen"):
+        raise ArgumentValueError(
+            "scipy.linalg.solve_sylvester: method is 'schur' or 'eigen'.", got=f"method: {method!r}"
+        )
+    return _solve_sylvester(A, B, C, tol, method == "eigen")
+
+
+# Polar decomposition ------------------------------------------------------------------------------
+
+
+def polar(
+    a: Any,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Any, Any]:
+    """(U, P) with a = U P, or a = P U with `side` "left": U with orthonormal columns or rows, P positive semidefinite.
+
+    `a` has shape [m, n]. `method` "qdwh" iterates (see `lax.linalg.qdwh`), with m ≥ n for the right side and m ≤ n for the
+    left; "svd" decomposes. Raises: ArgumentValueError for other words.
+
+    >>> polar(np.array([[0.0, 2.0], [-2.0, 0.0]]), method="svd")[1].round(3)
+    Array([[2., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    if side not in ("left", "right") or method not in ("qdwh", "svd"):
+        raise ArgumentValueError(
+            "scipy.linalg.polar: side is 'left' or 'right', method 'qdwh' or 'svd'.",
+            got=f"side: {side!r}, method: {method!r}",
+        )
+    [a] = inexact("polar", a)
+    unitary, positive = _polar(matrices("polar", a), side, method, eps, max_iterations)
+    return unitary, positive
+
+
+@numpy_function(static=("side", "method", "eps", "max_iterations"))
+def _polar(a: Any, side: str, method: str, eps: Any, max_iterations: Any) -> tuple[Any, Any]:
+    if method == "qdwh":
+        if side == "right":
+            return qdwh(a, eps=eps, max_iterations=max_iterations)[:2]
+        u, h = qdwh(H(a), eps=eps, max_iterations=max_iterations)[:2]
+        return H(u), h
+    u, s, vh = svd(a, full_matrices=False)
+    scale = s.astype(a.dtype)[..., None, :]
+    positive = product(H(vh) * scale, vh) if side == "right" else product(u * scale, H(u))
+    return product(u, vh), positive
+
+
+__all__ = [
+    "expm", "expm_frechet", "funm", "hessenberg", "polar", "rsf2csf", "schur", "solve_sylvester", "sqrtm",
+]  # fmt: skip

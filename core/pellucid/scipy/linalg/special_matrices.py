@@ -1,0 +1,335 @@
+"""Matrices of a special form."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+import pellucid.numpy as jnp
+from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import aval_of, promote_dtypes
+from pellucid.primitives.padding import pad
+from pellucid.tracing.values import type_of
+
+
+def _vector(name: str, x: Any, least: int = 0) -> Any:
+    """`x` as an array, which must be a vector of at least so many elements."""
+    aval = aval_of(f"scipy.linalg.{name}", x)
+    if aval.ndim != 1 or aval.size < least:
+        raise ShapeError(
+            f"scipy.linalg.{name} needs a vector of at least {least} elements.",
+            got=f"got {aval.text()}",
+        )
+    return jnp.asarray(x)
+
+
+def block_diag(*arrs: Any) -> Any:
+    """A matrix with the matrices `arrs` along its diagonal, and zeros elsewhere; vectors are rows.
+
+    Raises: ShapeError above rank 2.
+
+    >>> block_diag(np.ones((1, 2)), 3.0)
+    Array([[1., 1., 0.],
+           [0., 0., 3.]], dtype=float32)
+    """
+    arrays = [
+        jnp.atleast_2d(x)
+        for x in promote_dtypes(
+            "scipy.linalg.block_diag", *(arrs or (np.zeros((1, 0), np.float32),))
+        )
+    ]
+    for i, x in enumerate(arrays):
+        if x.ndim != 2:
+            raise ShapeError(
+                "scipy.linalg.block_diag needs matrices.", got=f"argument {i}: {type_of(x).text()}"
+            )
+    widths = [x.shape[1] for x in arrays]
+    padded = []
+    for i, x in enumerate(arrays):
+        config = [(0, 0, 0), (sum(widths[:i]), sum(widths[i + 1 :]), 0)]
+        padded.append(pad(x, x.dtype.type(0), config))
+    return jnp.concatenate(padded, 0)
+
+
+@numpy_function
+def _toeplitz(c: Any, r: Any) -> Any:
+    values = jnp.concatenate([c[::-1], r[1:]])
+    m, n = c.shape[0], r.shape[0]
+    return values[(m - 1) - np.arange(m)[:, None] + np.arange(n)[None, :]]
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """The matrix whose element [i, j] depends on i - j: first column `c`, first row `r` (by default conj(c)).
+
+    r[0] isn't read. Arrays of several axes are flattened.
+
+    >>> toeplitz(np.array([1, 2]), np.array([1, 3]))
+    Array([[1, 3],
+           [2, 1]], dtype=int32)
+    """
+    c = jnp.ravel(jnp.asarray(c))
+    r = c.conj() if r is None else jnp.ravel(jnp.asarray(r))
+    return _toeplitz(c, r)
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """The matrix whose element [i, j] depends on i + j: first column `c`, last row `r` (by default zeros).
+
+    r[0] isn't read.
+
+    >>> hankel(np.array([1, 2]), np.array([2, 3]))
+    Array([[1, 2],
+           [2, 3]], dtype=int32)
+    """
+    c = jnp.ravel(jnp.asarray(c))
+    r = jnp.zeros_like(c) if r is None else jnp.ravel(jnp.asarray(r))
+    values = jnp.concatenate([c, r[1:]])
+    return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[None, :]]
+
+
+def circulant(c: Any) -> Any:
+    """The matrix whose columns are `c`, each turned one further down. `c` has shape [..., n].
+
+    >>> circulant(np.array([1, 2, 3]))
+    Array([[1, 3, 2],
+           [2, 1, 3],
+           [3, 2, 1]], dtype=int32)
+    """
+    c = jnp.atleast_1d(c)
+    n = c.shape[-1]
+    return c[..., (np.arange(n)[:, None] - np.arange(n)[None, :]) % max(n, 1)]
+
+
+def companion(a: Any) -> Any:
+    """The companion matrix of the polynomial with coefficients `a` [n], the highest power first.
+
+    >>> companion(np.array([1.0, -3.0, 2.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    a = _vector("companion", a, 2)
+    first = -a[1:] / a[0]
+    n = first.shape[0]
+    return jnp.concatenate([first[None], jnp.eye(n - 1, n, dtype=first.dtype)])
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The matrix A with A v = convolve(a, v, mode) for vectors v of `n` elements.
+
+    `mode` is "full", "same" or "valid". Raises: ArgumentValueError for another one, or `n` below 1.
+
+    >>> convolution_matrix(np.array([1, 2]), 2)
+    Array([[1, 0],
+           [2, 1],
+           [0, 2]], dtype=int32)
+    """
+    a = _vector("convolution_matrix", a, 1)
+    n = operator.index(n)
+    if n < 1 or mode not in ("full", "same", "valid"):
+        raise ArgumentValueError(
+            "scipy.linalg.convolution_matrix: n is positive, mode 'full', 'same' or 'valid'.",
+            got=f"n: {n}, mode: {mode!r}",
+        )
+    m = a.shape[0]
+    zeros = jnp.zeros(n - 1, a.dtype)
+    first_row = jnp.concatenate([a[:1], zeros])
+    full = toeplitz(jnp.concatenate([a, zeros]), first_row)
+    start, size = {"full": (0, m + n - 1), "same": ((min(m, n) - 1) // 2, max(m, n)),
+                   "valid": (min(m, n) - 1, max(m, n) - min(m, n) + 1)}[mode]  # fmt: skip
+    return full[start : start + size]
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The n×n matrix of the discrete Fourier transform; `scale` "sqrtn" or "n" divides by √n or n.
+
+    >>> dft(2).real
+    Array([[ 1.,  1.],
+           [ 1., -1.]], dtype=float32)
+    """
+    n = operator.index(n)
+    if scale not in (None, "sqrtn", "n"):
+        raise ArgumentValueError(
+            "scipy.linalg.dft: scale is None, 'sqrtn' or 'n'.", got=f"scale: {scale!r}"
+        )
+    angles = -2j * np.pi * ((np.arange(n)[:, None] * np.arange(n)[None, :]) % max(n, 1)) / max(n, 1)
+    divisor = {None: 1, "sqrtn": math.sqrt(n), "n": n}[scale]
+    return jnp.asarray(np.exp(angles) / divisor, dtype if dtype is not None else complex)
+
+
+def fiedler(a: Any) -> Any:
+    """The matrix of absolute differences of the elements of `a`, of shape [..., n].
+
+    >>> fiedler(np.array([1, 4]))
+    Array([[0, 3],
+           [3, 0]], dtype=int32)
+    """
+    a = jnp.atleast_1d(a)
+    return jnp.abs(a[..., :, None] - a[..., None, :])
+
+
+def fiedler_companion(a: Any) -> Any:
+    """A matrix with five diagonals whose characteristic polynomial has coefficients `a` [n], the highest power first.
+
+    >>> fiedler_companion(np.array([1.0, -3.0, 2.0]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    a = _vector("fiedler_companion", a, 1)
+    if a.shape[0] <= 2:
+        return -(a / a[0])[1:, None] if a.shape[0] == 2 else jnp.zeros((0, 0), a.dtype)
+    coefficients = a / a[0]
+    n = coefficients.shape[0] - 1
+    result = jnp.zeros((n, n), coefficients.dtype)
+    put = lambda rows, columns, values: result.at[rows, columns].set(values)
+    result = put(np.arange(3, n, 2), np.arange(1, n - 2, 2), 1)
+    result = put(np.arange(2, n, 2), np.arange(1, n - 1, 2), -coefficients[3::2])
+    result = put(np.arange(0, n - 2, 2), np.arange(2, n, 2), 1)
+    result = put(np.arange(0, n - 1, 2), np.arange(1, n, 2), -coefficients[2::2])
+    return result.at[0, 0].set(-coefficients[1]).at[1, 0].set(1)
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Sylvester's Hadamard matrix, n×n, of elements 1 and -1 with orthogonal rows; `n` is a power of 2.
+
+    Raises: ArgumentValueError for another `n`.
+
+    >>> hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], dtype=int32)
+    """
+    n = operator.index(n)
+    if n < 1 or n & (n - 1):
+        raise ArgumentValueError("scipy.linalg.hadamard: n is a power of 2.", got=f"n: {n}")
+    common = np.arange(n)[:, None] & np.arange(n)[None, :]
+    return jnp.asarray(1 - 2 * (_bit_counts(common) % 2), dtype)
+
+
+def _bit_counts(x: np.ndarray) -> np.ndarray:
+    counts = np.zeros_like(x)
+    while x.any():
+        counts, x = counts + (x & 1), x >> 1
+    return counts
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """Helmert's orthogonal matrix, n×n, without its first row unless `full`.
+
+    >>> helmert(2)
+    Array([[ 0.70710677, -0.70710677]], dtype=float32)
+    """
+    n = operator.index(n)
+    if n < 1:
+        raise ArgumentValueError("scipy.linalg.helmert: n is positive.", got=f"n: {n}")
+    matrix = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
+    matrix[0] = 1
+    squares = np.arange(n) * np.arange(1, n + 1)
+    squares[0] = n
+    matrix /= np.sqrt(squares)[:, None]
+    return jnp.asarray(matrix if full else matrix[1:], float)
+
+
+def hilbert(n: int) -> Any:
+    """Hilbert's matrix, n×n: 1 / (i + j + 1).
+
+    >>> hilbert(2)
+    Array([[1.        , 0.5       ],
+           [0.5       , 0.33333334]], dtype=float32)
+    """
+    i = np.arange(operator.index(n))
+    return jnp.asarray(1 / (i[:, None] + i[None, :] + 1), float)
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of Hilbert's matrix, n×n, whose elements are integers, rounded to the default float.
+
+    >>> invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)
+    """
+    n = operator.index(n)
+
+    def element(i: int, j: int) -> int:
+        i, j = i + 1, j + 1
+        product = (i + j - 1) * math.comb(n + i - 1, n - j) * math.comb(n + j - 1, n - i)
+        return (-1) ** (i + j) * product * math.comb(i + j - 2, i - 1) ** 2
+
+    return jnp.asarray([[float(element(i, j)) for j in range(n)] for i in range(n)], float).reshape(
+        n, n
+    )
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """The Leslie matrix of fecundities `f` [..., n] and survival rates `s` [..., n - 1].
+
+    >>> leslie(np.array([1.0, 2.0]), np.array([0.5]))
+    Array([[1. , 2. ],
+           [0.5, 0. ]], dtype=float32)
+    """
+    f, s = promote_dtypes("scipy.linalg.leslie", f, s)
+    f, s = jnp.atleast_1d(f), jnp.atleast_1d(s)
+    n = f.shape[-1]
+    if n < 2 or s.shape[-1] != n - 1:
+        raise ShapeError(
+            "scipy.linalg.leslie needs two fecundities or more, and one survival rate less.",
+            got=[f"f: {type_of(f).text()}", f"s: {type_of(s).text()}"],
+        )
+    below = s[..., :, None] * jnp.eye(n - 1, n, dtype=s.dtype)
+    return jnp.concatenate([f[..., None, :], below], -2)
+
+
+def _pascal(name: str, n: int, kind: str | None) -> tuple[int, str]:
+    kind = "symmetric" if kind is None else kind
+    if kind not in ("symmetric", "lower", "upper"):
+        raise ArgumentValueError(
+            f"scipy.linalg.{name}: kind is 'symmetric', 'lower' or 'upper'.", got=f"kind: {kind!r}"
+        )
+    return operator.index(n), kind
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """Pascal's matrix, n×n, of binomial coefficients: (i + j over i), or triangular with `kind` "lower" or "upper".
+
+    >>> pascal(3, "lower")
+    Array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 2., 1.]], dtype=float32)
+    """
+    n, kind = _pascal("pascal", n, kind)
+    element = {
+        "symmetric": lambda i, j: math.comb(i + j, i),
+        "lower": math.comb,
+        "upper": lambda i, j: math.comb(j, i),
+    }[kind]
+    return jnp.asarray([[float(element(i, j)) for j in range(n)] for i in range(n)], float).reshape(
+        n, n
+    )
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of Pascal's matrix, n×n, of integers in floats; see `pascal`.
+
+    >>> invpascal(2)
+    Array([[ 2., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    n, kind = _pascal("invpascal", n, kind)
+    lower = [[(-1) ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)]
+    if kind == "symmetric":
+        entries = [
+            [sum(lower[k][i] * lower[k][j] for k in range(n)) for j in range(n)] for i in range(n)
+        ]
+    else:
+        entries = (
+            lower if kind == "lower" else [list(column) for column in zip(*lower, strict=True)]
+        )
+    return jnp.asarray([[float(x) for x in row] for row in entries], float).reshape(n, n)
+
+
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
+    "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
+]  # fmt: skip
