@@ -231,6 +231,16 @@ def _others() -> Iterator[Row]:
     yield from _each("of_places", ordinary(3, 4, dtype="uint8"), np.uint8([0, 1, 2]))
     yield from _each("of_places", ordinary(3, 4, dtype="bool"), np.int8([-1, 0, -3]))
     yield from _each("of_places", ordinary(3, 4, dtype="int64"), np.int64([-1, 5, -9]), x64=True)
+    for dtype in ("float32", "int32", "uint8", "bool", BF16, "complex64"):
+        yield from _each("sampled", one.astype(dtype), two.astype(dtype))
+    yield from _each("sampled", one.astype("float64"), two.astype("int64"), x64=True)
+    yield from _each("selected", ordinary(3, 4), np.int32([2, 0, 1]))
+    yield from _each("selected", ordinary(3, 4, dtype="uint8"), np.int8([-1, 5, -9]))
+    yield from _each("selected", ordinary(3, 4, dtype="complex64"), np.uint8([1, 2, 7]))
+    yield from _each("selected", ordinary(3, 4, dtype="float64"), np.int64([2, -1, 9]), x64=True)
+    for dtype in ("float32", "int32", "float16", BF16, "uint8", "bool", "complex64"):
+        yield from _each("parts_of_numbers", values(dtype))
+    yield from _each("parts_of_numbers", values("float64"), x64=True)
 
 
 def all_rows() -> list[Row]:

@@ -13,22 +13,43 @@ from pellucid.base.dtypes import (
     promote_types as promote_types,
     result_type as result_type,
 )
-from pellucid.numpy import fft as fft, linalg as linalg, operators as _operators
+from pellucid.numpy import (
+    fft as fft,
+    linalg as linalg,
+    operators as _operators,
+    ufuncs as _ufuncs,
+)
+from pellucid.numpy.axes import *
+from pellucid.numpy.convolutions import *
 from pellucid.numpy.creation import *
 from pellucid.numpy.cumulative import *
+from pellucid.numpy.differences import *
 from pellucid.numpy.einsum import *
 from pellucid.numpy.elementwise import *
+from pellucid.numpy.grids import *
+from pellucid.numpy.histograms import *
+from pellucid.numpy.imports import *
 from pellucid.numpy.manipulation import *
 from pellucid.numpy.namespace import (
     __array_api_version__ as __array_api_version__,
     __array_namespace_info__ as __array_namespace_info__,
 )
 from pellucid.numpy.nan_reductions import *
+from pellucid.numpy.number_parts import *
+from pellucid.numpy.padding import *
+from pellucid.numpy.polynomials import *
 from pellucid.numpy.products import *
+from pellucid.numpy.quantiles import *
+from pellucid.numpy.queries import *
 from pellucid.numpy.reductions import *
+from pellucid.numpy.searching import *
+from pellucid.numpy.selection import *
+from pellucid.numpy.sets import *
 from pellucid.numpy.sorting import *
 from pellucid.numpy.statistics import *
+from pellucid.numpy.ufuncs import *
 from pellucid.numpy.vectorized import vectorize as vectorize
+from pellucid.numpy.windows import *
 from pellucid.primitives.broadcasting import broadcast_shapes as broadcast_shapes
 from pellucid.xla.arrays import Array as ndarray  # noqa: N813
 
@@ -41,6 +62,7 @@ single = _SCALAR_TYPES["float32"]
 complex_ = cdouble = _SCALAR_TYPES["complex128"]
 csingle = _SCALAR_TYPES["complex64"]
 
+ComplexWarning = np.exceptions.ComplexWarning
 e, pi, euler_gamma, inf, nan, newaxis = np.e, np.pi, np.euler_gamma, np.inf, np.nan, None
 dtype = np.dtype
 generic, number, inexact, floating, complexfloating = (
@@ -54,3 +76,4 @@ set_printoptions, get_printoptions, printoptions = (
 )  # fmt: skip
 
 _operators.install()
+_ufuncs.install()

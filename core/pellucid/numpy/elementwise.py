@@ -437,6 +437,9 @@ def power(x: Any, y: Any, /) -> Any:
     return raised(x, y)
 
 
+pow = power
+
+
 def raised(x: Any, y: Any) -> Any:
     """`x ** y` of operands that are arrays or numbers."""
     exponent = _known_integer(y)
@@ -874,7 +877,7 @@ __all__ = [
     "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "left_shift", "less", "less_equal",
     "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
     "logical_xor", "maximum", "minimum", "mod", "multiply", "nan_to_num", "negative", "nextafter",
-    "not_equal", "positive", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift",
+    "not_equal", "positive", "pow", "power", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift",
     "rint", "round", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
     "true_divide", "trunc",
 ]  # fmt: skip

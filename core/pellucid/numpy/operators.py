@@ -18,6 +18,8 @@ from pellucid.numpy import (
     manipulation,
     products,
     reductions,
+    searching,
+    selection,
     sorting,
     statistics,
 )
@@ -224,6 +226,19 @@ def _copy(x: Any) -> Any:
     return creation.array(x, copy=True)
 
 
+def _compress(
+    x: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """Slices of the array along `axis` where `condition` is true."""
+    return selection.compress(condition, x, axis, size=size, fill_value=fill_value, out=out)
+
+
 def _array_namespace(x: Any, /, *, api_version: str | None = None) -> Any:
     """`pellucid.numpy`, which implements the array API standard."""
     return namespace_for(api_version)
@@ -238,6 +253,8 @@ METHODS: dict[str, Any] = {
     "__contains__": _contains, "__round__": _round, "__getitem__": indexing.getitem,
     "__setitem__": index_update.setitem, "__array_namespace__": _array_namespace, "__pow__": _power, "__rpow__": _power_reversed, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
+    "argpartition": searching.argpartition, "choose": selection.choose, "compress": _compress,
+    "searchsorted": searching.searchsorted, "take": selection.take,
     "argsort": sorting.argsort, "cumprod": cumulative.cumprod, "cumsum": cumulative.cumsum, "dot": products.dot,
     "max": reductions.max, "mean": statistics.mean, "min": reductions.min, "prod": reductions.prod,
     "ptp": reductions.ptp, "sort": sorting.sort, "std": statistics.std, "sum": reductions.sum,

@@ -1,0 +1,298 @@
+"""Functions applied along axes; arrays of blocks; elements put in, taken out and trimmed along axes."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    AxisError,
+    ConcretizationError,
+)
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import arange, asarray, canonical_shape, zeros
+from pellucid.numpy.manipulation import (
+    atleast_1d,
+    broadcast_to,
+    concatenate,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+    tile,
+    where,
+)
+from pellucid.numpy.promotion import aval_of, convert
+from pellucid.numpy.reductions import any, sum
+from pellucid.numpy.selection import take
+from pellucid.numpy.sorting import argsort
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.vmap import vmap
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """`func1d(vector, *args, **kwargs)` of every vector of `arr` along `axis`; its results stand in their place.
+
+    >>> apply_along_axis(lambda v: v[::-1], 1, jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
+    ndim = aval_of("apply_along_axis", arr).ndim
+    axis = canonical_axis(axis, ndim)
+    mapped: Callable[..., Any] = lambda vector: func1d(vector, *args, **kwargs)
+    for _ in range(ndim - axis - 1):
+        mapped = vmap(mapped, in_axes=1, out_axes=-1)
+    for _ in range(axis):
+        mapped = vmap(mapped, in_axes=0, out_axes=0)
+    return mapped(asarray(arr))
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+    """`func(a, axis)` for one of `axes` after another; an axis that it removes comes back with size 1.
+
+    Raises: ArgumentValueError for a result with another number of dimensions.
+
+    >>> apply_over_axes(jnp.sum, jnp.array([[1, 2], [3, 4]]), [0, 1])
+    Array([[10]], dtype=int32)
+    """
+    result = asarray(a)
+    for axis in axes:
+        axis = canonical_axis(axis, aval_of("apply_over_axes", a).ndim)
+        each = func(result, axis)
+        if each.ndim == result.ndim - 1:
+            each = expand_dims(each, axis)
+        elif each.ndim != result.ndim:
+            raise ArgumentValueError(
+                "jnp.apply_over_axes needs a function that keeps the dimensions, or removes one.",
+                got=f"{result.ndim} dimensions became {each.ndim}",
+            )
+        result = each
+    return result
+
+
+def block(arrays: Any) -> Any:
+    """Nested lists of arrays as one: the innermost joined along the last axis, the next along the one before it.
+
+    Raises: ArgumentValueError for empty lists and for lists of different depths.
+
+    >>> block([[jnp.ones((1, 2)), jnp.zeros((1, 1))]])
+    Array([[1., 1., 0.]], dtype=float32)
+    """
+    joined, depth = _block(arrays)
+    del depth
+    return joined
+
+
+def _block(arrays: Any) -> tuple[Any, int]:
+    """(the array of nested lists, their depth)."""
+    if isinstance(arrays, tuple):
+        raise ArgumentTypeError("jnp.block needs lists, and got a tuple.", do="Use a list.")
+    if not isinstance(arrays, list):
+        return asarray(arrays), 0
+    if not arrays:
+        raise ArgumentValueError("jnp.block needs lists with elements.")
+    parts = [_block(each) for each in arrays]
+    depths = {depth for _, depth in parts}
+    if len(depths) > 1:
+        raise ArgumentValueError(
+            "jnp.block needs lists of one depth.", got=f"depths {sorted(depths)}"
+        )
+    [depth] = depths
+    depth += 1
+    ndim = max(depth, *(x.ndim for x, _ in parts))
+    return concatenate([_with_rank(x, ndim) for x, _ in parts], axis=-depth), depth
+
+
+def _with_rank(x: Any, ndim: int) -> Any:
+    return reshape(x, (1,) * (ndim - x.ndim) + x.shape)
+
+
+def _along(name: str, arr: Any, axis: int | None) -> tuple[Any, int]:
+    aval = aval_of(name, arr)
+    if axis is None:
+        return ravel(arr), 0
+    return asarray(arr), canonical_axis(axis, aval.ndim)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` with `values` put in before the positions `obj` along `axis` (of `arr` raveled, if it is None).
+
+    `obj`: a number, numbers or a slice; positions count in `arr`, and are moved to its ends. The result has the dtype
+    of `arr`. Raises: ArgumentValueError for a mask.
+
+    >>> insert(jnp.array([1, 2, 3]), 1, 9)
+    Array([1, 9, 2, 3], dtype=int32)
+    """
+    x, axis = _along("insert", arr, axis)
+    aval_of("insert", values, 2)
+    n = x.shape[axis]
+    positions = np.arange(n)[obj] if isinstance(obj, slice) else obj
+    position_aval = aval_of("insert", asarray(positions), 1)
+    if position_aval.dtype not in dtypes.KINDS["integral"] and position_aval.size:
+        raise ArgumentValueError(
+            "jnp.insert needs positions of an integer dtype.", got=position_aval.text()
+        )
+    if position_aval.ndim > 1:
+        raise ArgumentValueError(
+            "jnp.insert needs one or a vector of positions.", got=position_aval.text()
+        )
+    if position_aval.ndim == 0:
+        # One position takes all of `values` along the axis.
+        new = asarray(values)
+        new = moveaxis(new, 0, axis) if new.ndim == x.ndim else new
+        wanted_shape = [1 if i == axis else s for i, s in enumerate(x.shape)]
+        if new.ndim == x.ndim:
+            wanted_shape[axis] = new.shape[axis]
+        elif new.ndim == 1 and x.ndim == 1:
+            wanted_shape[axis] = new.shape[0]
+        new = broadcast_to(new, tuple(wanted_shape))
+        places = broadcast_to(asarray(positions), (new.shape[axis],))
+    else:
+        count = position_aval.shape[0]
+        shape = tuple(count if i == axis else s for i, s in enumerate(x.shape))
+        new = broadcast_to(asarray(values), shape)
+        places = asarray(positions)
+    return _inserted(x, places, new, axis)
+
+
+@numpy_function(static="axis")
+def _inserted(x: Any, places: Any, new: Any, axis: int) -> Any:
+    n, count = x.shape[axis], new.shape[axis]
+    places = where(places < 0, places + n, places).clip(0, n)
+    order = argsort(places)
+    at = places[order] + arange(count, dtype=places.dtype)
+    total = n + count
+    is_new = zeros((total,), bool).at[at].set(True)
+    source = arange(total) - sum(arange(total)[:, None] >= at, axis=1)
+    number = zeros((total,), np.int32).at[at].set(order.astype(np.int32))
+    old = take(x, source, axis, mode="clip")
+    added = take(convert(new, type_of(new), x.dtype), number, axis, mode="clip")
+    along = tuple(-1 if i == axis else 1 for i in range(x.ndim))
+    return where(is_new.reshape(along), added, old) if n else added
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
+    """`arr` without the slices at the positions `obj` along `axis` (of `arr` raveled, if it is None).
+
+    `obj`: a number, numbers, a slice or a mask; numbers must be known when tracing, unless they are assumed unique.
+    Raises: AxisError for a number out of bounds.
+
+    >>> delete(jnp.array([1, 2, 3]), 1)
+    Array([1, 3], dtype=int32)
+    """
+    x, axis = _along("delete", arr, axis)
+    n = x.shape[axis]
+    lead = (slice(None),) * axis
+    if isinstance(obj, slice):
+        remaining = np.delete(np.arange(n), obj)
+    elif isinstance(obj, Tracer):
+        if obj.ndim and not (assume_unique_indices and obj.aval.dtype != np.bool_):
+            raise ConcretizationError(
+                "jnp.delete can't know the size of its result: the positions are traced.",
+                got=f"obj: {obj.aval.text()}",
+                do="Pass known positions, or assume_unique_indices=True if none occurs twice.",
+            )
+        return _without(x, ravel(obj), axis)
+    else:
+        numbers = np.asarray(obj)
+        if numbers.ndim == 0 and numbers.dtype.kind in "iu" and not -n <= int(numbers) < n:
+            raise AxisError(
+                "jnp.delete got a position out of bounds.", got=f"{int(numbers)}, {n} elements"
+            )
+        if numbers.dtype == np.bool_:
+            if numbers.shape != (n,):
+                raise ArgumentValueError(
+                    "jnp.delete needs a mask of the axis' size.",
+                    got=f"{numbers.shape}, {n} elements",
+                )
+            remaining = np.flatnonzero(~numbers)
+        else:
+            mask = np.ones(n, bool)
+            flat = numbers.ravel().astype(int)
+            mask[flat[(flat >= -n) & (flat < n)]] = False
+            remaining = np.flatnonzero(mask)
+    return x[(*lead, remaining)]
+
+
+@numpy_function(static="axis")
+def _without(x: Any, positions: Any, axis: int) -> Any:
+    """`x` without the slices at distinct `positions`, which may be traced."""
+    n = x.shape[axis]
+    positions = where(positions < 0, positions + n, positions).clip(0, n - 1)
+    is_gone = any(arange(n)[:, None] == positions, axis=1)
+    remaining = argsort(is_gone)[: n - positions.shape[0]]
+    return take(x, remaining, axis, mode="clip")
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements of `a`, raveled and repeated as needed, in `new_shape`; zeros, if there are none.
+
+    Raises: ArgumentValueError for negative sizes.
+
+    >>> resize(jnp.array([1, 2, 3]), (2, 2))
+    Array([[1, 2],
+           [3, 1]], dtype=int32)
+    """
+    aval = aval_of("resize", a)
+    sizes = (new_shape,) if np.ndim(new_shape) == 0 else tuple(new_shape)
+    if builtins.any(operator.index(size) < 0 for size in sizes):
+        raise ArgumentValueError("jnp.resize needs sizes that aren't negative.", got=f"got {sizes}")
+    shape = canonical_shape(sizes, "resize")
+    total = math.prod(shape)
+    if not aval.size:
+        return zeros(shape, aval.dtype)
+    return reshape(tile(ravel(a), -(-total // aval.size))[:total], shape)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
+    """`filt` without the zeros at its front ("f") and back ("b") along each axis; not under a trace.
+
+    Raises: ConcretizationError under a trace: the size of the result is known when programs run only.
+
+    >>> trim_zeros(jnp.array([0, 0, 1, 2, 0]))
+    Array([1, 2], dtype=int32)
+    """
+    x = asarray(filt)
+    if isinstance(x, Tracer):
+        raise ConcretizationError(
+            "jnp.trim_zeros can't know the size of its result: the array is traced.",
+            got=f"got {x.aval.text()}",
+        )
+    is_nonzero = np.asarray(x) != 0
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    index: list[Any] = [slice(None)] * x.ndim
+    for each in axes:
+        each = canonical_axis(each, x.ndim)
+        places = np.flatnonzero(is_nonzero.any(axis=tuple(i for i in range(x.ndim) if i != each)))
+        if not places.size:
+            index[each] = slice(0, 0)
+            continue
+        first = int(places[0]) if "f" in trim.lower() else 0
+        last = int(places[-1]) + 1 if "b" in trim.lower() else x.shape[each]
+        index[each] = slice(first, last)
+    return x[tuple(index)]
+
+
+__all__ = [
+    "apply_along_axis",
+    "apply_over_axes",
+    "block",
+    "delete",
+    "insert",
+    "resize",
+    "trim_zeros",
+]

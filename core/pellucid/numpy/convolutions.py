@@ -1,0 +1,205 @@
+"""Convolutions and correlations of vectors, covariances, correlation coefficients."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import asarray, full
+from pellucid.numpy.elementwise import absolute, clip, conjugate, sqrt
+from pellucid.numpy.manipulation import (
+    atleast_2d,
+    concatenate,
+    diagonal,
+    expand_dims,
+    flip,
+    where,
+)
+from pellucid.numpy.products import matmul
+from pellucid.numpy.promotion import aval_of, convert, promote_dtypes_inexact
+from pellucid.numpy.reductions import static_dtype, sum
+from pellucid.numpy.statistics import average
+from pellucid.primitives.convolution import conv_general_dilated
+from pellucid.tracing.values import type_of
+
+_MODES = ("full", "same", "valid")
+
+
+def _checked(name: str, a: Any, v: Any, mode: str) -> None:
+    avals = [aval_of(name, x, i) for i, x in enumerate((a, v))]
+    if mode not in _MODES:
+        raise ArgumentValueError(
+            f"jnp.{name} has no such mode.",
+            got=f"got {mode!r}",
+            do=f"Use one of {', '.join(_MODES)}.",
+        )
+    if any(aval.ndim != 1 or not aval.size for aval in avals):
+        raise ArgumentValueError(
+            f"jnp.{name} needs two vectors with elements.",
+            got=", ".join(aval.text() for aval in avals),
+        )
+
+
+@numpy_function(static=("name", "mode", "precision", "preferred", "flips"))
+def _convolved(
+    name: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any, flips: bool
+) -> Any:
+    """Sums of products of windows of the longer vector with the other, which `flips` turns round."""
+    a, v = promote_dtypes_inexact(name, a, v)
+    v = flip(v) if flips else conjugate(v)
+    is_swapped = type_of(a).shape[0] < type_of(v).shape[0]
+    if is_swapped:
+        a, v = (flip(v), flip(a)) if flips else (v, a)
+    m = type_of(v).shape[0]
+    padding = {"valid": (0, 0), "full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2)}[mode]
+    result = conv_general_dilated(
+        a[None, None], v[None, None], (1,), [padding], precision=precision,
+        preferred_element_type=preferred,
+    )[0, 0]  # fmt: skip
+    return flip(result) if is_swapped and not flips else result
+
+
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Convolution of two vectors [n] and [m], floating.
+
+    `mode`: "full" [n + m - 1], "same" [max(n, m)] its middle, "valid" [max - min + 1] where they overlap wholly.
+    Raises: ArgumentValueError for arrays that are no vectors or empty.
+
+    >>> convolve(jnp.array([1, 2, 3]), jnp.array([0, 1]))
+    Array([0., 1., 2., 3.], dtype=float32)
+    """
+    _checked("convolve", a, v, mode)
+    preferred = static_dtype("convolve", preferred_element_type)
+    return _convolved("convolve", a, v, mode, precision, preferred, flips=True)
+
+
+def correlate(
+    a: Any,
+    v: Any,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Cross-correlation of two vectors, sums of `a[k + i] * conj(v[i])`, floating. Modes are those of `convolve`.
+
+    Raises: ArgumentValueError for arrays that are no vectors or empty.
+
+    >>> correlate(jnp.array([1, 2, 3]), jnp.array([0, 1]))
+    Array([2., 3.], dtype=float32)
+    """
+    _checked("correlate", a, v, mode)
+    preferred = static_dtype("correlate", preferred_element_type)
+    return _convolved("correlate", a, v, mode, precision, preferred, flips=False)
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """Covariance matrix of the variables in the rows of `m` (columns, unless `rowvar`), and of `y` likewise.
+
+    Divides by the number of observations less `ddof`, by default 1, or 0 with `bias`. `fweights` say how often each
+    observation counts, `aweights` how much. Of one variable the result has no dimensions.
+    Raises: ArgumentValueError for more than two dimensions, weights of another size, and `ddof` that is no integer.
+
+    >>> cov(jnp.array([1.0, 2.0, 4.0]))
+    Array(2.3333333, dtype=float32)
+    """
+    listed = [m] if y is None else [m, y]
+    for i, x in enumerate(listed):
+        if aval_of("cov", x, i).ndim > 2:
+            raise ArgumentValueError("jnp.cov needs vectors or matrices.", got=type_of(x).text())
+    if ddof is not None and not isinstance(ddof, (int, np.integer)):
+        raise ArgumentValueError("jnp.cov needs a whole number `ddof`.", got=f"got {ddof!r}")
+    return _cov(
+        *(listed if len(listed) == 2 else [m, None]), fweights, aweights, bool(rowvar),
+        (0 if bias else 1) if ddof is None else operator.index(ddof), static_dtype("cov", dtype),
+    )  # fmt: skip
+
+
+@numpy_function(static=("rowvar", "ddof", "dtype"))
+def _cov(m: Any, y: Any, fweights: Any, aweights: Any, rowvar: bool, ddof: int, dtype: Any) -> Any:
+    arrays = promote_dtypes_inexact("cov", *([m] if y is None else [m, y]))
+    if dtype is not None:
+        arrays = [convert(x, type_of(x), dtype) for x in arrays]
+    rows = []
+    for i, x in enumerate(arrays):
+        x = atleast_2d(x)
+        rows.append(x.T if not rowvar and type_of(x).shape[0] != 1 else x)
+        if i and type_of(rows[0]).shape[1] != type_of(rows[1]).shape[1]:
+            raise ArgumentValueError(
+                "jnp.cov needs as many observations of `y` as of `m`.",
+                got=", ".join(type_of(each).text() for each in arrays),
+            )
+    x = rows[0] if y is None else concatenate(rows, axis=0)
+    count, observations = type_of(x).shape
+    if not count:
+        return full((0, 0), 0, type_of(x).dtype)
+    weights = _weights(fweights, aweights, observations)
+    mean, total = average(x, axis=1, weights=weights, returned=True)
+    total = total[0]
+    if weights is None:
+        divisor = total - ddof
+    elif not ddof:
+        divisor = total
+    elif aweights is None:
+        divisor = total - ddof
+    else:
+        divisor = total - ddof * sum(weights * asarray(aweights)) / total
+    x = x - expand_dims(mean, 1)
+    weighted = x if weights is None else x * weights
+    result = matmul(x, conjugate(weighted.T)) / divisor
+    return result.squeeze()
+
+
+def _weights(fweights: Any, aweights: Any, observations: int) -> Any:
+    """The product of both kinds of weights, None without any."""
+    weights = None
+    for name, each in (("fweights", fweights), ("aweights", aweights)):
+        if each is None:
+            continue
+        aval = aval_of("cov", each)
+        if aval.shape != (observations,):
+            raise ArgumentValueError(
+                f"jnp.cov needs {name} for each of {observations} observations.", got=aval.text()
+            )
+        if name == "fweights" and aval.dtype not in dtypes.KINDS["integral"]:
+            raise ArgumentTypeError("jnp.cov needs integer fweights.", got=aval.text())
+        each = absolute(each)
+        weights = each if weights is None else weights * each
+    return weights
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """Correlation coefficients of the variables in the rows of `x` and `y`; see `cov`. Parts lie within -1 and 1.
+
+    >>> corrcoef(jnp.array([[1.0, 2.0], [2.0, 1.0]]))
+    Array([[ 0.99999994, -0.99999994],
+           [-0.99999994,  0.99999994]], dtype=float32)
+    """
+    result = cov(x, y, rowvar, dtype=dtype)
+    if not type_of(result).ndim:
+        return result / result
+    deviations = sqrt(diagonal(result).real)
+    result = result / expand_dims(deviations, 1) / deviations
+    if type_of(result).dtype.kind == "c":
+        re, im = clip(result.real, -1, 1), clip(result.imag, -1, 1)
+        return re + 1j * im
+    return clip(result, -1, 1)
+
+
+__all__ = ["convolve", "correlate", "corrcoef", "cov"]

@@ -1,0 +1,112 @@
+"""Arrays from buffers, texts, files, functions and other libraries; arrays saved to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pellucid.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid.numpy.creation import arange, asarray, canonical_shape
+from pellucid.runtime.interchange import from_dlpack as _from_dlpack
+from pellucid.transforms.vmap import vmap
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """The array of another library that has `__dlpack__` and `__dlpack_device__`, without a copy where possible.
+
+    Raises: ArgumentTypeError for an object without them.
+
+    >>> from_dlpack(np.arange(2.0, dtype=np.float32))
+    Array([0., 1.], dtype=float32)
+    """
+    return _from_dlpack(x, device=device, copy=copy)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """A vector of the bytes of `buffer` from `offset`, read as elements of `dtype`; `count` of them, -1 for all.
+
+    >>> frombuffer(b"ab", dtype="uint8")
+    Array([97, 98], dtype=uint8)
+    """
+    return asarray(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """A vector of the numbers in a text, separated by `sep`; `count` of them, -1 for all.
+
+    >>> fromstring("1 2", dtype=int, sep=" ")
+    Array([1, 2], dtype=int32)
+    """
+    return asarray(np.fromstring(string, np.dtype(dtype), count, sep=sep))
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """`function` of the indices of each element of an array of `shape`, as scalars of `dtype`.
+
+    >>> fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
+    Array([[0, 1],
+           [1, 2]], dtype=int32)
+    """
+    sizes = canonical_shape(shape, "fromfunction")
+    mapped: Callable[..., Any] = lambda *indices: function(*indices, **kwargs)
+    for i in reversed(range(len(sizes))):
+        mapped = vmap(mapped, in_axes=tuple(0 if j == i else None for j in range(len(sizes))))
+    return mapped(*(arange(size, dtype=dtype) for size in sizes))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Not offered: what a file holds isn't known when a program is traced.
+
+    Raises: UnsupportedError.
+    """
+    raise UnsupportedError("jnp.fromfile isn't offered.", do="Use jnp.asarray(np.fromfile(...)).")
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Not offered: an iterator can be read once only, a traced program many times.
+
+    Raises: UnsupportedError.
+    """
+    raise UnsupportedError("jnp.fromiter isn't offered.", do="Use jnp.asarray(np.fromiter(...)).")
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """The array of a `.npy` file, or an `NpzFile` of NumPy arrays; see `numpy.load`.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> save(file, jnp.array([1, 2]))
+    >>> _ = file.seek(0)
+    >>> load(file)
+    Array([1, 2], dtype=int32)
+    """
+    contents = np.load(file, *args, **kwargs)
+    if not isinstance(contents, np.ndarray):
+        return contents
+    if contents.dtype.kind == "V":  # how a file holds dtypes that NumPy doesn't know
+        raise ArgumentTypeError(
+            "jnp.load has a file whose elements have a dtype that it doesn't name.",
+            got=f"{contents.dtype.itemsize} bytes an element",
+            do="Load it with np.load, and view it with the dtype that it was saved with.",
+        )
+    return asarray(contents)
+
+
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """Save an array in NumPy's `.npy` format; see `numpy.save`."""
+    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+
+
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+    """Save several arrays in one `.npz` file; see `numpy.savez`."""
+    arrays = {name: np.asarray(x) for name, x in kwds.items()}
+    np.savez(file, *(np.asarray(x) for x in args), allow_pickle=allow_pickle, **arrays)  # type: ignore[arg-type]
+
+
+__all__ = [
+    "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "load", "save", "savez",
+]  # fmt: skip

@@ -1,0 +1,323 @@
+"""Polynomials by their coefficients, highest power first."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ConcretizationError
+from pellucid.higher_order.loops import scan
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.convolutions import convolve
+from pellucid.numpy.creation import arange, asarray, eye, zeros
+from pellucid.numpy.elementwise import sqrt
+from pellucid.numpy.linalg.decompositions import eigvals
+from pellucid.numpy.linalg.equations import inv, lstsq
+from pellucid.numpy.manipulation import atleast_1d, broadcast_to, concatenate, expand_dims
+from pellucid.numpy.products import matmul, outer
+from pellucid.numpy.promotion import aval_of, promote_dtypes, promote_dtypes_inexact
+from pellucid.numpy.reductions import sum
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+
+
+def _padded(a1: Any, a2: Any) -> tuple[Any, Any]:
+    length = max(type_of(a1).shape[0], type_of(a2).shape[0])
+    return tuple(
+        concatenate([zeros((length - type_of(a).shape[0],), a.dtype), a]) for a in (a1, a2)
+    )
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """Sum of two polynomials.
+
+    >>> polyadd(jnp.array([1, 2]), jnp.array([1, 2, 3]))
+    Array([1, 3, 5], dtype=int32)
+    """
+    left, right = _padded(*promote_dtypes("polyadd", a1, a2))
+    return left + right
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """Difference of two polynomials.
+
+    >>> polysub(jnp.array([1, 2]), jnp.array([1, 2, 3]))
+    Array([-1, -1, -1], dtype=int32)
+    """
+    left, right = _padded(*promote_dtypes("polysub", a1, a2))
+    return left - right
+
+
+def _trimmed(x: Any) -> Any:
+    """`x` without leading zeros, which must be known."""
+    nonzero = np.flatnonzero(np.asarray(x))
+    return x[int(nonzero[0]) if nonzero.size else type_of(x).size :]
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """Product of two polynomials, floating; with `trim_leading_zeros` (not under a trace) without leading zeros.
+
+    >>> polymul(jnp.array([1, 2]), jnp.array([1, 3]))
+    Array([1., 5., 6.], dtype=float32)
+    """
+    a1, a2 = promote_dtypes_inexact("polymul", a1, a2)
+    if trim_leading_zeros:
+        a1, a2 = (x[:1] * 0 if not type_of(x).size else x for x in map(_trimmed, (a1, a2)))
+    if not type_of(a1).size or not type_of(a2).size:
+        a1, a2 = (x if type_of(x).size else zeros((1,), x.dtype) for x in (a1, a2))
+    return convolve(a1, a2)
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """(quotient, remainder) of the polynomial `u` by `v`, floating; the remainder has the length of `u`.
+
+    With `trim_leading_zeros` (not under a trace) the remainder has no leading zeros.
+
+    >>> polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))
+    (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
+    u, v = promote_dtypes_inexact("polydiv", u, v)
+    quotient, remainder = _divided(u, v)
+    return quotient, _trimmed(remainder) if trim_leading_zeros else remainder
+
+
+@numpy_function
+def _divided(u: Any, v: Any) -> tuple[Any, Any]:
+    m, n = type_of(u).shape[0] - 1, type_of(v).shape[0] - 1
+    scale = 1.0 / v[0]
+    quotient = zeros((max(m - n + 1, 1),), u.dtype)
+    for k in range(m - n + 1):
+        factor = scale * u[k]
+        quotient = quotient.at[k].set(factor)
+        u = u.at[k : k + n + 1].add(-factor * v)
+    return quotient, u
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """Values at `x` of the polynomial with the coefficients `p` [n], by Horner's scheme.
+
+    Result: shape of `x`. `unroll`: how many steps of the loop are one step of the compiled program.
+
+    >>> polyval(jnp.array([1, 2, 3]), 2)
+    Array(11, dtype=int32)
+    """
+    aval_of("polyval", x, 1)
+    p, x = promote_dtypes("polyval", p, x)
+    shape = np.broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
+    start = broadcast_to(zeros((), type_of(p).dtype), shape)
+    if not type_of(p).shape[0]:
+        return start
+    return scan(lambda y, c: (y * x + c, None), start, p, unroll=operator.index(unroll))[0]
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """Derivative number `m` of a polynomial, floating.
+
+    Raises: ArgumentValueError for a negative `m`.
+
+    >>> polyder(jnp.array([1, 2, 3]))
+    Array([2., 2.], dtype=float32)
+    """
+    [p] = promote_dtypes_inexact("polyder", p)
+    m = operator.index(m)
+    if m < 0:
+        raise ArgumentValueError("jnp.polyder needs an order that isn't negative.", got=f"m={m}")
+    if not m:
+        return asarray(p)
+    degree = type_of(p).shape[0] - 1
+    factors = [math.perm(power, m) for power in range(degree, m - 1, -1)]
+    return p[: max(degree + 1 - m, 0)] * np.asarray(factors, type_of(p).dtype)
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """Integral number `m` of a polynomial, floating; `k` are its `m` constants, or one for all (0).
+
+    Raises: ArgumentValueError for a negative `m` or another number of constants.
+
+    >>> polyint(jnp.array([2.0, 2.0]))
+    Array([1., 2., 0.], dtype=float32)
+    """
+    m = operator.index(m)
+    if m < 0:
+        raise ArgumentValueError("jnp.polyint needs an order that isn't negative.", got=f"m={m}")
+    p, k = promote_dtypes_inexact("polyint", p, 0 if k is None else k)
+    k = atleast_1d(k)
+    if type_of(k).shape == (1,):
+        k = broadcast_to(k, (m,))
+    elif type_of(k).shape != (m,):
+        raise ArgumentValueError(
+            "jnp.polyint needs one constant, or one for each integration.",
+            got=f"m={m}, k: {type_of(k).text()}",
+        )
+    if not m:
+        return asarray(p)
+    length = type_of(p).shape[0]
+    joined = concatenate(
+        [p, k]
+    )  # coefficients, then the constants, which are integrated less and less often
+    powers = np.arange(length + m - 1, -1, -1)
+    divisors = [
+        math.perm(int(power), m) if i < length else math.factorial(int(power))
+        for i, power in enumerate(powers)
+    ]
+    return joined / np.asarray(divisors, type_of(joined).dtype)
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """Coefficients of the polynomial with these zeros, or of the characteristic polynomial of a square matrix.
+
+    Raises: ArgumentValueError for other shapes.
+
+    >>> poly(jnp.array([1, 2]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    aval = aval_of("poly", seq_of_zeros)
+    [zeros_of] = promote_dtypes_inexact("poly", seq_of_zeros)
+    zeros_of = atleast_1d(zeros_of)
+    shape = type_of(zeros_of).shape
+    if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
+        zeros_of = eigvals(zeros_of)
+    elif len(shape) != 1:
+        raise ArgumentValueError(
+            "jnp.poly needs a vector or a square matrix.", got=f"got {aval.text()}"
+        )
+    coefficients = asarray([1], dtype=zeros_of.dtype)
+    for i in range(type_of(zeros_of).shape[0]):
+        factor = concatenate([coefficients[:1], -zeros_of[i : i + 1]])
+        coefficients = convolve(coefficients, factor)
+    return coefficients
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """Zeros of the polynomial with the coefficients `p`, complex: eigenvalues of its companion matrix.
+
+    Leading and trailing zeros are stripped first, which needs known coefficients; under a trace pass
+    `strip_zeros=False`: then a leading 0 gives NaN.
+    Raises: ArgumentValueError for coefficients that are no vector, ConcretizationError for traced ones to strip.
+
+    >>> roots(jnp.array([1.0, -3.0, 2.0]))
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+    """
+    aval = aval_of("roots", p)
+    [p] = promote_dtypes_inexact("roots", p)
+    p = atleast_1d(p)
+    if type_of(p).ndim != 1:
+        raise ArgumentValueError("jnp.roots needs a vector.", got=f"got {aval.text()}")
+    result = dtypes.to_complex_dtype(type_of(p).dtype)
+    if not strip_zeros:
+        return _companion_roots(p) if type_of(p).size > 1 else zeros((0,), result)
+    if isinstance(p, Tracer):
+        raise ConcretizationError(
+            "jnp.roots can't strip zeros: the coefficients are traced.",
+            got=f"got {aval.text()}",
+            do="Pass strip_zeros=False.",
+        )
+    nonzero = np.flatnonzero(np.asarray(p))
+    if not nonzero.size:
+        return zeros((0,), result)
+    first, last = int(nonzero[0]), int(nonzero[-1])
+    n_zero = type_of(p).size - 1 - last
+    inner = _companion_roots(p[first : last + 1]) if last > first else zeros((0,), result)
+    return concatenate([zeros((n_zero,), result), inner]) if n_zero else inner
+
+
+@numpy_function
+def _companion_roots(p: Any) -> Any:
+    n = type_of(p).size - 1
+    matrix = concatenate([expand_dims(-p[1:] / p[0], 0), eye(n, dtype=type_of(p).dtype)[: n - 1]])
+    return eigvals(matrix)
+
+
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool | str = False,
+) -> Any:
+    """Coefficients [deg + 1] of the polynomial through the points `(x, y)`, by least squares; `y` may have columns.
+
+    `w` are weights of the points. With `full` also residuals, rank, singular values and `rcond`; with `cov` also the
+    covariance matrix, scaled by the residuals unless it is "unscaled".
+    Raises: ArgumentValueError for a negative degree or points that don't fit.
+
+    >>> polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
+    Array([2., 1.], dtype=float32)
+    """
+    order = operator.index(deg) + 1
+    avals = [aval_of("polyfit", each, i) for i, each in enumerate((x, y))]
+    if order < 1:
+        raise ArgumentValueError(
+            "jnp.polyfit needs a degree that isn't negative.", got=f"deg={deg}"
+        )
+    if avals[0].ndim != 1 or not avals[0].size or avals[1].ndim not in (1, 2):
+        raise ArgumentTypeError(
+            "jnp.polyfit needs a vector of points with one or two dimensions of values.",
+            got=f"x: {avals[0].text()}, y: {avals[1].text()}",
+        )
+    if avals[0].shape[0] != avals[1].shape[0]:
+        raise ArgumentTypeError(
+            "jnp.polyfit needs a value for each point.",
+            got=f"x: {avals[0].text()}, y: {avals[1].text()}",
+        )
+    x, y = promote_dtypes_inexact("polyfit", x, y)
+    dtype, n = type_of(x).dtype, avals[0].shape[0]
+    rcond = float(n * dtypes.finfo(dtype).eps) if rcond is None else rcond
+    lhs, rhs = vander(x, order), y
+    if w is not None:
+        if aval_of("polyfit", w, 2).shape != (n,):
+            raise ArgumentTypeError(
+                "jnp.polyfit needs a weight for each point.", got=type_of(w).text()
+            )
+        [w] = promote_dtypes_inexact("polyfit", w)
+        lhs = lhs * expand_dims(w, 1)
+        rhs = rhs * (expand_dims(w, 1) if type_of(rhs).ndim == 2 else w)
+    scale = sqrt(sum((lhs * lhs.conj()).real, axis=0))
+    coefficients, residuals, rank, singular = lstsq(lhs / scale, rhs, rcond)
+    coefficients = (coefficients.T / scale).T
+    if full:
+        return coefficients, residuals, rank, singular, asarray(rcond)
+    if not cov:
+        return coefficients
+    scaled = lhs / scale
+    base = inv(matmul(scaled.T, scaled)) / outer(scale, scale)
+    if cov == "unscaled":
+        factor: Any = 1
+    else:
+        if n <= order:
+            raise ArgumentValueError(
+                "jnp.polyfit needs more points than coefficients for a covariance.",
+                got=f"{n} points, {order} coefficients",
+            )
+        factor = residuals / (n - order)
+    return coefficients, (base * factor if type_of(y).ndim == 1 else base[:, :, None] * factor)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Vandermonde matrix [n, N] of the vector `x` [n]: column k has its powers N - 1 - k, or k if `increasing`.
+
+    Raises: ArgumentValueError for an array that is no vector, and for a negative `N`.
+
+    >>> vander(jnp.array([2, 3]), 3)
+    Array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
+    aval = aval_of("vander", x)
+    if aval.ndim != 1:
+        raise ArgumentValueError("jnp.vander needs a vector.", got=f"got {aval.text()}")
+    count = aval.shape[0] if N is None else operator.index(N)
+    if count < 0:
+        raise ArgumentValueError("jnp.vander needs a number of columns.", got=f"N={count}")
+    powers = arange(count, dtype=aval.dtype if aval.dtype in dtypes.KINDS["integral"] else np.int32)
+    return expand_dims(asarray(x), 1) ** (powers if increasing else powers[::-1])
+
+
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polyfit", "polysub", "polyval", "roots", "vander",
+]  # fmt: skip

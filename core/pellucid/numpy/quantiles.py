@@ -1,0 +1,314 @@
+"""Quantiles, percentiles and medians, with and without NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import asarray, full
+from pellucid.numpy.cumulative import cumsum
+from pellucid.numpy.elementwise import ceil, clip, floor, isnan
+from pellucid.numpy.manipulation import (
+    broadcast_to,
+    canonical_axes,
+    expand_dims,
+    moveaxis,
+    reshape,
+    where,
+)
+from pellucid.numpy.promotion import aval_of, canonical, convert
+from pellucid.numpy.reductions import Axis, any, argmax, refuse_out, static_axis, sum
+from pellucid.numpy.selection import take_along_axis
+from pellucid.numpy.sorting import argsort, sort
+from pellucid.tracing.values import type_of
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def _checked(name: str, a: Any, q: Any, method: str, weights: Any) -> None:
+    aval, q_aval = aval_of(name, a), aval_of(name, q, 1)
+    if aval.dtype.kind == "c" or q_aval.dtype.kind == "c":
+        raise ArgumentValueError(
+            f"jnp.{name} has no order for complex numbers.",
+            got=f"a: {aval.text()}, q: {q_aval.text()}",
+        )
+    if q_aval.ndim > 1:
+        raise ArgumentValueError(
+            f"jnp.{name} needs a number or a vector `q`.", got=f"q: {q_aval.text()}"
+        )
+    if method not in _METHODS:
+        raise ArgumentValueError(
+            f"jnp.{name} has no such method.",
+            got=f"got {method!r}",
+            do=f"Use one of {', '.join(_METHODS)}.",
+        )
+    if weights is not None and method != "inverted_cdf":
+        raise UnsupportedError(
+            f"jnp.{name} has weights with method 'inverted_cdf' only.", got=f"method {method!r}"
+        )
+
+
+@numpy_function(static=("name", "axis", "method", "keepdims", "skips_nan", "scale"))
+def _quantile(
+    name: str,
+    a: Any,
+    q: Any,
+    weights: Any,
+    axis: Any,
+    method: str,
+    keepdims: bool,
+    skips_nan: bool,
+    scale: float,
+) -> Any:
+    a, aval = canonical(name, a)
+    dtype = dtypes.to_inexact_dtype(aval.dtype)
+    q_aval = type_of(q)
+    computed = dtypes.promote_types(dtype, np.float32)
+    q = convert(
+        q,
+        q_aval,
+        dtypes.promote_types(computed, q_aval.dtype)
+        if q_aval.dtype.kind == "f" and not q_aval.weak_type
+        else computed,
+    )
+    if scale != 1:
+        q = q / np.asarray(scale, type_of(q).dtype)[()]
+    axes = canonical_axes(axis, aval.ndim)
+    kept_shape = tuple([1 if i in axes else n for i, n in enumerate(aval.shape)])
+    rest = tuple([n for i, n in enumerate(aval.shape) if i not in axes])
+    size = math.prod(aval.shape[i] for i in axes)
+    order = (*axes, *(i for i in range(aval.ndim) if i not in axes))
+    x = reshape(convert(a, aval, dtype).transpose(order), (size, *rest))
+    if weights is not None:
+        weights = _weights(name, weights, aval, axes, order, x.shape)
+    result = _along_first(x, q, weights, method, skips_nan)  # [*q.shape, *rest]
+    if keepdims:
+        result = reshape(result, (*q_aval.shape, *kept_shape))
+    return convert(result, type_of(result), dtype)
+
+
+def _weights(
+    name: str, weights: Any, aval: Any, axes: tuple[int, ...], order: tuple[int, ...], shape: Any
+) -> Any:
+    """`weights` in the shape of the elements that are sorted."""
+    given_aval = aval_of(name, weights)
+    weights = convert(weights, given_aval, dtypes.to_inexact_dtype(given_aval.dtype))
+    if given_aval.shape != aval.shape:
+        if len(axes) != 1 or given_aval.shape != (aval.shape[axes[0]],):
+            raise ArgumentValueError(
+                f"jnp.{name} needs weights of the array's shape, or a vector along one axis.",
+                got=[f"a: {aval.text()}", f"weights: {given_aval.text()}"],
+            )
+        weights = reshape(weights, tuple(-1 if i == axes[0] else 1 for i in range(aval.ndim)))
+        weights = broadcast_to(weights, aval.shape)
+    return reshape(weights.transpose(order), shape)
+
+
+def _along_first(x: Any, q: Any, weights: Any, method: str, skips_nan: bool) -> Any:
+    """Quantiles of `x` [size, *rest] along its first axis: [*q.shape, *rest]."""
+    size, *rest = x.shape
+    if not size:
+        return full((*q.shape, *rest), np.nan, x.dtype)
+    has_nan = any(isnan(x), axis=0)
+    if weights is not None:
+        order = argsort(x, axis=0)
+        weights = take_along_axis(weights, order, axis=0)
+        x = take_along_axis(x, order, axis=0)
+        if skips_nan:
+            weights = where(isnan(x), 0, weights)
+    else:
+        x = sort(x, axis=0)
+    shape = (*q.shape, *[1] * len(rest))
+    q = reshape(q, shape)
+    if weights is not None:
+        total = cumsum(weights, axis=0)
+        reached = total >= expand_dims(q, -1 - len(rest)) * total[-1]
+        found_at = argmax(reached, axis=-1 - len(rest))
+        result = take_along_axis(x, reshape(found_at, (-1, *rest)), axis=0)
+        result = reshape(result, (*q.shape[: q.ndim - len(rest)], *rest))
+    else:
+        count = sum(~isnan(x), axis=0) if skips_nan else np.asarray(size, np.int32)[()]
+        last = clip(asarray(count, dtype=q.dtype) - 1, 0)
+        result = _interpolated(x, q, last, method)
+    if skips_nan:
+        return result
+    return where(has_nan, np.asarray(np.nan, x.dtype)[()], result)
+
+
+def _interpolated(x: Any, q: Any, last: Any, method: str) -> Any:
+    """Elements of `x`, sorted along its first axis, at q times `last`, or between two of them."""
+    if method == "inverted_cdf":
+        place = ceil(q * (last + 1)) - 1
+        low = high = clip(place, 0, last)
+        weight = 0 * low
+    else:
+        place = clip(q * last, 0, last)
+        low, high = floor(place), ceil(place)
+        weight = place - low
+
+    def at(index: Any) -> Any:
+        whole = index.astype(np.int32)
+        flat = reshape(
+            broadcast_to(whole, (*whole.shape[: whole.ndim - x.ndim + 1], *x.shape[1:])),
+            (-1, *x.shape[1:]),
+        )
+        values = take_along_axis(x, flat, axis=0)
+        return reshape(values, (*whole.shape[: whole.ndim - x.ndim + 1], *x.shape[1:]))
+
+    if method in ("lower", "inverted_cdf"):
+        return at(low)
+    if method == "higher":
+        return at(high)
+    if method == "nearest":
+        return where(weight <= 0.5, at(low), at(high))
+    if method == "midpoint":
+        return (at(low) + at(high)) * np.asarray(0.5, x.dtype)[()]
+    weight = weight.astype(x.dtype) if x.dtype.itemsize >= 4 else weight
+    return at(low) * (1 - weight) + at(high) * weight
+
+
+def _public(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Axis,
+    out: Any,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    scale: float,
+) -> Any:
+    refuse_out(name, out)
+    _checked(name, a, q, method, weights)
+    return _quantile(
+        name,
+        a,
+        q,
+        weights,
+        static_axis(axis),
+        method,
+        bool(keepdims),
+        name.startswith("nan"),
+        scale,
+    )
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Quantiles `q`, numbers from 0 to 1, of the elements of `a` along `axis`; NaN where there is one among them.
+
+    Result: shape `(*q.shape, ...)` with the rest of the shape of `a`. `method`, between two elements: "linear",
+    "lower", "higher", "midpoint", "nearest", or "inverted_cdf", which can have `weights`.
+    Raises: ArgumentValueError for complex numbers, an unknown method, and `q` of two dimensions.
+
+    >>> quantile(jnp.array([1.0, 2.0, 3.0, 4.0]), 0.5)
+    Array(2.5, dtype=float32)
+    """
+    return _public("quantile", a, q, axis, out, method, keepdims, weights, 1)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `quantile`, of the elements that aren't NaN.
+
+    >>> nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
+    Array(2., dtype=float32)
+    """
+    return _public("nanquantile", a, q, axis, out, method, keepdims, weights, 1)
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `quantile`, with `q` in per cent.
+
+    >>> percentile(jnp.array([1.0, 2.0, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
+    if out_sharding is not None:
+        raise UnsupportedError("jnp.percentile has no out_sharding yet.", do="Use reshard.")
+    return _public("percentile", a, q, axis, out, method, keepdims, weights, 100)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """As `percentile`, of the elements that aren't NaN.
+
+    >>> nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
+    return _public("nanpercentile", a, q, axis, out, method, keepdims, weights, 100)
+
+
+def median(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """Median of the elements of `a` along `axis`: of an even number, the mean of the middle two.
+
+    >>> median(jnp.array([3.0, 1.0, 2.0]))
+    Array(2., dtype=float32)
+    """
+    return _public("median", a, 0.5, axis, out, "midpoint", keepdims, None, 1)
+
+
+def nanmedian(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """As `median`, of the elements that aren't NaN.
+
+    >>> nanmedian(jnp.array([3.0, jnp.nan, 2.0]))
+    Array(2.5, dtype=float32)
+    """
+    return _public("nanmedian", a, 0.5, axis, out, "midpoint", keepdims, None, 1)
+
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]

@@ -1,0 +1,191 @@
+"""Questions about values: dtype, shape, size, kind; copies, casts and texts of arrays."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import array, asarray
+from pellucid.numpy.elementwise import imag
+from pellucid.numpy.manipulation import broadcast_to
+from pellucid.numpy.promotion import aval_of
+from pellucid.tracing.values import is_array_like, type_of
+
+
+@numpy_function
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part of an element isn't 0.
+
+    >>> iscomplex(jnp.array([1, 1j]))
+    Array([False,  True], dtype=bool)
+    """
+    return imag(x) != 0
+
+
+@numpy_function
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part of an element is 0.
+
+    >>> isreal(jnp.array([1, 1j]))
+    Array([ True, False], dtype=bool)
+    """
+    return imag(x) == 0
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the elements of `x` have a complex dtype, whatever their values.
+
+    >>> iscomplexobj(jnp.array([1.0]))
+    False
+    """
+    if x is None:
+        return False
+    dtype = getattr(x, "dtype", None)
+    return (np.asarray(x).dtype if dtype is None else np.dtype(dtype)).kind == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the elements of `x` have no complex dtype.
+
+    >>> isrealobj(jnp.array([1.0]))
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a number, a text, or an array without dimensions.
+
+    >>> isscalar(jnp.array(3)), isscalar(jnp.array([3]))
+    (True, False)
+    """
+    if np.isscalar(element):
+        return True
+    if hasattr(element, "__jax_array__"):
+        element = asarray(element)
+    return is_array_like(element) and type_of(element).ndim == 0
+
+
+def iterable(y: Any) -> bool:
+    """Whether `y` has elements to iterate over.
+
+    >>> iterable(jnp.array([3])), iterable(3)
+    (True, False)
+    """
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def _shape_of(a: Any) -> tuple[int, ...]:
+    return type_of(a).shape if is_array_like(a) else np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """Number of dimensions of `a`.
+
+    >>> ndim(jnp.ones((2, 3)))
+    2
+    """
+    return len(_shape_of(a))
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Shape of `a`.
+
+    >>> shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
+    return _shape_of(a)
+
+
+def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
+    """Number of elements of `a`, or its size along `axis` (or several).
+
+    >>> size(jnp.ones((2, 3)), 1)
+    3
+    """
+    sizes = _shape_of(a)
+    axes = range(len(sizes)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    total = 1
+    for each in axes:
+        total *= sizes[operator.index(each)]
+    return total
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether NumPy casts values of one dtype to another; see `numpy.can_cast`.
+
+    >>> can_cast("int32", "float64")
+    True
+    """
+    source = from_.dtype if hasattr(from_, "dtype") else from_
+    return bool(np.can_cast(source, to, casting=casting))  # type: ignore[arg-type]
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """A copy of the array or number `a`.
+
+    Raises: ArgumentTypeError for lists.
+
+    >>> copy(jnp.array([1]))
+    Array([1], dtype=int32)
+    """
+    aval_of("copy", a)
+    return array(a, copy=True, order="K" if order is None else order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """`x` with elements of another dtype: floating ones are cut to integers, complex ones may not become real.
+
+    Raises: ArgumentTypeError for lists.
+
+    >>> astype(jnp.array([1.5]), "int32")
+    Array([1], dtype=int32)
+    """
+    aval_of("astype", x)
+    return asarray(x).astype(dtype, copy=copy, device=device)
+
+
+def array_repr(
+    arr: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """Text of an array with its type, as `repr` gives it; see `numpy.array_repr`.
+
+    >>> array_repr(jnp.array([1.0]))
+    'Array([1.], dtype=float32)'
+    """
+    text = np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
+    dtype = np.asarray(arr).dtype
+    body = text.removeprefix("array")
+    return f"Array{body}" if "dtype=" in body else f"Array{body[:-1]}, dtype={dtype.name})"
+
+
+def array_str(
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """Text of the elements of an array; see `numpy.array_str`.
+
+    >>> array_str(jnp.array([1.0]))
+    '[1.]'
+    """
+    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+__all__ = [
+    "array_repr", "array_str", "astype", "can_cast", "copy", "iscomplex", "iscomplexobj", "isreal", "isrealobj",
+    "isscalar", "iterable", "ndim", "shape", "size",
+]  # fmt: skip

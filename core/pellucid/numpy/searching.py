@@ -1,0 +1,203 @@
+"""Places in sorted arrays, partial orders and orders by several keys: searchsorted, digitize, partition, lexsort."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import asarray, zeros
+from pellucid.numpy.elementwise import isnan
+from pellucid.numpy.manipulation import expand_dims, flip, where
+from pellucid.numpy.promotion import aval_of, convert, promote_dtypes, promote_shapes
+from pellucid.numpy.reductions import sum
+from pellucid.numpy.sorting import argsort, sort
+from pellucid.primitives import creation, logical, sorting
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing.trace import bind1
+from pellucid.tracing.values import type_of
+
+_METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """Indices at which the elements of `v` go into the sorted vector `a` so that it stays sorted.
+
+    `side`: "left" is before equal elements, "right" after. `sorter` are indices that sort `a`. NaN is the largest.
+    Result: shape of `v`, int32 (int64 for more than 2^31 elements). `method` chooses how: "scan" bisects,
+    "compare_all" compares with every element, "sort" sorts both; they give the same.
+    Raises: ArgumentValueError for an array `a` that is no vector, and for an unknown side or method.
+
+    >>> searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 4]))
+    Array([1, 4], dtype=int32)
+    """
+    a_aval = aval_of("searchsorted", a)
+    aval_of("searchsorted", v, 1)
+    if a_aval.ndim != 1:
+        raise ArgumentValueError(
+            "jnp.searchsorted needs a sorted vector.", got=f"a: {a_aval.text()}"
+        )
+    if side not in ("left", "right"):
+        raise ArgumentValueError(
+            'jnp.searchsorted has the sides "left" and "right".', got=f"got {side!r}"
+        )
+    if method not in _METHODS:
+        raise ArgumentValueError(
+            "jnp.searchsorted has no such method.",
+            got=f"got {method!r}",
+            do=f"Use one of {', '.join(_METHODS)}.",
+        )
+    if sorter is not None:
+        a = asarray(a)[sorter]
+    return _searchsorted(a, v, side == "left", method == "compare_all")
+
+
+@numpy_function(static=("left", "all_at_once"))
+def _searchsorted(a: Any, v: Any, left: bool, all_at_once: bool) -> Any:
+    a, v = (_ordered(x) for x in promote_dtypes("searchsorted", a, v))
+    size = type_of(a).shape[0]
+    index = np.dtype(np.int32 if size < 1 << 31 else np.int64)
+    before = _is_before if left else _is_not_after
+    if all_at_once:
+        return sum(before(a, expand_dims(v, -1)), axis=-1, dtype=index)
+    zero = creation.full(type_of(v).shape, 0, index)
+    low, high = zero, zero + np.asarray(size, index)[()]
+    last = np.asarray(max(size - 1, 0), index)[()]
+    for _ in range(size.bit_length()):  # as many halvings as it takes; each a gather of one element
+        middle = low + (high - low) // 2
+        element = a[where(middle < last, middle, last)]
+        is_open = low < high
+        goes_right = before(element, v) & is_open
+        low, high = where(goes_right, middle + 1, low), where(goes_right | ~is_open, high, middle)
+    return low
+
+
+def _ordered(x: Any) -> Any:
+    """`x` with one zero and one NaN, of which the total order of floating numbers has several."""
+    dtype = type_of(x).dtype
+    if dtype not in dtypes.KINDS["real floating"]:
+        return x
+    nan = where(isnan(x), np.asarray(np.nan, dtype)[()], x)
+    return where(x == 0, np.asarray(0, dtype)[()], nan)
+
+
+def _is_before(x: Any, y: Any) -> Any:
+    """Whether x < y in the order of sorted arrays: NaN last, complex numbers by real part first."""
+    dtype = type_of(x).dtype
+    if dtype.kind == "c":
+        re, im = (_ordered(x.real), _ordered(y.real)), (_ordered(x.imag), _ordered(y.imag))
+        return _is_before(*re) | (~_is_before(*re[::-1]) & _is_before(*im))
+    if dtype in dtypes.KINDS["real floating"]:
+        return bind1(logical.lt_to_p, *promote_shapes("searchsorted", x, y))
+    return x < y
+
+
+def _is_not_after(x: Any, y: Any) -> Any:
+    return ~_is_before(y, x)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """Numbers of the bins that the elements of `x` are in; `bins` rise or fall. 0 is before the first.
+
+    A bin has its left edge, or, with `right`, its right one. Result: shape of `x`, int32.
+    Raises: ArgumentValueError for bins that are no vector.
+
+    >>> digitize(jnp.array([0.2, 6.4]), jnp.array([0.0, 1.0, 2.5]))
+    Array([1, 3], dtype=int32)
+    """
+    bins_aval = aval_of("digitize", bins, 1)
+    aval = aval_of("digitize", x)
+    if bins_aval.ndim != 1:
+        raise ArgumentValueError("jnp.digitize needs bins of one dimension.", got=bins_aval.text())
+    bins = asarray(bins)
+    count = bins_aval.shape[0]
+    if not count:
+        return zeros(aval.shape, np.int32)
+    side, how = ("left" if right else "right"), method or "scan"
+    rising = searchsorted(bins, x, side=side, method=how)
+    falling = count - searchsorted(flip(bins), x, side=side, method=how)
+    return where(bins[-1] >= bins[0], rising, falling)
+
+
+def _kth(name: str, a: Any, kth: Any, axis: int) -> None:
+    """Raise for elements without an order, and for `kth` that is no position along `axis`."""
+    aval = aval_of(name, a)
+    if aval.dtype.kind == "c":
+        raise UnsupportedError(f"jnp.{name} has no order for complex elements.", got=aval.text())
+    size = aval.shape[canonical_axis(axis, aval.ndim)]
+    if np.ndim(kth) or not -size <= operator.index(kth) < size:
+        raise ArgumentValueError(
+            f"jnp.{name} needs one position along the axis.", got=f"kth={kth}, {size} elements"
+        )
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """`a` reordered along `axis` so that element number `kth` is where sorting puts it.
+
+    No smaller elements come after it, no larger ones before; here both sides are sorted. NaN is the largest.
+    Raises: UnsupportedError for complex elements, ArgumentValueError for `kth` out of bounds.
+
+    >>> partition(jnp.array([3, 1, 2]), 1)
+    Array([1, 2, 3], dtype=int32)
+    """
+    _kth("partition", a, kth, axis)
+    return sort(a, axis)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """Indices that partition `a` along `axis`, as `partition` does.
+
+    >>> argpartition(jnp.array([3, 1, 2]), 1)
+    Array([1, 2, 0], dtype=int32)
+    """
+    _kth("argpartition", a, kth, axis)
+    return argsort(a, axis).astype(np.int32)
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """Indices that sort by several keys along `axis`: by the last, then among equals by the one before it, and so on.
+
+    Raises: ArgumentTypeError without keys, ArgumentValueError for keys of different shapes.
+
+    >>> lexsort((jnp.array([2, 1, 1]), jnp.array([0, 1, 0])))
+    Array([2, 0, 1], dtype=int32)
+    """
+    listed = list(keys)
+    if not listed:
+        raise ArgumentTypeError("jnp.lexsort needs at least one key.")
+    shapes = {aval_of("lexsort", key, i).shape for i, key in enumerate(listed)}
+    if len(shapes) > 1:
+        raise ArgumentValueError(
+            "jnp.lexsort needs keys of one shape.",
+            got=[f"key {i}: {type_of(key).text()}" for i, key in enumerate(listed)],
+        )
+    [shape] = shapes
+    if not shape:
+        return asarray(0, dtype=dtypes.default_int_dtype())
+    return _lexsort(listed, canonical_axis(axis, len(shape)))
+
+
+@numpy_function(static="axis")
+def _lexsort(keys: list[Any], axis: int) -> Any:
+    positions = creation.broadcasted_iota(dtypes.default_int_dtype(), type_of(keys[0]).shape, axis)
+    operands = (*reversed(keys), positions)
+    return sorting.sort(operands, dimension=axis, num_keys=len(keys))[-1]
+
+
+def sort_complex(a: Any) -> Any:
+    """`a` as complex numbers, sorted along its last axis by real, then by imaginary part.
+
+    >>> sort_complex(jnp.array([2, 1]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    aval = aval_of("sort_complex", a)
+    return sort(convert(a, aval, dtypes.to_complex_dtype(aval.dtype)))
+
+
+__all__ = ["argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex"]

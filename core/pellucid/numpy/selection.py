@@ -1,0 +1,473 @@
+"""Elements chosen by index, mask or condition, and elements written there: take, compress, choose, select, put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import arange, asarray
+from pellucid.numpy.cumulative import cumsum
+from pellucid.numpy.elementwise import clip, remainder
+from pellucid.numpy.manipulation import (
+    atleast_1d,
+    broadcast_arrays,
+    broadcast_to,
+    concatenate,
+    moveaxis,
+    nonzero,
+    ravel,
+    reshape,
+    stack,
+    tile,
+    where,
+)
+from pellucid.numpy.promotion import aval_of, promote_dtypes
+from pellucid.numpy.reductions import argmax, refuse_out
+from pellucid.primitives.broadcasting import broadcast_shapes
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing.tracer import Tracer
+from pellucid.tracing.values import type_of
+from pellucid.transforms.vmap import vmap
+
+_MODES = ("fill", "wrap", "clip")
+
+
+def _flat_or_along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """`a` with the axis to index: raveled and 0 where `axis` is None."""
+    aval = aval_of(name, a)
+    return (ravel(a), 0) if axis is None else (asarray(a), canonical_axis(axis, aval.ndim))
+
+
+def _check_integers(name: str, indices: Any) -> None:
+    dtype = aval_of(name, indices, 1).dtype
+    if dtype not in dtypes.KINDS["integral"]:
+        raise ArgumentTypeError(
+            f"jnp.{name} needs indices of an integer dtype.",
+            got=f"got {dtype.name}",
+            do="Convert with `.astype(int)`, or select by a mask with `x[mask]`.",
+        )
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """Elements of `a` at `indices` along `axis` (of `a` raveled, if it is None).
+
+    Result: shape of `a` with `axis` replaced by the shape of `indices`. `mode`: "fill" (default) gives `fill_value`
+    (NaN, or an extreme integer) out of bounds, "wrap" counts modulo the size, "clip" takes the nearest bound.
+    Negative indices count from the end, but for "clip".
+    Raises: ArgumentTypeError for indices that aren't integers.
+
+    >>> take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
+    Array([30, 10], dtype=int32)
+    """
+    refuse_out("take", out)
+    a, axis = _flat_or_along("take", a, axis)
+    _check_integers("take", indices)
+    if mode == "raise":
+        raise UnsupportedError(
+            "jnp.take can't raise for indices out of bounds: they are known when a program runs only.",
+            do='Use mode "fill", "wrap" or "clip".',
+        )
+    if mode not in (None, *_MODES):
+        raise ArgumentValueError(
+            "jnp.take has no such mode.", got=f"got {mode!r}", do=f"Use one of {', '.join(_MODES)}."
+        )
+    if mode == "wrap":
+        indices = remainder(indices, np.int32(max(a.shape[axis], 1)))
+    at = a.at[(slice(None),) * axis + (indices,)]
+    return at.get(
+        mode="fill" if mode is None else "promise_in_bounds" if mode == "wrap" else mode,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        fill_value=fill_value,
+        wrap_negative_indices=mode != "clip",
+    )
+
+
+def _indices_along(
+    name: str, arr: Any, indices: Any, axis: int | None
+) -> tuple[Any, tuple[Any, ...], tuple[int, ...]]:
+    """`arr`, the index of all its axes that `indices` along `axis` mean, and the shape that they broadcast to."""
+    _check_integers(name, indices)
+    if axis is None:
+        if type_of(indices).ndim != 1:
+            raise ArgumentValueError(
+                f"jnp.{name} needs indices of one dimension where axis is None.",
+                got=f"indices: {type_of(indices).text()}",
+            )
+        return ravel(arr), (indices,), type_of(indices).shape
+    shape, index_shape = aval_of(name, arr).shape, type_of(indices).shape
+    if len(shape) != len(index_shape):
+        raise ArgumentValueError(
+            f"jnp.{name} needs indices with as many dimensions as the array.",
+            got=[f"array: {type_of(arr).text()}", f"indices: {type_of(indices).text()}"],
+        )
+    axis = canonical_axis(axis, len(shape))
+    others = tuple(1 if i == axis else n for i, n in enumerate(shape))
+    result = broadcast_shapes(others, index_shape)
+    entries = []
+    for i, n in enumerate(shape):
+        along = tuple(-1 if j == i else 1 for j in range(len(shape)))
+        entries.append(
+            broadcast_to(indices, result)
+            if i == axis
+            else reshape(arange(result[i]) if n == result[i] else arange(n), along)
+        )
+    return asarray(arr), tuple(entries), result
+
+
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Any:
+    """Elements of `arr` at `indices`, which has an index along `axis` for each element of the result.
+
+    `indices` has as many dimensions as `arr`, and broadcasts with it but for `axis`. `mode` is that of
+    `x.at[...].get`, by default "fill".
+    Raises: ArgumentTypeError for indices that aren't integers, ArgumentValueError for other numbers of dimensions.
+
+    >>> x = jnp.array([[3, 1, 2]])
+    >>> take_along_axis(x, jnp.argsort(x), axis=1)
+    Array([[1, 2, 3]], dtype=int32)
+    """
+    arr, entries, _ = _indices_along("take_along_axis", arr, indices, axis)
+    return arr.at[entries].get(
+        mode="fill" if mode is None else mode,
+        fill_value=fill_value,
+        wrap_negative_indices=wrap_negative_indices is not False,
+    )
+
+
+def _refuse_inplace(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ArgumentValueError(
+            f"jnp.{name} can't change its argument: arrays are immutable.",
+            do="Pass inplace=False, and use the result.",
+        )
+
+
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Any:
+    """`arr` with `values` at `indices` along `axis`, as `take_along_axis` reads them; pass `inplace=False`.
+
+    `mode` is that of `x.at[...].set`, by default "drop": indices out of bounds are left out.
+
+    >>> put_along_axis(jnp.zeros((2, 2)), jnp.array([[0], [1]]), 5.0, axis=1, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
+    """
+    _refuse_inplace("put_along_axis", inplace)
+    shape = aval_of("put_along_axis", arr).shape
+    flat, entries, result = _indices_along("put_along_axis", arr, indices, axis)
+    updated = flat.at[entries].set(broadcast_to(asarray(values), result), mode=mode or "drop")
+    return reshape(updated, shape)
+
+
+def _wrapped_or_clipped(ind: Any, size: int, mode: str | None, name: str) -> tuple[Any, str]:
+    if mode in (None, "wrap", "clip"):
+        if mode == "wrap":
+            ind = remainder(ind, np.int32(size))
+        elif mode == "clip":
+            ind = clip(ind, 0, size - 1)
+        return ind, "drop"
+    if mode == "raise":
+        raise UnsupportedError(
+            f"jnp.{name} can't raise for indices out of bounds: they are known when a program runs only.",
+            do='Use mode "wrap" or "clip", or None, which leaves them out.',
+        )
+    raise ArgumentValueError(f"jnp.{name} has no such mode.", got=f"got {mode!r}")
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """`a` with the values `v`, repeated as needed, at the flat indices `ind`; pass `inplace=False`.
+
+    `mode`: None leaves out indices out of bounds, "wrap" counts modulo the size, "clip" takes the nearest bound.
+
+    >>> put(jnp.zeros(4), jnp.array([1, 3]), jnp.array([7.0, 8.0]), inplace=False)
+    Array([0., 7., 0., 8.], dtype=float32)
+    """
+    _refuse_inplace("put", inplace)
+    aval = aval_of("put", a)
+    ind, v = ravel(ind), ravel(v)
+    if not (aval.size and ind.size and v.size):
+        return asarray(a)
+    ind, kind = _wrapped_or_clipped(ind, aval.size, mode, "put")
+    updated = ravel(a).at[ind].set(_repeated(v, ind.size), mode=kind)
+    return reshape(updated, aval.shape)
+
+
+def _repeated(values: Any, size: int) -> Any:
+    """The first `size` elements of the vector `values`, repeated as often as needed."""
+    return tile(values, -(-size // values.size))[:size]
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """`arr` with the values `vals`, repeated as needed, where `mask` is true; pass `inplace=False`.
+
+    Raises: ArgumentValueError for a mask of another size, and for no values.
+
+    >>> place(jnp.arange(4), jnp.array([True, False, True, False]), jnp.array([9]), inplace=False)
+    Array([9, 1, 9, 3], dtype=int32)
+    """
+    _refuse_inplace("place", inplace)
+    aval, mask_aval, vals_aval = (aval_of("place", x, i) for i, x in enumerate((arr, mask, vals)))
+    if aval.size != mask_aval.size:
+        raise ArgumentValueError(
+            "jnp.place needs a mask of the array's size.",
+            got=[f"array: {aval.text()}", f"mask: {mask_aval.text()}"],
+        )
+    if not vals_aval.size:
+        if aval.size:
+            raise ArgumentValueError("jnp.place can't insert from an empty array.")
+        return asarray(arr)
+    positions = nonzero(ravel(mask), size=aval.size, fill_value=aval.size)[0]
+    updated = ravel(arr).at[positions].set(_repeated(ravel(vals), aval.size), mode="drop")
+    return reshape(updated, aval.shape)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """`a` with `val`, a scalar or values to repeat, on its main diagonal; pass `inplace=False`.
+
+    Raises: ArgumentValueError for fewer than two dimensions, or more that aren't equal.
+
+    >>> fill_diagonal(jnp.zeros((2, 2)), 1.0, inplace=False)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    if inplace:
+        raise UnsupportedError(
+            "jnp.fill_diagonal can't change its argument: arrays are immutable.",
+            do="Pass inplace=False, and use the result.",
+        )
+    if wrap:
+        raise UnsupportedError("jnp.fill_diagonal doesn't wrap around tall matrices.")
+    aval = aval_of("fill_diagonal", a)
+    if aval.ndim < 2:
+        raise ArgumentValueError(
+            "jnp.fill_diagonal needs at least two dimensions.", got=f"got {aval.text()}"
+        )
+    if aval.ndim > 2 and len(set(aval.shape)) > 1:
+        raise ArgumentValueError(
+            "jnp.fill_diagonal needs dimensions of one size.", got=f"got {aval.text()}"
+        )
+    n = min(aval.shape)
+    positions = (arange(n),) * aval.ndim
+    values = val if not aval_of("fill_diagonal", val, 1).ndim else _repeated(ravel(val), n)
+    return asarray(a).at[positions].set(values)
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Indices [count, ndim] of the nonzero elements of `a`; under a trace, of `size` of them.
+
+    >>> argwhere(jnp.array([[0, 1], [2, 0]]))
+    Array([[0, 1],
+           [1, 0]], dtype=int32)
+    """
+    indices = stack(nonzero(atleast_1d(a), size=size, fill_value=fill_value), axis=1)
+    return indices[:, :0] if not aval_of("argwhere", a).ndim else indices
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Indices of the nonzero elements of `a`, raveled; under a trace, of `size` of them.
+
+    >>> flatnonzero(jnp.array([[0, 1], [2, 0]]))
+    Array([1, 2], dtype=int32)
+    """
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Any:
+    """Slices of `a` along `axis` (elements of `a` raveled, if it is None) where the vector `condition` is true.
+
+    Their number isn't known under a trace: there `size` fixes it, and `fill_value` fills the rest.
+    Raises: ArgumentValueError for a condition that is no vector.
+
+    >>> compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
+    Array([1, 3], dtype=int32)
+    """
+    refuse_out("compress", out)
+    aval_of("compress", condition)
+    condition = asarray(condition).astype(bool)
+    if condition.ndim != 1:
+        raise ArgumentValueError(
+            "jnp.compress needs a condition of one dimension.",
+            got=f"got {type_of(condition).text()}",
+        )
+    a, axis = _flat_or_along("compress", a, axis)
+    a = moveaxis(a, axis, 0)
+    length = a.shape[0]
+    condition, beyond = condition[:length], condition[length:]
+    if beyond.shape[0] and not isinstance(beyond, Tracer) and np.any(np.asarray(beyond)):
+        raise ArgumentValueError(
+            "jnp.compress has a condition that selects beyond the end of the array.",
+            got=[f"array: {type_of(a).text()}", f"condition: {length + beyond.shape[0]} elements"],
+        )
+    [positions] = nonzero(condition, size=size, fill_value=length)
+    if size is None:
+        return moveaxis(a[positions], 0, axis)
+    result = a.at[positions].get(mode="fill", fill_value=fill_value)
+    return moveaxis(result, 0, axis)
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """Elements of `arr`, raveled, where `condition` is true; `size` and `fill_value` as of `compress`.
+
+    >>> extract(jnp.array([[1, 0], [0, 1]]), jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """For each element of `a`, which says which of the arrays `choices`, its element; all broadcast.
+
+    `mode` for numbers out of range: "raise" (not under a trace), "wrap" or "clip".
+
+    >>> choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
+    Array([ 1, 20,  3], dtype=int32)
+    """
+    refuse_out("choose", out)
+    _check_integers("choose", a)
+    listed = list(choices)
+    count = len(listed)
+    if mode == "raise":
+        if isinstance(a, Tracer):
+            raise ArgumentValueError(
+                "jnp.choose can't raise for numbers out of range: `a` is traced.",
+                do='Use mode "wrap" or "clip".',
+            )
+        numbers = np.asarray(a)
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < count):
+            raise ArgumentValueError(
+                "jnp.choose has numbers that name none of the choices.",
+                got=f"numbers from {numbers.min()} to {numbers.max()}, {count} choices",
+            )
+    elif mode == "wrap":
+        a = remainder(a, np.int32(count))
+    elif mode == "clip":
+        a = clip(a, 0, count - 1)
+    else:
+        raise ArgumentValueError(
+            "jnp.choose has no such mode.",
+            got=f"got {mode!r}",
+            do="Use one of raise, wrap, clip.",
+        )
+    a, *values = broadcast_arrays(a, *promote_dtypes("choose", *listed))
+    return take_along_axis(stack(values), a[None], axis=0)[0]
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """For each element that of the first of `choicelist` whose condition is true, `default` if none is.
+
+    Raises: ArgumentValueError for lists of different lengths or empty ones.
+
+    >>> x = jnp.arange(4)
+    >>> select([x < 1, x > 2], [x, 10 * x], -1)
+    Array([ 0, -1, -1, 30], dtype=int32)
+    """
+    if len(condlist) != len(choicelist):
+        raise ArgumentValueError(
+            "jnp.select needs as many choices as conditions.",
+            got=f"{len(condlist)} conditions, {len(choicelist)} choices",
+        )
+    if not len(condlist):
+        raise ArgumentValueError("jnp.select needs at least one condition.")
+    return _select([*condlist], [*choicelist], default)
+
+
+@numpy_function
+def _select(condlist: list[Any], choicelist: list[Any], default: Any) -> Any:
+    for condition in condlist:
+        if aval_of("select", condition).dtype != np.bool_:
+            raise ArgumentValueError(
+                "jnp.select needs conditions of dtype bool.",
+                got=f"got {type_of(condition).text()}",
+                do="Compare: `x != 0`.",
+            )
+    *choices, result = promote_dtypes("select", *choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+def piecewise(
+    x: Any,
+    condlist: Any,
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Any:
+    """For each element of `x`, what the function of its last true condition gives of it, else the default's.
+
+    `condlist`: conditions of the shape of `x`. `funclist`: functions of a scalar (and `args`, `kw`) or constants,
+    one for each condition and, if one more, a default (0 otherwise). Result: shape and dtype of `x`.
+    Raises: ArgumentValueError for another number of functions.
+
+    >>> piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [lambda v: -v, 0.5])
+    Array([1. , 0.5], dtype=float32)
+    """
+    aval = aval_of("piecewise", x)
+    x = asarray(x)
+    conditions = asarray(condlist, dtype=bool)
+    if conditions.ndim == x.ndim:
+        conditions = conditions[None]
+    n_conditions, n_functions = conditions.shape[0], len(funclist)
+    if n_functions == n_conditions + 1:
+        functions = [funclist[-1], *funclist[:-1]]
+    elif n_functions == n_conditions:
+        functions = [0, *funclist]
+    else:
+        raise ArgumentValueError(
+            "jnp.piecewise needs as many functions as conditions, or one more for the rest.",
+            got=f"{n_conditions} conditions, {n_functions} functions",
+        )
+
+    def values(function: Any) -> Any:
+        if not callable(function):
+            return broadcast_to(asarray(function, dtype=aval.dtype), x.shape)
+        each: Callable[..., Any] = lambda element: asarray(function(element, *args, **kw))
+        return reshape(vmap(each)(ravel(x)), x.shape).astype(aval.dtype)
+
+    none = broadcast_to(asarray(False), (1, *x.shape))
+    masks = concatenate([none, broadcast_to(conditions, (n_conditions, *x.shape))])
+    last = argmax(cumsum(masks, axis=0), axis=0)
+    return take_along_axis(stack([*map(values, functions)]), last[None], axis=0)[0]
+
+
+__all__ = [
+    "argwhere", "choose", "compress", "extract", "fill_diagonal", "flatnonzero", "piecewise", "place", "put",
+    "put_along_axis", "select", "take", "take_along_axis",
+]  # fmt: skip

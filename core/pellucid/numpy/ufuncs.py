@@ -1,0 +1,288 @@
+"""Universal functions: elementwise functions with `reduce`, `accumulate`, `at`, `outer` and `reduceat`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.higher_order.loops import fori_loop, scan
+from pellucid.numpy import cumulative, elementwise, reductions
+from pellucid.numpy.creation import arange, asarray, full
+from pellucid.numpy.manipulation import broadcast_to, concatenate, moveaxis, ravel, reshape, where
+from pellucid.numpy.promotion import aval_of
+from pellucid.numpy.vectorized import vectorize
+from pellucid.primitives.movement import canonical_axis
+from pellucid.tracing.values import type_of
+
+
+class _UfuncType(type):
+    """Calls of NumPy's own functions stay compiled calls, which have a ufunc's methods as attributes."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        has_methods = hasattr(instance, "reduceat") and not isinstance(instance, type)
+        return super().__instancecheck__(instance) or has_methods
+
+
+class ufunc(metaclass=_UfuncType):
+    """`func`, an elementwise function of `nin` operands that gives `nout` results, with a ufunc's methods.
+
+    `identity` is the value that changes nothing; without it there is no reduction of no elements. `call`, `reduce`,
+    `accumulate`, `at` and `reduceat` replace the general methods, which apply `func` step by step.
+    Raises: ArgumentValueError for numbers of operands that a method doesn't fit.
+
+    >>> ufunc(lambda x, y: x * y + 1, 2, 1).reduce(jnp.array([1, 2, 3]))
+    Array(10, dtype=int32)
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
+    ) -> None:
+        self.nin, self.nout = operator.index(nin), operator.index(nout)
+        self.nargs = self.nin if nargs is None else nargs
+        self.identity = identity
+        self.__name__ = name or getattr(func, "__name__", "ufunc")
+        self.__doc__ = func.__doc__
+        self._function = call or vectorize(func)
+        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.__name__!r}>"
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(*args)
+
+    def _check_binary(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1:
+            raise ArgumentValueError(
+                f"{self.__name__}.{method} needs a function of two operands with one result.",
+                got=f"{self.nin} operands, {self.nout} results",
+            )
+
+    def reduce(
+        self,
+        a: Any,
+        axis: int | tuple[int, ...] | None = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """The elements of `a` along `axis` combined from the first on, of no elements the identity.
+
+        >>> jnp.add.reduce(jnp.array([1, 2, 3]))
+        Array(6, dtype=int32)
+        """
+        self._check_binary("reduce")
+        reductions.refuse_out(f"{self.__name__}.reduce", out)
+        if where is not None and self.identity is None and initial is None:
+            raise ArgumentValueError(
+                f"{self.__name__}.reduce needs an initial value where elements are left out.",
+                do="Give `initial=`.",
+            )
+        if isinstance(axis, int):
+            canonical_axis(axis, aval_of(f"{self.__name__}.reduce", a).ndim)
+        if (method := self._own["reduce"]) is not None:
+            options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+            if dtype is not None:
+                options["dtype"] = dtype
+            more = {"initial": initial, "where": where}
+            return method(a, **options, **{k: v for k, v in more.items() if v is not None})
+        return self._reduced(a, axis, dtype, keepdims, initial, where)
+
+    def _reduced(
+        self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any
+    ) -> Any:
+        x = asarray(a, dtype=dtype)
+        axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        axes = sorted(canonical_axis(i, x.ndim) for i in axes)
+        if len(axes) > 1 and self.identity is None:
+            raise ArgumentValueError(
+                f"{self.__name__}.reduce has an order along one axis only.", got=f"axes {axes}"
+            )
+        shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        rest = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+        x = reshape(moveaxis(x, axes, range(len(axes))), (-1, *rest))
+        start = self.identity if initial is None else initial
+        if start is None:
+            if not x.shape[0]:
+                raise ArgumentValueError(
+                    f"{self.__name__}.reduce has no identity for no elements.",
+                    do="Give `initial=`.",
+                )
+            first, x = x[0], x[1:]
+            masks = None
+        else:
+            first, masks = broadcast_to(asarray(start, dtype=x.dtype), rest), mask
+        result_type = type_of(self(first, x[0])) if x.shape[0] else type_of(first)
+        first = first.astype(result_type.dtype)
+        if masks is None:
+            result, _ = scan(lambda y, each: (self(y, each).astype(y.dtype), None), first, x)
+        else:
+            chosen = broadcast_to(masks, aval_of("reduce", a).shape)
+            chosen = reshape(moveaxis(chosen, axes, range(len(axes))), (-1, *rest))
+            step = lambda y, each: (where(each[1], self(y, each[0]).astype(y.dtype), y), None)
+            result, _ = scan(step, first, (x, chosen))
+        return reshape(result, shape) if keepdims else result
+
+    def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
+        """All partial results of `reduce` along `axis`, in the shape of `a`.
+
+        >>> jnp.add.accumulate(jnp.array([1, 2, 3]))
+        Array([1, 3, 6], dtype=int32)
+        """
+        self._check_binary("accumulate")
+        reductions.refuse_out(f"{self.__name__}.accumulate", out)
+        if (method := self._own["accumulate"]) is not None:
+            return method(a, axis=axis, dtype=dtype)
+        x = asarray(a, dtype=dtype)
+        x, axis = (ravel(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim))
+        if not x.shape[axis]:
+            return x
+        x = moveaxis(x, axis, 0)
+        first = x[0].astype(type_of(self(x[0], x[0])).dtype)
+
+        def step(y: Any, each: Any) -> tuple[Any, Any]:
+            result = self(y, each).astype(y.dtype)
+            return result, result
+
+        _, results = scan(step, first, x[1:])
+        return moveaxis(concatenate([first[None], results]), 0, axis)
+
+    def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Any:
+        """`a` with the function applied at `indices`, with operands `b`, as often as they name an element.
+
+        Pass `inplace=False`.
+
+        >>> jnp.add.at(jnp.array([1, 2]), jnp.array([0, 0]), 5, inplace=False)
+        Array([11,  2], dtype=int32)
+        """
+        if inplace:
+            raise UnsupportedError(
+                f"{self.__name__}.at can't change its argument: arrays are immutable.",
+                do="Pass inplace=False, and use the result.",
+            )
+        x = asarray(a)
+        if (method := self._own["at"]) is not None and x.dtype != bool:
+            return method(x, indices, b)
+        if self.nin == 1:
+            return x.at[indices].set(self(x[indices]).astype(x.dtype))
+        self._check_binary("at")
+        places = ravel(reshape(arange(x.size), x.shape)[indices])
+        values = ravel(broadcast_to(asarray(b), x[indices].shape))
+
+        def step(i: Any, flat: Any) -> Any:
+            place = places[i]
+            return flat.at[place].set(self(flat[place], values[i]).astype(flat.dtype))
+
+        return reshape(fori_loop(0, places.size, step, ravel(x)), x.shape)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
+        """`reduce` of the slices of `a` along `axis` from each index to the next; one element where the next isn't larger.
+
+        >>> jnp.add.reduceat(jnp.arange(4), jnp.array([0, 2]))
+        Array([1, 5], dtype=int32)
+        """
+        self._check_binary("reduceat")
+        reductions.refuse_out(f"{self.__name__}.reduceat", out)
+        x = asarray(a, dtype=dtype)
+        axis = canonical_axis(axis, x.ndim)
+        x, starts = moveaxis(x, axis, 0), asarray(indices)
+        if starts.ndim != 1:
+            raise ArgumentValueError(
+                f"{self.__name__}.reduceat needs a vector of indices.", got=type_of(starts).text()
+            )
+        n = x.shape[0]
+        ends = concatenate([starts[1:], full((1,), n, starts.dtype)])
+        ends = where(ends > starts, ends, starts + 1)
+        along = (-1,) + (1,) * (x.ndim - 1)
+        result = x[starts].astype(type_of(self(x[:1], x[:1])).dtype) if n else x[starts]
+
+        def step(i: Any, y: Any) -> Any:
+            is_inside = (i > starts) & (i < ends)
+            return where(reshape(is_inside, along), self(y, x[i]).astype(y.dtype), y)
+
+        return moveaxis(fori_loop(0, n, step, result), 0, axis)
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of every element of `A` with every element of `B`: shape `(*A.shape, *B.shape)`.
+
+        >>> jnp.add.outer(jnp.array([0, 10]), jnp.array([1, 2]))
+        Array([[ 1,  2],
+               [11, 12]], dtype=int32)
+        """
+        if self.nin != 2:
+            raise ArgumentValueError(
+                f"{self.__name__}.outer needs a function of two operands.",
+                got=f"{self.nin} operands",
+            )
+        shape = aval_of(f"{self.__name__}.outer", A).shape
+        n = aval_of(f"{self.__name__}.outer", B, 1).ndim
+        return self(reshape(A, (*shape, *[1] * n)), B)
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """`func`, a function of `nin` scalars that gives `nout`, as a ufunc that maps over arrays.
+
+    >>> frompyfunc(lambda x, y: x + y, 2, 1)(1, jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
+    """
+    return ufunc(func, nin, nout, identity=identity)
+
+
+def _updated(method: str) -> Callable[..., Any]:
+    return lambda x, indices, b: getattr(x.at[indices], method)(b)
+
+
+_METHODS = ("reduce", "accumulate", "at", "outer", "reduceat", "nin", "nout", "nargs", "identity")
+
+
+def install() -> None:
+    """Give functions that the reference has as ufuncs their methods."""
+    minus_infinity = -float("inf")
+    binary: dict[str, dict[str, Any]] = {
+        "add": {
+            "identity": 0, "reduce": reductions.sum, "accumulate": cumulative.cumsum, "at": _updated("add"),
+        },
+        "multiply": {
+            "identity": 1, "reduce": reductions.prod, "accumulate": cumulative.cumprod, "at": _updated("multiply"),
+        },
+        "subtract": {"at": _updated("subtract")},
+        "maximum": {"reduce": reductions.max, "at": _updated("max")},
+        "minimum": {"reduce": reductions.min, "at": _updated("min")},
+        "logical_and": {"identity": True, "reduce": reductions.all},
+        "logical_or": {"identity": False, "reduce": reductions.any},
+        "logical_xor": {"identity": False}, "bitwise_and": {"identity": -1}, "bitwise_or": {"identity": 0},
+        "bitwise_xor": {"identity": 0}, "logaddexp": {"identity": minus_infinity},
+        "logaddexp2": {"identity": minus_infinity},
+    }  # fmt: skip
+    for name, options in binary.items():
+        _install(name, 2, options)
+    _install("negative", 1, {})
+
+
+def _install(name: str, nin: int, options: dict[str, Any]) -> None:
+    function = getattr(elementwise, name)
+    methods = ufunc(function, nin, 1, name=name, call=function, **options)
+    for method in _METHODS:
+        setattr(function, method, getattr(methods, method))
+
+
+__all__ = ["frompyfunc", "ufunc"]

@@ -1,0 +1,103 @@
+"""Window functions for spectra, and the Bessel function that one of them is made of."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import arange, linspace, ones
+from pellucid.numpy.elementwise import absolute, cos, exp, sqrt
+from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.primitives.special import bessel_i0e
+from pellucid.tracing.values import type_of
+
+
+def _phases(M: Any) -> Any:
+    """`2 pi n / (M - 1)` for n from 0 to before M; None for a window of at most one element."""
+    count = operator.index(M)
+    if count <= 1:
+        return None
+    dtype = dtypes.default_float_dtype()
+    return arange(count, dtype=dtype) * np.asarray(2 * np.pi / (count - 1), dtype)[()]
+
+
+def _short(M: Any) -> Any:
+    return ones((max(operator.index(M), 0),))
+
+
+def bartlett(M: int) -> Any:
+    """Bartlett window [M]: a triangle that begins and ends with 0.
+
+    >>> bartlett(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    if operator.index(M) <= 1:
+        return _short(M)
+    return 1 - absolute(linspace(-1, 1, M))
+
+
+def blackman(M: int) -> Any:
+    """Blackman window [M]: `0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))`.
+
+    >>> blackman(1)
+    Array([1.], dtype=float32)
+    """
+    phases = _phases(M)
+    if phases is None:
+        return _short(M)
+    return 0.42 - 0.5 * cos(phases) + 0.08 * cos(2 * phases)
+
+
+def hamming(M: int) -> Any:
+    """Hamming window [M]: `0.54 - 0.46 cos(2 pi n / (M - 1))`.
+
+    >>> hamming(1)
+    Array([1.], dtype=float32)
+    """
+    phases = _phases(M)
+    return _short(M) if phases is None else 0.54 - 0.46 * cos(phases)
+
+
+def hanning(M: int) -> Any:
+    """Hann window [M]: `0.5 - 0.5 cos(2 pi n / (M - 1))`.
+
+    >>> hanning(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    phases = _phases(M)
+    return _short(M) if phases is None else 0.5 * (1 - cos(phases))
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """Kaiser window [M] of shape `beta`: `i0(beta sqrt(1 - x²)) / i0(beta)` for x from -1 to 1.
+
+    >>> kaiser(1, 14)
+    Array([1.], dtype=float32)
+    """
+    if operator.index(M) <= 1:
+        return _short(M)
+    x = linspace(-1, 1, M)
+    return i0(beta * sqrt(1 - x * x)) / i0(beta)
+
+
+@numpy_function
+def i0(x: Any) -> Any:
+    """Modified Bessel function of the first kind of order 0, of real `x`.
+
+    Raises: ArgumentValueError for complex numbers. Source: DLMF 10.25.
+
+    >>> i0(jnp.array([1.0]))
+    Array([1.266066], dtype=float32)
+    """
+    if aval_of("i0", x).dtype.kind == "c":
+        raise ArgumentValueError("jnp.i0 needs real numbers.", got=type_of(x).text())
+    [x] = promote_dtypes_inexact("i0", x)
+    return exp(absolute(x)) * bessel_i0e(x)
+
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
