@@ -70,7 +70,7 @@ def overrides(
     """XLA options for one compilation: pellucid's choices, then the user's.
 
     `calls` is how often one function of the program is called at most, `largest_contraction` how many products
-    one of its matrix multiplications takes at most, infinite if one is in a loop.
+    one of its matrix multiplications, with its whole batch, takes at most, infinite if one is in a loop.
     """
     chosen = {}
     if platform == "cpu" and calls >= _MIN_KEPT_CALLS:

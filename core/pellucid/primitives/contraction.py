@@ -315,11 +315,9 @@ def dimensions_text(dims: CanonicalDimensions) -> str:
 
 
 def _products(lhs: ShapedArray, result: ShapedArray, params: DotGeneralParams) -> int:
-    """How many products of two numbers one matrix multiplication takes, of the batch that `result` is."""
-    (contract, _), (batch, _) = params.dimension_numbers
-    n_summed = math.prod(lhs.shape[i] for i in contract)
-    n_matrices = math.prod(lhs.shape[i] for i in batch)
-    return result.size * n_summed // max(n_matrices, 1)
+    """Number of products of two numbers that the matrix multiplications of a whole batch take."""
+    [contract, _], _ = params.dimension_numbers
+    return result.size * math.prod(lhs.shape[i] for i in contract)
 
 
 def _contracted_as_one(

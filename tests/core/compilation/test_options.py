@@ -33,9 +33,11 @@ def test_the_user_wins():
     assert dict(overrides(mine, "cpu", 3, 8)).items() >= dict(mine).items()
 
 
-@pytest.mark.parametrize(("n", "by_library"), [(96, False), (128, True)])
-def test_which_products_go_to_the_library(n, by_library):
-    x = np.ones((2, n, n), np.float32)
+@pytest.mark.parametrize(
+    ("batch", "n", "by_library"), [(1, 96, False), (1, 128, True), (2, 64, False), (16, 64, True)]
+)
+def test_which_products_go_to_the_library(batch, n, by_library):
+    x = np.ones((batch, n, n), np.float32)
     text = pl.jit(lambda x: x @ x).lower(x).compile().as_text()
     assert ("ynn_fusion" in text) is by_library
 
