@@ -164,14 +164,15 @@ class Executable:
             return None
         n_consts = len(self.consts)
         kept = [x for x, k in zip(arguments, self.kept, strict=True) if k]
-        is_compared = self._shared is not None and self._shared.is_compared
-        if is_compared and not self._shared.is_counted_in_cpp(kept):
+        shared = self._shared
+        compared = shared if shared is not None and shared.is_compared else None
+        if compared is not None and not compared.is_counted_in_cpp(kept):
             return None
         if not all(map(_is_taken_as_it_is, kept, self._kept_shardings, self.kept_layouts)):
             return None
         layouts = [*[None] * n_consts, *map(_layout_of_argument, kept)]
-        if is_compared:
-            layouts[-1] = LaunchPoint(self._shared, kept[-1]._pjrt_layout._xla_layout())
+        if compared is not None:
+            layouts[-1] = LaunchPoint(compared, kept[-1]._pjrt_layout._xla_layout())
         return FastPath(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
