@@ -359,4 +359,14 @@ GENERATORS = rows([
     for form in ("random.split(random.key(3, impl={}), (2, 2))", "random.fold_in(random.key(3, impl={}), 7)", "random.normal(random.key(3, impl={}), (5,))",
                  "jax.vmap(random.bits)(random.split(random.key(3, impl={}), 3))")
 ])  # fmt: skip
-ROWS = [*KEYS, *BITS, *UNIFORM, *INTEGER, *CHOICES, *CONTINUOUS, *COUNTS, *GENERATORS]
+_COVARIANCE = "jnp.array([[2.0, 0.5], [0.5, 1.0]])"
+MATRICES = rows(
+    [
+        f"random.multivariate_normal(key, jnp.zeros(2), {_COVARIANCE}, (3,))",
+        f"random.multivariate_normal(key, jnp.ones((3, 2)), {_COVARIANCE}, method='eigh')",
+        f"random.multivariate_normal(key, jnp.zeros(2), {_COVARIANCE}, method='svd')",
+        "random.orthogonal(key, 3, (2,))", "random.orthogonal(key, 2, m=4)", "random.orthogonal(key, 4, m=2)",
+        "random.orthogonal(key, 3, dtype='complex64')", "random.orthogonal(key, 2, dtype=int)",
+    ]
+)  # fmt: skip
+ROWS = [*KEYS, *BITS, *UNIFORM, *INTEGER, *CHOICES, *CONTINUOUS, *COUNTS, *GENERATORS, *MATRICES]

@@ -6,7 +6,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import random
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.extend import random as extend
 
 
@@ -36,14 +36,15 @@ def test_threefry_of_odd_sizes() -> None:
         extend.threefry_2x32(words, np.arange(4))
 
 
-def test_what_needs_decompositions() -> None:
+def test_bad_parameters_of_matrices() -> None:
     key = random.key(0)
-    check_message(lambda: random.orthogonal(key, 3), UnsupportedError, "numpy.linalg.qr")
     check_message(
-        lambda: random.multivariate_normal(key, np.zeros(2), np.eye(2)),
-        UnsupportedError,
-        "cholesky",
+        lambda: random.multivariate_normal(key, np.zeros(2), np.eye(3)), ShapeError, "[..., n, n]"
     )
+    check_message(
+        lambda: random.multivariate_normal(key, np.zeros((3, 2)), np.eye(2), (2,)),
+        ShapeError, "broadcast to",
+    )  # fmt: skip
     check_message(
         lambda: random.multivariate_normal(key, np.zeros(2), np.eye(2), method="lu"),
         ArgumentValueError, "lu",
