@@ -81,7 +81,7 @@ _SUBMODULES = (
     "ad_checkpoint", "analysis", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
     "dlpack", "dtypes",
     "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "memory", "monitoring",
-    "numpy", "ops", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util",
+    "nn", "numpy", "ops", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util",
     "typing",
 )  # fmt: skip
 _ORIGINS = {name: (module, name) for module, names in _NAMES.items() for name in names} | _RENAMED

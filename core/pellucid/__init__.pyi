@@ -16,6 +16,7 @@ from pellucid import (
     lax as lax,
     memory as memory,
     monitoring as monitoring,
+    nn as nn,
     numpy as numpy,
     ops as ops,
     random as random,

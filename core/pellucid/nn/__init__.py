@@ -1,0 +1,7 @@
+"""Functions of neural networks, under the names of `jax.nn`."""
+
+from pellucid.nn import initializers as initializers
+from pellucid.nn.activations import *
+from pellucid.nn.attention import *
+from pellucid.nn.normalizations import *
+from pellucid.numpy.log_sums import logmeanexp as logmeanexp, logsumexp as logsumexp

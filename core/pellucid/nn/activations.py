@@ -1,0 +1,327 @@
+"""Activation functions, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid import numpy as jnp
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError
+from pellucid.higher_order.custom_jvp import custom_jvp
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.primitives.movement import canonical_axis
+from pellucid.primitives.special import erfc
+from pellucid.primitives.transcendental import logistic
+from pellucid.tracing.values import type_of
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def identity(x: Any) -> Any:
+    """`x`.
+
+    >>> identity(jnp.array([1.0]))
+    Array([1.], dtype=float32)
+    """
+    aval_of("nn.identity", x)
+    return jnp.asarray(x)
+
+
+def _zero_like(x: Any) -> Any:
+    return jnp.zeros_like(x)
+
+
+@custom_jvp
+def _relu(x: Any) -> Any:
+    return jnp.maximum(x, 0)
+
+
+_relu.defjvps(lambda t, y, x: jnp.where(x > 0, t, _zero_like(t)))
+
+
+@numpy_function
+def relu(x: Any) -> Any:
+    """`max(x, 0)`, with derivative 0 at 0.
+
+    >>> relu(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    return _relu(x)
+
+
+@custom_jvp
+def _relu6(x: Any) -> Any:
+    return jnp.minimum(jnp.maximum(x, 0), 6.0)
+
+
+_relu6.defjvps(lambda t, y, x: jnp.where((x > 0) & (x < 6), t, _zero_like(t)))
+
+
+@numpy_function
+def relu6(x: Any) -> Any:
+    """`min(max(x, 0), 6)`, with derivative 0 at 0 and 6.
+
+    >>> relu6(jnp.array([-1.0, 2.0, 7.0]))
+    Array([0., 2., 6.], dtype=float32)
+    """
+    return _relu6(x)
+
+
+@numpy_function
+def softplus(x: Any) -> Any:
+    """`log(1 + exp(x))`.
+
+    >>> softplus(jnp.array([0.0]))
+    Array([0.6931472], dtype=float32)
+    """
+    return jnp.logaddexp(x, 0)
+
+
+@numpy_function
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, `x` above 1, and `(x + 1)² / 4` between.
+
+    >>> sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0.  , 0.25, 2.  ], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.sparse_plus", x)
+    return jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, (x + 1) ** 2 / 4))
+
+
+@numpy_function
+def soft_sign(x: Any) -> Any:
+    """`x / (|x| + 1)`.
+
+    >>> soft_sign(jnp.array([1.0]))
+    Array([0.5], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.soft_sign", x)
+    return x / (jnp.abs(x) + 1)
+
+
+@numpy_function
+def sigmoid(x: Any) -> Any:
+    """`1 / (1 + exp(-x))`.
+
+    >>> sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.sigmoid", x)
+    return logistic(x)
+
+
+@numpy_function
+def sparse_sigmoid(x: Any) -> Any:
+    """0 below -1, 1 above 1, and `(x + 1) / 2` between.
+
+    >>> sparse_sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return 0.5 * jnp.clip(jnp.asarray(x) + 1.0, 0.0, 2.0)
+
+
+@numpy_function
+def silu(x: Any) -> Any:
+    """`x * sigmoid(x)`, also called swish.
+
+    >>> silu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.silu", x)
+    return x * logistic(x)
+
+
+swish = silu
+
+
+@numpy_function
+def mish(x: Any) -> Any:
+    """`x * tanh(softplus(x))`.
+
+    >>> mish(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.mish", x)
+    return x * jnp.tanh(softplus(x))
+
+
+@numpy_function
+def log_sigmoid(x: Any) -> Any:
+    """`log(sigmoid(x))`, without underflow.
+
+    >>> log_sigmoid(jnp.array([0.0]))
+    Array([-0.6931472], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.log_sigmoid", x)
+    return -softplus(-x)
+
+
+@numpy_function
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """`x` where it is positive, else `alpha * (exp(x) - 1)`.
+
+    >>> elu(jnp.array([1.0, 0.0]))
+    Array([1., 0.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.elu", x)
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
+
+
+@numpy_function
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """`x` where it isn't negative, else `negative_slope * x`.
+
+    >>> leaky_relu(jnp.array([1.0, -1.0]))
+    Array([ 1.  , -0.01], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.leaky_relu", x)
+    return jnp.where(x >= 0, x, negative_slope * x)
+
+
+@numpy_function
+def hard_tanh(x: Any) -> Any:
+    """`x` cut to between -1 and 1.
+
+    >>> hard_tanh(jnp.array([-2.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)
+    """
+    x = jnp.asarray(x)
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+
+
+@numpy_function
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """`max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)`.
+
+    >>> celu(jnp.array([1.0, 0.0]))
+    Array([1., 0.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.celu", x)
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+
+
+@numpy_function
+def selu(x: Any) -> Any:
+    """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al., 2017).
+
+    >>> selu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return _SELU_SCALE * elu(x, _SELU_ALPHA)
+
+
+@numpy_function(static="approximate")
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """`x` times the normal distribution's probability of at most `x`; with `approximate` by a tanh.
+
+    Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+
+    >>> gelu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.gelu", x)
+    dtype = type_of(x).dtype
+    if approximate:
+        root = np.asarray(math.sqrt(2 / math.pi), dtype)[()]
+        return x * (0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * x**3))))
+    return jnp.asarray(0.5 * x * erfc(-x * np.asarray(math.sqrt(0.5), dtype)[()]), dtype=dtype)
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half of `x` along `axis` times the sigmoid of the second half.
+
+    Raises: ArgumentValueError for an axis of odd size.
+
+    >>> glu(jnp.array([3.0, 0.0]))
+    Array([1.5], dtype=float32)
+    """
+    aval = aval_of("nn.glu", x)
+    axis = canonical_axis(axis, aval.ndim)
+    if aval.shape[axis] % 2:
+        raise ArgumentValueError("nn.glu needs an axis of even size.", got=f"got {aval.text()}")
+    first, second = jnp.split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+@numpy_function
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """`(x + sqrt(x² + b)) / 2`.
+
+    >>> squareplus(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.squareplus", x)
+    return 0.5 * (x + jnp.sqrt(x * x + b))
+
+
+@numpy_function
+def hard_sigmoid(x: Any) -> Any:
+    """`relu6(x + 3) / 6`.
+
+    >>> hard_sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return relu6(jnp.asarray(x) + 3.0) / 6.0
+
+
+@numpy_function
+def hard_silu(x: Any) -> Any:
+    """`x * hard_sigmoid(x)`, also called hard swish.
+
+    >>> hard_silu(jnp.array([3.0]))
+    Array([3.], dtype=float32)
+    """
+    x = jnp.asarray(x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+@custom_jvp
+def _log1mexp(x: Any) -> Any:
+    return jnp.where(x < math.log(2), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+_log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(x))
+
+
+@numpy_function
+def log1mexp(x: Any) -> Any:
+    """`log(1 - exp(-x))` of positive `x`, exact for small and large ones (Mächler, 2012).
+
+    >>> log1mexp(jnp.array([1.0]))
+    Array([-0.45867515], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact("nn.log1mexp", x)
+    return _log1mexp(x)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """Vectors of `num_classes` with a 1 at the numbers `x`, along the new `axis`; of numbers out of range all 0.
+
+    >>> one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    aval = aval_of("nn.one_hot", x)
+    chosen = dtypes.default_float_dtype() if dtype is None else dtype
+    position = canonical_axis(axis, aval.ndim + 1)
+    along = tuple(-1 if i == position else 1 for i in range(aval.ndim + 1))
+    numbers = jnp.arange(num_classes, dtype=aval.dtype).reshape(along)
+    return (jnp.expand_dims(x, position) == numbers).astype(chosen)
+
+
+tanh = jnp.tanh
+
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
+    "log1mexp", "log_sigmoid", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus",
+    "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
+]  # fmt: skip

@@ -1,0 +1,200 @@
+"""Scaled dot-product attention, and products of matrices scaled by blocks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid import numpy as jnp
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError, ShapeError, UnsupportedError
+from pellucid.nn.normalizations import softmax
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.log_sums import logsumexp
+from pellucid.numpy.promotion import aval_of
+from pellucid.tracing.values import type_of
+
+Window = tuple[int, int]
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | Window | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """`softmax(scale * query key^T + bias) value` for each head (Vaswani et al., "Attention is all you need", 2017).
+
+    `query`: [B, T, N, H] or [T, N, H]; `key` and `value`: [B, S, K, H], where K divides N: each of their heads serves
+    N / K heads of the query. Result: shape of `query`. `scale`: 1 / sqrt(H) by default.
+    `bias` and the bool `mask` broadcast to [B, N, T, S]; where the mask is false, nothing is attended to. `is_causal`:
+    position t attends to s ≤ t. `query_seq_lengths` and `key_value_seq_lengths` [B]: how many positions count; results
+    beyond are 0. `local_window_size`: how many positions before and after are attended to, one number for both.
+    `return_residual`: also the logarithms [B, T, N] of the sums of exponentials. Softmax is computed in float32.
+    `implementation`: None or "xla". Raises: ShapeError for operands that don't fit, UnsupportedError for "cudnn".
+
+    >>> x = jnp.ones((1, 2, 1, 4))
+    >>> dot_product_attention(x, x, x, is_causal=True).shape
+    (1, 2, 1, 4)
+    """
+    if implementation not in (None, "xla", "cudnn"):
+        raise ArgumentValueError(
+            'nn.dot_product_attention has the implementations "xla" and "cudnn".',
+            got=f"got {implementation!r}",
+        )
+    if implementation == "cudnn":
+        raise UnsupportedError(
+            "nn.dot_product_attention has no kernel of cuDNN yet.", do='Use implementation="xla".'
+        )
+    avals = [aval_of("nn.dot_product_attention", x, i) for i, x in enumerate((query, key, value))]
+    texts = [
+        f"{name}: {aval.text()}"
+        for name, aval in zip(("query", "key", "value"), avals, strict=True)
+    ]
+    shapes = [aval.shape for aval in avals]
+    if len({len(shape) for shape in shapes}) > 1 or len(shapes[0]) not in (3, 4):
+        raise ShapeError(
+            "nn.dot_product_attention needs operands [B, T, N, H] or [T, N, H], all alike.",
+            got=texts,
+        )
+    q, k, v = shapes
+    if k != v or q[-1] != k[-1] or q[:-3] != k[:-3] or not k[-2] or q[-2] % k[-2]:
+        raise ShapeError(
+            "nn.dot_product_attention needs key and value of one shape, with the batch and the head size of the query, "
+            "and a number of heads that divides the query's.",
+            got=texts,
+        )
+    if mask is not None and aval_of("nn.dot_product_attention", mask, 4).dtype != np.bool_:
+        raise ArgumentValueError(
+            "nn.dot_product_attention needs a mask of bools.", got=f"mask: {type_of(mask).text()}"
+        )
+    window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
+    return _attention(
+        query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths,
+        1 / math.sqrt(q[-1]) if scale is None else scale, bool(is_causal), window, bool(return_residual),
+    )  # fmt: skip
+
+
+@numpy_function(static=("is_causal", "window", "return_residual"))
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    mask: Any,
+    query_lengths: Any,
+    key_lengths: Any,
+    scale: Any,
+    is_causal: bool,
+    window: Window | None,
+    return_residual: bool,
+) -> Any:
+    dtype, is_single = type_of(query).dtype, type_of(query).ndim == 3
+    if is_single:
+        query, key, value = (jnp.expand_dims(x, 0) for x in (query, key, value))
+    b, t, n, h = type_of(query).shape
+    s, groups = type_of(key).shape[1:3]
+    # Heads [N] of the query are [K, G]: each head of the key serves G of them.
+    grouped = query.reshape((b, t, groups, n // groups, h))
+    wide = dtypes.promote_types(dtype, np.float32)
+    logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide)
+    logits = logits.reshape((b, n, t, s)) * jnp.asarray(scale, dtype=wide)
+    if bias is not None:
+        logits = logits + _of_heads(bias, is_single)
+    allowed = _allowed(mask, query_lengths, key_lengths, is_causal, window, t, s, is_single)
+    if allowed is not None:
+        lowest = np.asarray(-0.7 * float(dtypes.finfo(wide).max), wide)[()]
+        logits = jnp.where(allowed, logits, lowest)
+    weights = softmax(logits, axis=-1).astype(type_of(key).dtype)
+    weights = weights.reshape((b, groups, n // groups, t, s))
+    result = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape((b, t, n, h)).astype(dtype)
+    if query_lengths is not None:
+        counts = jnp.arange(t)[None, :] < jnp.asarray(query_lengths)[:, None]
+        result = jnp.where(counts[:, :, None, None], result, 0)
+    result = result[0] if is_single else result
+    if not return_residual:
+        return result
+    residual = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2).astype(type_of(key).dtype)
+    return result, residual[0] if is_single else residual
+
+
+def _of_heads(x: Any, is_single: bool) -> Any:
+    """`x` that broadcasts to [B, N, T, S], of one example to [N, T, S]."""
+    return jnp.expand_dims(x, 0) if is_single and type_of(x).ndim == 3 else jnp.asarray(x)
+
+
+def _allowed(
+    mask: Any,
+    query_lengths: Any,
+    key_lengths: Any,
+    is_causal: bool,
+    window: Window | None,
+    t: int,
+    s: int,
+    is_single: bool,
+) -> Any:
+    """Which positions attend to which, or None for all to all: broadcasts to [B, N, T, S]."""
+    rows, columns = jnp.arange(t)[:, None], jnp.arange(s)[None, :]
+    masks = [] if mask is None else [_of_heads(mask, is_single)]
+    if is_causal:
+        masks.append((columns <= rows)[None, None])
+    if window is not None:
+        masks.append(((columns >= rows - window[0]) & (columns <= rows + window[1]))[None, None])
+    if query_lengths is not None:
+        masks.append((rows[None] < jnp.asarray(query_lengths)[:, None, None])[:, None])
+    if key_lengths is not None:
+        masks.append((columns[None] < jnp.asarray(key_lengths)[:, None, None])[:, None])
+    if not masks:
+        return None
+    result = masks[0]
+    for each in masks[1:]:
+        result = result & each
+    return result
+
+
+def scaled_matmul(
+    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
+) -> Any:
+    """`lhs` [B, M, K] times `rhs` [B, N, K] transposed, both scaled by blocks along K: [B, M, N].
+
+    `lhs_scales` [B, M, K / block] and `rhs_scales` [B, N, K / block] multiply the elements of their blocks.
+    Raises: ShapeError for scales that don't fit.
+
+    >>> x, scales = jnp.ones((1, 2, 4)), jnp.full((1, 2, 1), 2.0)
+    >>> scaled_matmul(x, x, scales, scales)
+    Array([[[16., 16.],
+            [16., 16.]]], dtype=float32)
+    """
+    dtype = np.dtype(preferred_element_type)
+    operands = []
+    for name, x, scales in (("lhs", lhs, lhs_scales), ("rhs", rhs, rhs_scales)):
+        aval, scale_aval = aval_of("nn.scaled_matmul", x), aval_of("nn.scaled_matmul", scales)
+        blocks = scale_aval.shape[-1] if scale_aval.ndim else 0
+        if (
+            aval.ndim != 3
+            or scale_aval.shape[:-1] != aval.shape[:-1]
+            or not blocks
+            or aval.shape[-1] % blocks
+        ):
+            raise ShapeError(
+                "nn.scaled_matmul needs operands [B, M, K] and scales [B, M, K / block].",
+                got=[f"{name}: {aval.text()}", f"{name}_scales: {scale_aval.text()}"],
+            )
+        size = aval.shape[-1] // blocks
+        factors = jnp.repeat(jnp.asarray(scales).astype(dtype), size, axis=-1)
+        operands.append(jnp.asarray(x).astype(dtype) * factors)
+    return jnp.einsum("bmk,bnk->bmn", *operands, preferred_element_type=dtype)
+
+
+__all__ = ["dot_product_attention", "scaled_matmul"]

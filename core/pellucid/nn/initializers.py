@@ -1,0 +1,298 @@
+"""Initial values of parameters, under the names of `jax.nn.initializers`.
+
+An initializer is a function `(key, shape, dtype, out_sharding) -> array`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from pellucid import numpy as jnp, random
+from pellucid.base import dtypes
+from pellucid.base.errors import ArgumentValueError
+
+Axes = int | Sequence[int]
+
+_TRUNCATED_DEVIATION = 0.87962566103423978
+"""Standard deviation of normal numbers cut to between -2 and 2."""
+_TRUNCATED_COMPLEX_DEVIATION = 0.95311164380491208
+"""Standard deviation of complex normal numbers with absolute values cut to 2."""
+
+
+class Initializer(Protocol):
+    """A function that gives initial values."""
+
+    def __call__(
+        self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
+    ) -> Any:
+        """An array of `shape` and `dtype`."""
+        ...
+
+
+def _dtype(dtype: Any, default: Any) -> Any:
+    chosen = default if dtype is None else dtype
+    return dtypes.default_float_dtype() if chosen is None else dtypes.canonicalize(np.dtype(chosen))
+
+
+def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros; the key isn't used.
+
+    >>> zeros(pl.random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return jnp.zeros(shape, _dtype(dtype, None), out_sharding=out_sharding)
+
+
+def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Ones; the key isn't used.
+
+    >>> ones(pl.random.key(0), (2,))
+    Array([1., 1.], dtype=float32)
+    """
+    return jnp.ones(shape, _dtype(dtype, None), out_sharding=out_sharding)
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """An initializer that gives `value` everywhere.
+
+    >>> constant(3.0)(pl.random.key(0), (2,))
+    Array([3., 3.], dtype=float32)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        return jnp.full(shape, value, _dtype(dtype, None), out_sharding=out_sharding)
+
+    return init
+
+
+def _scaled(samples: Any, factor: Any) -> Any:
+    return samples * jnp.asarray(factor, dtype=samples.dtype)
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer of uniform numbers from 0 to before `scale`.
+
+    >>> uniform()(pl.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        chosen = _dtype(dtype, None)
+        return _scaled(random.uniform(key, shape, chosen, out_sharding=out_sharding), scale)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer of normal numbers of standard deviation `stddev`.
+
+    >>> normal()(pl.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        chosen = _dtype(dtype, None)
+        return _scaled(random.normal(key, shape, chosen, out_sharding=out_sharding), stddev)
+
+    return init
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """An initializer of normal numbers cut to between `lower` and `upper`, then multiplied by `stddev`.
+
+    >>> truncated_normal()(pl.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        chosen = _dtype(dtype, None)
+        samples = random.truncated_normal(
+            key, lower, upper, shape, chosen, out_sharding=out_sharding
+        )
+        return _scaled(samples, stddev)
+
+    return init
+
+
+def _size(shape: Sequence[int], axes: Axes) -> int:
+    listed = (axes,) if isinstance(axes, int) else tuple(axes)
+    return math.prod(shape[axis] for axis in listed)
+
+
+def _fans(
+    shape: Sequence[int], in_axis: Axes, out_axis: Axes, batch_axis: Axes
+) -> tuple[float, float]:
+    """(number of inputs of an output, number of outputs of an input) of weights of `shape`."""
+    if len(shape) < 2:
+        raise ArgumentValueError(
+            "variance_scaling needs a shape of at least two dimensions.",
+            got=f"shape: {tuple(shape)}, in_axis={in_axis}, out_axis={out_axis}",
+        )
+    inputs, outputs = _size(shape, in_axis), _size(shape, out_axis)
+    field = math.prod(shape) / inputs / outputs / _size(shape, batch_axis)
+    return inputs * field, outputs * field
+
+
+def variance_scaling(
+    scale: Any,
+    mode: str,
+    distribution: str,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: Any = None,
+) -> Initializer:
+    """An initializer of numbers of variance `scale / n`, where n follows from the shape of the weights.
+
+    `mode`: n is the number of inputs ("fan_in"), of outputs ("fan_out"), their mean ("fan_avg") or their geometric
+    mean ("fan_geo_avg"). `distribution`: "normal", "truncated_normal" or "uniform". Axes that are neither `in_axis`,
+    `out_axis` nor `batch_axis` are a receptive field.
+    Raises: ArgumentValueError for another mode or distribution.
+
+    >>> variance_scaling(1.0, "fan_in", "normal")(pl.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        chosen = _dtype(dtype, None)
+        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
+        counts = {
+            "fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
+            "fan_geo_avg": math.sqrt(fan_in * fan_out),
+        }  # fmt: skip
+        if mode not in counts:
+            raise ArgumentValueError(
+                "variance_scaling has no such mode.",
+                got=f"got {mode!r}",
+                do=f"Use one of {', '.join(counts)}.",
+            )
+        variance = jnp.asarray(scale / counts[mode], dtype=chosen)
+        if distribution == "normal":
+            return random.normal(key, shape, chosen, out_sharding=out_sharding) * jnp.sqrt(variance)
+        is_real = dtypes.issubdtype(chosen, np.floating)
+        if distribution == "uniform":
+            samples = (
+                random.uniform(key, shape, chosen, -1, out_sharding=out_sharding)
+                if is_real
+                else _complex_uniform(key, shape, chosen)
+            )
+            return samples * jnp.sqrt((3 if is_real else 2) * variance)
+        if distribution == "truncated_normal":
+            if not is_real:
+                deviation = jnp.sqrt(variance) / jnp.asarray(
+                    _TRUNCATED_COMPLEX_DEVIATION, dtype=chosen
+                )
+                return _complex_truncated_normal(key, 2, shape, chosen) * deviation
+            deviation = jnp.sqrt(variance) / jnp.asarray(_TRUNCATED_DEVIATION, dtype=chosen)
+            samples = random.truncated_normal(key, -2, 2, shape, chosen, out_sharding=out_sharding)
+            return samples * deviation
+        raise ArgumentValueError(
+            'variance_scaling has the distributions "normal", "truncated_normal" and "uniform".',
+            got=f"got {distribution!r}",
+        )
+
+    return init
+
+
+def _on_disc(key: Any, shape: Any, dtype: Any, radius: Any) -> Any:
+    """Complex numbers with absolute values `radius(uniform numbers)` and uniform angles."""
+    key_radius, key_angle = random.split(key)
+    real = dtypes.to_floating_dtype(np.dtype(dtype))
+    lengths = radius(random.uniform(key_radius, shape, real)).astype(dtype)
+    angles = (2 * math.pi * random.uniform(key_angle, shape, real)).astype(dtype)
+    return lengths * jnp.exp(1j * angles)
+
+
+def _complex_uniform(key: Any, shape: Any, dtype: Any) -> Any:
+    """Complex numbers, uniform on the disc of radius 1."""
+    return _on_disc(key, shape, dtype, jnp.sqrt)
+
+
+def _complex_truncated_normal(key: Any, upper: Any, shape: Any, dtype: Any) -> Any:
+    """Complex normal numbers whose absolute values are at most `upper`."""
+    share = 1 - math.exp(-(upper**2))
+    return _on_disc(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log(1 - share * u)))
+
+
+def _family(scale: float, mode: str, distribution: str, text: str) -> Any:
+    def initializer(
+        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    ) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    initializer.__doc__ = (
+        f"{text}: `variance_scaling({scale}, {mode!r}, {distribution!r})` with these axes."
+    )
+    return initializer
+
+
+glorot_uniform = xavier_uniform = _family(1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)")
+glorot_normal = xavier_normal = _family(
+    1.0, "fan_avg", "truncated_normal", "Glorot and Bengio (2010)"
+)
+lecun_uniform = _family(1.0, "fan_in", "uniform", "LeCun et al. (1998)")
+lecun_normal = _family(1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)")
+he_uniform = kaiming_uniform = _family(2.0, "fan_in", "uniform", "He et al. (2015)")
+he_normal = kaiming_normal = _family(2.0, "fan_in", "truncated_normal", "He et al. (2015)")
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer of matrices with orthonormal columns or rows, times `scale`; `column_axis` has the columns.
+
+    Raises: ArgumentValueError for fewer than two dimensions.
+
+    >>> orthogonal()(pl.random.key(0), (3, 2)).shape
+    (3, 2)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        if len(shape) < 2:
+            raise ArgumentValueError(
+                "orthogonal needs a shape of at least two dimensions.", got=f"got {tuple(shape)}"
+            )
+        chosen = _dtype(dtype, None)
+        columns = shape[column_axis]
+        rows = math.prod(shape) // columns
+        matrix = random.orthogonal(key, rows, (), chosen, m=columns)
+        rest = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
+        result = jnp.moveaxis(matrix.reshape((*rest, columns)), -1, column_axis)
+        return _scaled(result, scale)
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer of convolutions that are 0 but for an orthogonal matrix in the middle (Xiao et al., 2018).
+
+    Shapes have three to five dimensions: one to three of space, inputs, outputs.
+    Raises: ArgumentValueError for other shapes, and for more inputs than outputs.
+
+    >>> delta_orthogonal()(pl.random.key(0), (3, 2, 2)).shape
+    (3, 2, 2)
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        if len(shape) not in (3, 4, 5) or shape[-1] < shape[-2]:
+            raise ArgumentValueError(
+                "delta_orthogonal needs a shape of 3 to 5 dimensions with at least as many outputs as inputs.",
+                got=f"got {tuple(shape)}",
+            )
+        chosen = _dtype(dtype, None)
+        matrix = orthogonal(scale, column_axis, chosen)(key, shape[-2:])
+        middle = tuple((n - 1) // 2 for n in shape[:-2])
+        return jnp.zeros(shape, chosen).at[middle].set(matrix)
+
+    return init
+
+
+__all__ = [
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
+    "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip

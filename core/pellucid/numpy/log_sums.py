@@ -1,0 +1,87 @@
+"""Logarithms of sums and means of exponentials, without overflow."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pellucid.base import dtypes
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.elementwise import absolute, exp, isfinite, log, sign
+from pellucid.numpy.manipulation import (
+    broadcast_arrays,
+    broadcast_to,
+    canonical_axes,
+    where as choose,
+)
+from pellucid.numpy.promotion import promote_dtypes_inexact
+from pellucid.numpy.reductions import Axis, max, static_axis, sum
+from pellucid.primitives.conversion import stop_gradient
+from pellucid.tracing.values import type_of
+
+
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """`log(sum(b * exp(a)))` along `axis`, computed relative to the largest element; `b` are weights.
+
+    Elements where `where` is false are left out. A negative sum gives NaN; with `return_sign` the result is
+    (logarithm of the absolute value, sign).
+
+    >>> logsumexp(jnp.array([0.0, 0.0]))
+    Array(0.6931472, dtype=float32)
+    """
+    return _logsumexp(a, b, where, static_axis(axis), bool(keepdims), bool(return_sign))
+
+
+@numpy_function(static=("axis", "keepdims", "return_sign"))
+def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sign: bool) -> Any:
+    if b is None:
+        [x] = promote_dtypes_inexact("logsumexp", a)
+    else:
+        x, b = broadcast_arrays(*promote_dtypes_inexact("logsumexp", a, b))
+        x = choose(b != 0, x, np.asarray(-np.inf, type_of(x).dtype)[()])
+    axes = canonical_axes(axis, type_of(x).ndim)
+    largest = max(x.real, axis=axes, keepdims=True, where=where, initial=-np.inf)
+    largest = stop_gradient(choose(isfinite(largest), largest, 0))
+    terms = exp(x - largest)
+    if b is not None:
+        terms = terms * b
+    total = sum(terms, axis=axes, keepdims=keepdims, where=where)
+    offset = largest if keepdims else largest.squeeze(axes)
+    signs = sign(total)
+    is_complex = type_of(total).dtype.kind == "c"
+    if return_sign or (b is not None and not is_complex):
+        result = log(absolute(total)) + offset
+        if return_sign:
+            return result, signs
+        return choose(signs < 0, np.asarray(np.nan, type_of(result).dtype)[()], result)
+    return log(total) + offset
+
+
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+    """`log(mean(exp(x)))` along `axis`, computed relative to the largest element.
+
+    >>> logmeanexp(jnp.array([1.0, 1.0]))
+    Array(1., dtype=float32)
+    """
+    total = logsumexp(x, axis, None, keepdims, where=where)
+    shape = type_of(x).shape
+    if where is None:
+        count = math.prod(shape[i] for i in canonical_axes(axis, len(shape)))
+        return total - log(np.asarray(count, type_of(total).dtype)[()])
+    counted = broadcast_to(where, shape)
+    count = sum(
+        counted, axis=axis, keepdims=keepdims, dtype=dtypes.to_floating_dtype(type_of(total).dtype)
+    )
+    return total - log(count)
+
+
+__all__ = ["logmeanexp", "logsumexp"]
