@@ -43,7 +43,7 @@ class NativeCall(Primitive[NativeCallParams]):
 
     name = "native_call"
     traits = Traits(
-        kind="contraction", flops=None, makes_nan=True, returns_list=True,
+        kind="host", flops=None, makes_nan=True, returns_list=True,
         linear=lambda avals, params: params.linear,
     )  # fmt: skip
 

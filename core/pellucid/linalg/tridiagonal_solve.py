@@ -32,7 +32,7 @@ def _operations(operands: Avals, results: Avals, params: Any) -> float:
 
 class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
     name = "tridiagonal_solve"
-    traits = Traits(kind="contraction", flops=_operations, linear=(3,), makes_nan=True)
+    traits = Traits(kind="contraction", flops=_operations, makes_nan=True)
     core_ranks = (1, 1, 1, 2)
 
     def platforms_for(self, params):
@@ -85,13 +85,7 @@ class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
             results = [*types, (avals[0].shape[:-1], INT32)]
             aliases = [(i, i) for i in range(4)]
             parts = native(
-                lapack_name("gtsv", operands[0]),
-                operands,
-                results,
-                n_batch,
-                "",
-                aliases,
-                linear=(3,),
+                lapack_name("gtsv", operands[0]), operands, results, n_batch, "", aliases
             )
             return without_info(parts[3:])
         if platform in ("cuda", "rocm"):

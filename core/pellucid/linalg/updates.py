@@ -35,7 +35,7 @@ class SymmetricProduct(MatrixPrimitive[SymmetricProductParams]):
     """On GPUs only the lower triangle of the result is defined."""
 
     name = "symmetric_product"
-    traits = Traits(kind="contraction", flops=_operations, linear=None)
+    traits = Traits(kind="contraction", flops=_operations, makes_nan=True, linear=None)
     core_ranks = (2, 2)
 
     def abstract_eval(self, avals, params):
