@@ -204,7 +204,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """
     aval = aval_of("roots", p)
     [p] = promote_dtypes_inexact("roots", p)
-    p = atleast_1d(p)
+    p = _wide(atleast_1d(p))
     if type_of(p).ndim != 1:
         raise ArgumentValueError("jnp.roots needs a vector.", got=f"got {aval.text()}")
     result = dtypes.to_complex_dtype(type_of(p).dtype)
@@ -223,6 +223,11 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     n_zero = type_of(p).size - 1 - last
     inner = _companion_roots(p[first : last + 1]) if last > first else zeros((0,), result)
     return concatenate([zeros((n_zero,), result), inner]) if n_zero else inner
+
+
+def _wide(x: Any) -> Any:
+    """`x` in at least single precision: decompositions take no half precision."""
+    return asarray(x, dtype=dtypes.promote_types(type_of(x).dtype, np.float32))
 
 
 @numpy_function
@@ -268,6 +273,7 @@ def polyfit(
         )
     x, y = promote_dtypes_inexact("polyfit", x, y)
     dtype, n = type_of(x).dtype, avals[0].shape[0]
+    x, y = _wide(x), _wide(y)
     rcond = float(n * dtypes.finfo(dtype).eps) if rcond is None else rcond
     lhs, rhs = vander(x, order), y
     if w is not None:
@@ -276,11 +282,12 @@ def polyfit(
                 "jnp.polyfit needs a weight for each point.", got=type_of(w).text()
             )
         [w] = promote_dtypes_inexact("polyfit", w)
+        dtype = dtypes.promote_types(dtype, type_of(w).dtype)
         lhs = lhs * expand_dims(w, 1)
         rhs = rhs * (expand_dims(w, 1) if type_of(rhs).ndim == 2 else w)
     scale = sqrt(sum((lhs * lhs.conj()).real, axis=0))
     coefficients, residuals, rank, singular = lstsq(lhs / scale, rhs, rcond)
-    coefficients = (coefficients.T / scale).T
+    coefficients = (coefficients.T / scale).T.astype(dtype)
     if full:
         return coefficients, residuals, rank, singular, asarray(rcond)
     if not cov:
