@@ -249,6 +249,16 @@ def all_rows() -> list[Row]:
     return list({str(row): row for row in rows}.values())
 
 
+def composed() -> list[str]:
+    """The functions that the topics of functions composed of others name."""
+    topics = ("sampled", "selected", "parts_of_numbers")
+    texts = " ".join((_FOLDER / f"{topic}.txt").read_text() for topic in topics)
+    return sorted(
+        set(re.findall(r"jnp\.(\w+)", texts))
+        - {"arange", "array", "eye", "outer", "sort", "stack", "sum"}
+    )
+
+
 def named(row: Row) -> list[str]:
     """The functions of `jnp` that a row names, without `jnp.`."""
     return re.findall(r"jnp\.((?:fft\.)?\w+)", row.text)

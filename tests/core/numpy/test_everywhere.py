@@ -29,12 +29,19 @@ OTHERWISE = {
     r"jnp\.delete\(x, jnp\.array|jnp\.trim_zeros|jnp\.array_str": "what is known when tracing may be an array",
     r"(.*partition\(x|jnp\.(vander|polyadd|ediff1d|gradient|pad)\(x).* \| bool": "as NumPy; there errors, or weak types",
     r"jnp\.(interp|quantile)\(x.* \| bfloat16": "as of other floating dtypes; there errors",
+    r"jnp\.sort\(abs\(jnp\.roots\(.* \| bool": "infinite coefficients after a leading 0; no zeros either way",
+    r"jnp\.polyfit\(.* \| (u?int|bool)|jnp\.(gcd|lcm)\(x.* \| bool": "as NumPy; there errors, or strong types",
     r"jnp\.ravel_multi_index\(.*int8": "positions of 8 bits overflow there",
 }  # fmt: skip
 """Rows, as patterns, for which the reference gives something else, and why that isn't wanted."""
 
-KEEPS_WEAK = r"(jnp|x)\.(angle|around|deg2rad|degrees|full_like|heaviside|hypot|logaddexp2?|rad2deg|radians|round|sinc)\("
-"""Functions whose results are weakly typed if all operands are; in the reference it depends on which are scalars."""
+KEEPS_WEAK = (
+    r"(jnp|x|y)\.(angle|around|deg2rad|degrees|full_like|heaviside|hypot|logaddexp2?|rad2deg|radians|round|sinc)\(|"
+    r"(x|y|jnp\.sort\(x, 0\)\[:, 0\])\.(argpartition|choose|compress|searchsorted|take)\(|"
+    rf"(jnp\.sort\(|x\[)*jnp\.({'|'.join(corpus.composed())})\b"
+)
+"""Functions whose results are weakly typed if all operands are; in the reference it depends on which are scalars, or, of
+functions composed of others, on how."""
 
 ONE_IN = 192
 """The share of a part: 32 parts evaluate one row in six; the types of all rows are compared."""
@@ -59,9 +66,10 @@ def test_every_function_has_a_row() -> None:
         if not name.startswith("_") and callable(getattr(module, name))
     }
     types = {name for name in public if isinstance(getattr(jnp, name, None), type)}
-    printing = {"get_printoptions", "printoptions", "set_printoptions"}  # NumPy's own
+    printing = {"array_repr", "get_printoptions", "printoptions", "set_printoptions"}  # NumPy's own
+    files = {"load", "save", "savez"}  # examples in their docstrings
     called = {name for row in ROWS for name in corpus.named(row)}
-    assert not public - types - printing - called
+    assert not public - types - printing - files - called
 
 
 @pytest.mark.parametrize("part", parts(17))
