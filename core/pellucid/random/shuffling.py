@@ -11,7 +11,6 @@ import numpy as np
 from pellucid import numpy as jnp
 from pellucid.base import config, dtypes
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.higher_order.loops import fori_loop
 from pellucid.primitives.arithmetic import log, neg
 from pellucid.primitives.families import FLOATING, INTEGER, constant_like, kind_of
 from pellucid.primitives.movement import canonical_axis
@@ -216,27 +215,12 @@ def permutation(
 # choice -----------------------------------------------------------------------------------------------
 
 
-def first_not_below(sorted_numbers: Any, x: Any) -> Any:
-    """For each of `x` the position of the first number, of a sorted vector, that isn't below it."""
-    size = type_of(sorted_numbers).shape[0]
-    low = jnp.zeros_like(x, dtype=np.uint32)
-    high = jnp.full_like(low, size)
-
-    def halved(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
-        low, high = bounds
-        middle = low + (high - low) // 2
-        is_left = x <= sorted_numbers[middle]
-        return jnp.where(is_left, low, middle), jnp.where(is_left, middle, high)
-
-    return fori_loop(0, math.ceil(math.log2(size + 1)), halved, (low, high))[1].astype(np.int32)
-
-
 @sampler("shape")
 def _weighted(key: Any, p: Any, shape: Shape) -> Any:
     total = jnp.cumsum(p)
     dtype = type_of(total).dtype
     numbers = total[-1] * (1 - _uniform(key, shape, dtype, 0.0, 1.0))
-    return first_not_below(total, numbers)
+    return jnp.searchsorted(total, numbers)
 
 
 @sampler("number", "mode")
