@@ -149,22 +149,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             "jnp.insert needs one or a vector of positions.", got=position_aval.text()
         )
     if position_aval.ndim == 0:
-        # One position takes all of `values` along the axis.
+        # One position takes all of `values`, whose first dimension lies along the axis.
         new = asarray(values)
         new = moveaxis(new, 0, axis) if new.ndim == x.ndim else new
-        wanted_shape = [1 if i == axis else s for i, s in enumerate(x.shape)]
-        if new.ndim == x.ndim:
-            wanted_shape[axis] = new.shape[axis]
-        elif new.ndim == 1 and x.ndim == 1:
-            wanted_shape[axis] = new.shape[0]
-        new = broadcast_to(new, tuple(wanted_shape))
-        places = broadcast_to(asarray(positions), (new.shape[axis],))
+        count = new.shape[axis] if new.ndim == x.ndim else 1
     else:
-        count = position_aval.shape[0]
-        shape = tuple(count if i == axis else s for i, s in enumerate(x.shape))
-        new = broadcast_to(asarray(values), shape)
-        places = asarray(positions)
-    return _inserted(x, places, new, axis)
+        new, count = asarray(values), position_aval.shape[0]
+    new = broadcast_to(new, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    return _inserted(x, broadcast_to(asarray(positions), (count,)), new, axis)
 
 
 @numpy_function(static="axis")

@@ -302,13 +302,13 @@ class _Concatenator:
             if isinstance(part, str):
                 raise ArgumentValueError("a text stands first in r_ and c_.", got=f"got {part!r}")
             piece = _values_of(part) if isinstance(part, slice) else asarray(part)
-            pieces.append(self._with_axes(piece, ndim, position, isinstance(part, slice)))
-        joined = concatenate([*map(array_of, pieces)], axis)
+            pieces.append(self._with_axes(piece, ndim, position))
+        joined = concatenate([*map(_with_dimension, pieces)], axis)
         if is_matrix is None:
             return joined
         return reshape(joined, (1, -1) if is_matrix == "r" else (-1, 1))
 
-    def _with_axes(self, piece: Any, ndim: int, position: int, is_slice: bool) -> Any:
+    def _with_axes(self, piece: Any, ndim: int, position: int) -> Any:
         missing = ndim - piece.ndim
         if missing <= 0:
             return piece
@@ -319,7 +319,7 @@ class _Concatenator:
         return expand_dims(piece, tuple(axes))
 
 
-def array_of(x: Any) -> Any:
+def _with_dimension(x: Any) -> Any:
     """`x` with at least one dimension."""
     return x if x.ndim else ravel(x)
 

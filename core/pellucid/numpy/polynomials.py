@@ -52,10 +52,18 @@ def polysub(a1: Any, a2: Any) -> Any:
     return left - right
 
 
-def _trimmed(x: Any) -> Any:
-    """`x` without leading zeros, which must be known."""
+def _trimmed(x: Any) -> tuple[Any, int]:
+    """(`x`, which isn't traced, without leading and trailing zeros; the number of trailing ones)."""
     nonzero = np.flatnonzero(np.asarray(x))
-    return x[int(nonzero[0]) if nonzero.size else type_of(x).size :]
+    if not nonzero.size:
+        return x[:0], 0
+    stop = int(nonzero[-1]) + 1
+    return x[int(nonzero[0]) : stop], type_of(x).size - stop
+
+
+def _without_leading_zeros(x: Any) -> Any:
+    inner, trailing = _trimmed(x)
+    return x[type_of(x).size - trailing - type_of(inner).size :]
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
@@ -66,9 +74,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """
     a1, a2 = promote_dtypes_inexact("polymul", a1, a2)
     if trim_leading_zeros:
-        a1, a2 = (x[:1] * 0 if not type_of(x).size else x for x in map(_trimmed, (a1, a2)))
-    if not type_of(a1).size or not type_of(a2).size:
-        a1, a2 = (x if type_of(x).size else zeros((1,), x.dtype) for x in (a1, a2))
+        a1, a2 = map(_without_leading_zeros, (a1, a2))
+    a1, a2 = (x if type_of(x).size else zeros((1,), x.dtype) for x in (a1, a2))
     return convolve(a1, a2)
 
 
@@ -82,7 +89,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     """
     u, v = promote_dtypes_inexact("polydiv", u, v)
     quotient, remainder = _divided(u, v)
-    return quotient, _trimmed(remainder) if trim_leading_zeros else remainder
+    return quotient, _without_leading_zeros(remainder) if trim_leading_zeros else remainder
 
 
 @numpy_function
@@ -156,9 +163,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if not m:
         return asarray(p)
     length = type_of(p).shape[0]
-    joined = concatenate(
-        [p, k]
-    )  # coefficients, then the constants, which are integrated less and less often
+    # Coefficients, then constants: the first constant is integrated m - 1 times, the last one never.
+    joined = concatenate([p, k])
     powers = np.arange(length + m - 1, -1, -1)
     divisors = [
         math.perm(int(power), m) if i < length else math.factorial(int(power))
@@ -216,13 +222,9 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
             got=f"got {aval.text()}",
             do="Pass strip_zeros=False.",
         )
-    nonzero = np.flatnonzero(np.asarray(p))
-    if not nonzero.size:
-        return zeros((0,), result)
-    first, last = int(nonzero[0]), int(nonzero[-1])
-    n_zero = type_of(p).size - 1 - last
-    inner = _companion_roots(p[first : last + 1]) if last > first else zeros((0,), result)
-    return concatenate([zeros((n_zero,), result), inner]) if n_zero else inner
+    inner, trailing = _trimmed(p)
+    nonzero_roots = _companion_roots(inner) if type_of(inner).size > 1 else zeros((0,), result)
+    return concatenate([zeros((trailing,), result), nonzero_roots])
 
 
 def _wide(x: Any) -> Any:
@@ -250,7 +252,7 @@ def polyfit(
 
     `w` are weights of the points. With `full` also residuals, rank, singular values and `rcond`; with `cov` also the
     covariance matrix, scaled by the residuals unless it is "unscaled".
-    Raises: ArgumentValueError for a negative degree or points that don't fit.
+    Raises: ArgumentValueError for a negative degree, ArgumentTypeError for points, values and weights that don't fit.
 
     >>> polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)

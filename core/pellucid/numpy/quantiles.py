@@ -79,7 +79,7 @@ def _quantile(
     if scale != 1:
         q = q / np.asarray(scale, type_of(q).dtype)[()]
     axes = canonical_axes(axis, aval.ndim)
-    kept_shape = tuple([1 if i in axes else n for i, n in enumerate(aval.shape)])
+    keepdims_shape = tuple([1 if i in axes else n for i, n in enumerate(aval.shape)])
     rest = tuple([n for i, n in enumerate(aval.shape) if i not in axes])
     size = math.prod(aval.shape[i] for i in axes)
     order = (*axes, *(i for i in range(aval.ndim) if i not in axes))
@@ -88,7 +88,7 @@ def _quantile(
         weights = _weights(name, weights, aval, axes, order, x.shape)
     result = _along_first(x, q, weights, method, skips_nan)  # [*q.shape, *rest]
     if keepdims:
-        result = reshape(result, (*q_aval.shape, *kept_shape))
+        result = reshape(result, (*q_aval.shape, *keepdims_shape))
     return convert(result, type_of(result), dtype)
 
 
@@ -96,13 +96,13 @@ def _weights(
     name: str, weights: Any, aval: Any, axes: tuple[int, ...], order: tuple[int, ...], shape: Any
 ) -> Any:
     """`weights` in the shape of the elements that are sorted."""
-    given_aval = aval_of(name, weights)
-    weights = convert(weights, given_aval, dtypes.to_inexact_dtype(given_aval.dtype))
-    if given_aval.shape != aval.shape:
-        if len(axes) != 1 or given_aval.shape != (aval.shape[axes[0]],):
+    weights_aval = aval_of(name, weights)
+    weights = convert(weights, weights_aval, dtypes.to_inexact_dtype(weights_aval.dtype))
+    if weights_aval.shape != aval.shape:
+        if len(axes) != 1 or weights_aval.shape != (aval.shape[axes[0]],):
             raise ArgumentValueError(
                 f"jnp.{name} needs weights of the array's shape, or a vector along one axis.",
-                got=[f"a: {aval.text()}", f"weights: {given_aval.text()}"],
+                got=[f"a: {aval.text()}", f"weights: {weights_aval.text()}"],
             )
         weights = reshape(weights, tuple(-1 if i == axes[0] else 1 for i in range(aval.ndim)))
         weights = broadcast_to(weights, aval.shape)
@@ -110,66 +110,55 @@ def _weights(
 
 
 def _along_first(x: Any, q: Any, weights: Any, method: str, skips_nan: bool) -> Any:
-    """Quantiles of `x` [size, *rest] along its first axis: [*q.shape, *rest]."""
+    """Quantiles `q` of `x` [size, *rest] along its first axis: [*q.shape, *rest]."""
     size, *rest = x.shape
     if not size:
         return full((*q.shape, *rest), np.nan, x.dtype)
     has_nan = any(isnan(x), axis=0)
-    if weights is not None:
-        order = argsort(x, axis=0)
-        weights = take_along_axis(weights, order, axis=0)
-        x = take_along_axis(x, order, axis=0)
-        if skips_nan:
-            weights = where(isnan(x), 0, weights)
-    else:
+    q = reshape(q, (*q.shape, *[1] * len(rest)))
+    if weights is None:
         x = sort(x, axis=0)
-    shape = (*q.shape, *[1] * len(rest))
-    q = reshape(q, shape)
-    if weights is not None:
-        total = cumsum(weights, axis=0)
-        reached = total >= expand_dims(q, -1 - len(rest)) * total[-1]
-        found_at = argmax(reached, axis=-1 - len(rest))
-        result = take_along_axis(x, reshape(found_at, (-1, *rest)), axis=0)
-        result = reshape(result, (*q.shape[: q.ndim - len(rest)], *rest))
-    else:
         count = sum(~isnan(x), axis=0) if skips_nan else np.asarray(size, np.int32)[()]
         last = clip(asarray(count, dtype=q.dtype) - 1, 0)
         result = _interpolated(x, q, last, method)
+    else:
+        order = argsort(x, axis=0)
+        x, weights = (take_along_axis(each, order, axis=0) for each in (x, weights))
+        cumulative = cumsum(where(isnan(x), 0, weights) if skips_nan else weights, axis=0)
+        size_axis = -1 - len(rest)
+        is_reached = cumulative >= expand_dims(q, size_axis) * cumulative[-1]
+        result = _elements(x, argmax(is_reached, axis=size_axis))
     if skips_nan:
         return result
     return where(has_nan, np.asarray(np.nan, x.dtype)[()], result)
 
 
+def _elements(x: Any, positions: Any) -> Any:
+    """Elements of `x` [size, *rest] at `positions` [*batch, *rest] along its first axis."""
+    rest = x.shape[1:]
+    shape = (*positions.shape[: positions.ndim - len(rest)], *rest)
+    rows = reshape(broadcast_to(positions.astype(np.int32), shape), (-1, *rest))
+    return reshape(take_along_axis(x, rows, axis=0), shape)
+
+
 def _interpolated(x: Any, q: Any, last: Any, method: str) -> Any:
     """Elements of `x`, sorted along its first axis, at q times `last`, or between two of them."""
     if method == "inverted_cdf":
-        place = ceil(q * (last + 1)) - 1
-        low = high = clip(place, 0, last)
-        weight = 0 * low
-    else:
-        place = clip(q * last, 0, last)
-        low, high = floor(place), ceil(place)
-        weight = place - low
-
-    def at(index: Any) -> Any:
-        whole = index.astype(np.int32)
-        flat = reshape(
-            broadcast_to(whole, (*whole.shape[: whole.ndim - x.ndim + 1], *x.shape[1:])),
-            (-1, *x.shape[1:]),
-        )
-        values = take_along_axis(x, flat, axis=0)
-        return reshape(values, (*whole.shape[: whole.ndim - x.ndim + 1], *x.shape[1:]))
-
-    if method in ("lower", "inverted_cdf"):
-        return at(low)
+        return _elements(x, clip(ceil(q * (last + 1)) - 1, 0, last))
+    position = clip(q * last, 0, last)
+    low = floor(position)
+    weight = position - low
+    if method == "lower":
+        return _elements(x, low)
+    below, above = _elements(x, low), _elements(x, ceil(position))
     if method == "higher":
-        return at(high)
+        return above
     if method == "nearest":
-        return where(weight <= 0.5, at(low), at(high))
+        return where(weight <= 0.5, below, above)
     if method == "midpoint":
-        return (at(low) + at(high)) * np.asarray(0.5, x.dtype)[()]
+        return (below + above) * np.asarray(0.5, x.dtype)[()]
     weight = weight.astype(x.dtype) if x.dtype.itemsize >= 4 else weight
-    return at(low) * (1 - weight) + at(high) * weight
+    return below * (1 - weight) + above * weight
 
 
 def _public(

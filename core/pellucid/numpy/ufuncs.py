@@ -58,7 +58,7 @@ class ufunc(metaclass=_UfuncType):
         self.__name__ = name or getattr(func, "__name__", "ufunc")
         self.__doc__ = func.__doc__
         self._function = call or vectorize(func)
-        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+        self._methods = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
@@ -97,7 +97,7 @@ class ufunc(metaclass=_UfuncType):
             )
         if isinstance(axis, int):
             canonical_axis(axis, aval_of(f"{self.__name__}.reduce", a).ndim)
-        if (method := self._own["reduce"]) is not None:
+        if (method := self._methods["reduce"]) is not None:
             options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
             if dtype is not None:
                 options["dtype"] = dtype
@@ -148,7 +148,7 @@ class ufunc(metaclass=_UfuncType):
         """
         self._check_binary("accumulate")
         reductions.refuse_out(f"{self.__name__}.accumulate", out)
-        if (method := self._own["accumulate"]) is not None:
+        if (method := self._methods["accumulate"]) is not None:
             return method(a, axis=axis, dtype=dtype)
         x = asarray(a, dtype=dtype)
         x, axis = (ravel(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim))
@@ -178,7 +178,7 @@ class ufunc(metaclass=_UfuncType):
                 do="Pass inplace=False, and use the result.",
             )
         x = asarray(a)
-        if (method := self._own["at"]) is not None and x.dtype != bool:
+        if (method := self._methods["at"]) is not None and x.dtype != bool:
             return method(x, indices, b)
         if self.nin == 1:
             return x.at[indices].set(self(x[indices]).astype(x.dtype))
