@@ -9,7 +9,8 @@ from pellucid.tracing.values import type_of
 from pellucid.xla.arrays import ARRAY_TYPES
 from pellucid.xla.pytree import flatten
 
-_MOST_LEAVES = 10_000
+MAX_LEAVES = 10_000
+"""Number of elements and leaves of a container up to which its arrays are counted."""
 
 
 def short_text(x: Any) -> str | None:
@@ -31,10 +32,10 @@ def short_text(x: Any) -> str | None:
         return x.aval.text() + placed
     if isinstance(x, Tracer):
         return x.aval.text()
-    if not isinstance(x, (dict, list, tuple)) or not 0 < len(x) <= _MOST_LEAVES:
+    if not isinstance(x, (dict, list, tuple)) or not 0 < len(x) <= MAX_LEAVES:
         return None
     leaves, _ = flatten(x)
-    arrays = [leaf for leaf in leaves[:_MOST_LEAVES] if type(leaf) in ARRAY_TYPES]
+    arrays = [leaf for leaf in leaves[:MAX_LEAVES] if type(leaf) in ARRAY_TYPES]
     if not arrays:
         return None
     n_bytes = sum(type_of(array).nbytes for array in arrays)

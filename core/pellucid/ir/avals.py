@@ -223,7 +223,7 @@ class ShapedArray(AbstractValue):
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
 
 
-_MOST_ELEMENTS = 2**63 // 16 - 1
+MAX_ELEMENTS = 2**63 // 16 - 1
 """Elements of 16 bytes whose sizes in bytes are counted with 64 bits; XLA ends the process where they aren't."""
 
 
@@ -240,7 +240,7 @@ def shaped_array(
     aval = _interned.get(key)
     if aval is None:
         size = math.prod(shape)
-        if type(size) is int and size > _MOST_ELEMENTS:
+        if type(size) is int and size > MAX_ELEMENTS:
             raise ShapeError(
                 "an array can't have so many elements: its bytes are counted with 64 bits.",
                 got=f"shape {shape}",

@@ -82,8 +82,8 @@ class Primitive(Generic[P]):
         """The class of the params: what the row's `hlo` is annotated with, or the argument of `Primitive[...]`."""
         lowering = getattr(self, "hlo", None)
         if inspect.isfunction(lowering):
-            given = typing.get_type_hints(lowering).get("params", Any)
-            return NoParams if given is Any else given
+            params_type = typing.get_type_hints(lowering).get("params", Any)
+            return NoParams if params_type is Any else params_type
         for cls in type(self).__mro__:
             for base in getattr(cls, "__orig_bases__", ()):
                 for argument in typing.get_args(base):

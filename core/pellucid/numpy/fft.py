@@ -24,15 +24,13 @@ from pellucid.primitives import arithmetic
 from pellucid.primitives.broadcasting import broadcast_in_dim
 from pellucid.primitives.complex_parts import conj
 from pellucid.primitives.filled import zero_like_elements
-from pellucid.primitives.fourier import FftType, fft as lax_fft
+from pellucid.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
 from pellucid.primitives.movement import transpose
 from pellucid.primitives.padding import pad
 from pellucid.primitives.slicing import slice_in_dim
 from pellucid.tracing.values import type_of
 
 _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-_MOST_AXES = 3
-"""XLA transforms at most three axes in one operation."""
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
@@ -297,14 +295,14 @@ def _empty(aval: Any, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, 
 
 def _several(x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     """The transform along the last axes, three at most at a time; the last axis of real signals comes first or last."""
-    if len(lengths) <= _MOST_AXES:
+    if len(lengths) <= MAX_AXES:
         return lax_fft(x, kind, lengths)
     ndim = type_of(x).ndim
-    first, last = lengths[:-_MOST_AXES], lengths[-_MOST_AXES:]
+    first, last = lengths[:-MAX_AXES], lengths[-MAX_AXES:]
     turned = (
         *range(ndim - len(lengths)),
-        *range(ndim - _MOST_AXES, ndim),
-        *range(ndim - len(lengths), ndim - _MOST_AXES),
+        *range(ndim - MAX_AXES, ndim),
+        *range(ndim - len(lengths), ndim - MAX_AXES),
     )
     back = tuple(np.argsort(turned).tolist())
     whole = FftType.FFT if kind in (FftType.FFT, FftType.RFFT) else FftType.IFFT

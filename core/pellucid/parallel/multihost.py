@@ -35,7 +35,7 @@ from pellucid.sharding.placement import tiles
 from pellucid.xla.arrays import ArrayImpl
 
 _AXES = ("processes", "local_devices")
-_MOST_LEAVES = 3
+MAX_QUOTED_LEAVES = 3
 _ONE_LEAF = tree_structure(0)
 
 
@@ -146,9 +146,13 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         if (rows != rows[0]).any()
     ]
     if lines:
-        more = [f"and {len(lines) - _MOST_LEAVES} leaves more"] if len(lines) > _MOST_LEAVES else []
+        more = (
+            [f"and {len(lines) - MAX_QUOTED_LEAVES} leaves more"]
+            if len(lines) > MAX_QUOTED_LEAVES
+            else []
+        )
         raise AgreementError(
-            f"{name}: the processes have different values.", got=[*lines[:_MOST_LEAVES], *more]
+            f"{name}: the processes have different values.", got=[*lines[:MAX_QUOTED_LEAVES], *more]
         )
 
 

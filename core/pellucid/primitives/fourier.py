@@ -26,7 +26,8 @@ from pellucid.primitives.padding import pad
 from pellucid.tracing.trace import bind1
 from pellucid.tracing.values import type_of
 
-_MOST_AXES = 3
+MAX_AXES = 3
+"""XLA transforms at most three axes in one operation."""
 
 
 class FftType(enum.IntEnum):
@@ -56,9 +57,9 @@ class Fft(Movement[FftParams]):
         kind, lengths = params
         rank = len(lengths)
         got = f"operand: {x.text()}"
-        if rank > _MOST_AXES:
+        if rank > MAX_AXES:
             raise ShapeError(
-                f"fft transforms up to {_MOST_AXES} axes at once, got fft_lengths {lengths}.",
+                f"fft transforms up to {MAX_AXES} axes at once, got fft_lengths {lengths}.",
                 got=got,
                 do="Transform the others in a second call.",
             )

@@ -115,9 +115,9 @@ def _start_all() -> None:
 
 
 def names_of(platform: str) -> tuple[str, ...]:
-    """The platforms that `platform` stands for, best first, started or not: 'gpu' is CUDA or ROCm.
+    """The platforms that `platform` names, best first, started or not: 'gpu' is CUDA or ROCm.
 
-    Raises PlatformError for a name that stands for none.
+    Raises PlatformError for an unknown name.
     """
     names = _ALIASES.get(platform)
     if names is None:
@@ -129,7 +129,7 @@ def names_of(platform: str) -> tuple[str, ...]:
 
 
 def _start(platform: str) -> list[str]:
-    """Start the first platform that `platform` stands for; if none starts, the problem of each."""
+    """Start the first platform that `platform` names; if none starts, the problem of each."""
     problems = []
     for name in names_of(platform):
         if name in _clients:
@@ -153,7 +153,7 @@ def client(platform: str | None = None) -> Any:
 
 
 def _started(platform: str) -> str:
-    """Name of the running platform that `platform` stands for; raises DeviceError if there is none."""
+    """Name of the running platform that `platform` names; raises DeviceError if there is none."""
     for name in _ALIASES.get(platform, (platform,)):
         if name in _clients:
             return name

@@ -19,7 +19,7 @@ _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
 
 
 class Token:
-    """The value of a token outside a program, where everything that it stands for has been started."""
+    """The value of a token outside a program, where all effects that it orders have been started."""
 
     __slots__ = ()
     aval = abstract_token

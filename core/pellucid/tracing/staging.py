@@ -36,7 +36,7 @@ _capture = source.capture
 
 
 class StagingTracer(Tracer):
-    """A value that will be known when the program runs; `variable` stands for it in the program."""
+    """A value that will be known when the program runs; `variable` is its name in the program."""
 
     __slots__ = ("variable", "equation")
 
@@ -142,7 +142,7 @@ class StagingTrace(Trace):
     custom_vjp_call = custom_jvp_call
 
     def atom(self, x: Any) -> Var | Literal:
-        """The variable or literal that stands for `x` in this program."""
+        """The variable or literal of `x` in this program."""
         kind = type(x)
         if kind is StagingTracer and x._trace is self:
             return x.variable

@@ -89,18 +89,18 @@ def jacfwd(
         basis = standard_basis(avals)
         axis = BatchAxis(sum(sizes))
         with use_transformation("vmap"):
-            found, dims = batch_flat(push, axis, basis, [0] * len(basis))
-        n = (len(found) - n_aux) // 2
+            columns, dims = batch_flat(push, axis, basis, [0] * len(basis))
+        n = (len(columns) - n_aux) // 2
         # Values don't depend on the direction; those that went through references have a batch axis nevertheless.
         values = [
             x if d is None else index_in_dim(x, 0, d, keepdims=False)
-            for x, d in zip(found[: n + n_aux], dims, strict=False)
+            for x, d in zip(columns[: n + n_aux], dims, strict=False)
         ]
         results, aux = values[:n], values[n:]
         with use_transformation("vmap"):
             columns = [
                 brought_to(axis, x, d, type_of(y).ndim)
-                for x, d, y in zip(found[n + n_aux :], dims[n + n_aux :], results, strict=True)
+                for x, d, y in zip(columns[n + n_aux :], dims[n + n_aux :], results, strict=True)
             ]
         for y in results if holomorphic else ():
             check_real_output(type_of(y), "jacfwd", "result", holomorphic=True)
@@ -168,8 +168,8 @@ def jacrev(
         def pull(*cotangents: Any) -> list[Any]:
             live = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
             with use_transformation("transpose"):
-                found = backward_pass(program.jaxpr, program.residuals, operands, live)
-            return [instantiate(ct) for ct in found]
+                cotangents = backward_pass(program.jaxpr, program.residuals, operands, live)
+            return [instantiate(ct) for ct in cotangents]
 
         sizes = [a.size for a in out_avals]
         rows = iter(vmap(pull)(*standard_basis(out_avals)))

@@ -17,10 +17,10 @@ from pellucid.ir.jaxpr import Equation, Jaxpr, Lineage, Literal, Var
 WORTH_AN_EQUATION = 1024
 """Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
 
-_SMALL = 16
+SMALL_FRACTION_DIVISOR = 16
 """An operand is small if it has this many times fewer elements than the result."""
 
-_MOST_EQUATIONS = 16
+MAX_RECOMPUTED_EQUATIONS = 16
 """A residual that takes more equations than this to compute again is kept."""
 
 
@@ -59,7 +59,7 @@ class Worth(NamedTuple):
             self.by_kernel
             and plan.from_memory
             and known_at_least(own, self.least_bytes)
-            and known_at_least(own + own // _SMALL, plan.extra_bytes)
+            and known_at_least(own + own // SMALL_FRACTION_DIVISOR, plan.extra_bytes)
         )
 
 
@@ -139,7 +139,9 @@ def _plans(residuals: set[Var], known: Sequence[Equation]) -> dict[Var, Plan]:
                 from_memory &= plan.from_memory
         [var] = equation.results
         nbytes = var.aval.nbytes  # type: ignore[attr-defined]
-        pays = equations <= _MOST_EQUATIONS and known_at_least(nbytes + nbytes // _SMALL, extra)
+        pays = equations <= MAX_RECOMPUTED_EQUATIONS and known_at_least(
+            nbytes + nbytes // SMALL_FRACTION_DIVISOR, extra
+        )
         plans[var] = (
             Plan(equation, extra, equations, from_memory) if pays else Plan(None, nbytes, 0, False)
         )
@@ -152,7 +154,7 @@ def _is_cheap(equation: Equation) -> bool:
     cheap = equation.primitive.traits.cheap
     if cheap == "if one operand is small":
         [result], operands = equation.results, equation.operands
-        most = result.aval.size // _SMALL  # type: ignore[attr-defined]
+        most = result.aval.size // SMALL_FRACTION_DIVISOR  # type: ignore[attr-defined]
         return any(
             type(x) is Literal or known_at_least(most, x.aval.size)  # type: ignore[attr-defined]
             for x in operands
