@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # Seconds of each test, for tools/check_seconds.py.
 RESULTS := .test-results/tests.xml
-# The tests whose programs have files in tests/references.
-RECORDED := tests/laws/test_agreement.py tests/core/numpy/test_agreement.py
+# The tests that name a module of programs whose answers are in tests/references.
+BOOKS := $(basename $(notdir $(wildcard tests/references/*.txt)))
+RECORDED = $(shell grep -rlw $(foreach book,$(BOOKS),-e $(lastword $(subst ., ,$(book)))) tests --include='test_*.py')
 # Two processes: every test process has eight virtual devices and compiles, so more don't help.
 WORKERS ?= 2
 NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
