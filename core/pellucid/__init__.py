@@ -80,7 +80,7 @@ _RENAMED = {
 _SUBMODULES = (
     "ad_checkpoint", "analysis", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
     "dlpack", "dtypes",
-    "errors", "experimental", "extend", "flatten_util", "introspect", "lax", "memory", "monitoring",
+    "errors", "experimental", "extend", "flatten_util", "image", "introspect", "lax", "memory", "monitoring",
     "nn", "numpy", "ops", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util",
     "typing",
 )  # fmt: skip

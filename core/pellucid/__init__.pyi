@@ -12,6 +12,7 @@ from pellucid import (
     experimental as experimental,
     extend as extend,
     flatten_util as flatten_util,
+    image as image,
     introspect as introspect,
     lax as lax,
     memory as memory,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -51,17 +52,42 @@ def _convolved(
 ) -> Any:
     """Sums of products of windows of the longer vector with the other, which `flips` turns round."""
     a, v = promote_dtypes_inexact(name, a, v)
-    v = flip(v) if flips else conjugate(v)
+    v = v if flips else conjugate(v)
     is_swapped = type_of(a).shape[0] < type_of(v).shape[0]
-    if is_swapped:
-        a, v = (flip(v), flip(a)) if flips else (v, a)
-    m = type_of(v).shape[0]
-    padding = {"valid": (0, 0), "full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2)}[mode]
-    result = conv_general_dilated(
-        a[None, None], v[None, None], (1,), [padding], precision=precision,
+    a, v = (v, a) if is_swapped else (a, v)
+    result = direct_convolution(a, v if flips else flip(v), mode, precision, preferred)
+    return flip(result) if is_swapped and not flips else result
+
+
+def window_of_mode(mode: str, size: int, kernel_size: int) -> tuple[int, int]:
+    """(start, length) of what `mode` keeps of the whole convolution of `size` and `kernel_size` elements along an axis.
+
+    "same" keeps the middle `size` elements.
+    """
+    if mode == "full":
+        return 0, size + kernel_size - 1
+    if mode == "same":
+        return (kernel_size - 1) // 2, size
+    shorter = min(size, kernel_size)
+    return shorter - 1, max(size, kernel_size) - shorter + 1
+
+
+def direct_convolution(
+    a: Any, v: Any, mode: str, precision: Any = None, preferred: Any = None
+) -> Any:
+    """Convolution of two arrays of one rank and dtype, as far as `mode` keeps it; "same" is of the shape of `a`."""
+    shape, kernel_shape = type_of(a).shape, type_of(v).shape
+    windows = [window_of_mode(mode, n, k) for n, k in zip(shape, kernel_shape, strict=True)]
+    if math.prod(shape) < math.prod(kernel_shape):
+        a, v, shape, kernel_shape = v, a, kernel_shape, shape
+    padding = [
+        (k - 1 - start, start + length - n)
+        for (start, length), n, k in zip(windows, shape, kernel_shape, strict=True)
+    ]
+    return conv_general_dilated(
+        a[None, None], flip(v)[None, None], (1,) * len(shape), padding, precision=precision,
         preferred_element_type=preferred,
     )[0, 0]  # fmt: skip
-    return flip(result) if is_swapped and not flips else result
 
 
 def convolve(

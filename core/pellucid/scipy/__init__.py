@@ -1,3 +1,23 @@
-"""`pellucid.scipy`: the SciPy API on arrays that are traced, transformed, compiled and sharded."""
+"""`pellucid.scipy`: the SciPy API on arrays that are traced, transformed, compiled and sharded.
 
-from pellucid.scipy import linalg as linalg
+Submodules load when they are first used.
+"""
+
+import importlib
+from typing import Any
+
+_SUBMODULES = (
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
+    "special", "stats",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load the submodule `name`."""
+    if name not in _SUBMODULES:
+        raise AttributeError(f"module 'pellucid.scipy' has no attribute {name!r}")
+    return importlib.import_module(f"pellucid.scipy.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})
