@@ -81,8 +81,8 @@ SCOPES = (
     ),
     Scope(
         ("parallel",),
-        ("custom_partitioning", "lax/parallel", "pmap", "shard_map"),
-        "collectives and functions over devices",
+        ("custom_partitioning", "lax/parallel", "pmap", "shard_map", "../experimental/multihost_utils"),
+        "collectives and functions over devices, values and arrays of several processes",
     ),
 )  # fmt: skip
 

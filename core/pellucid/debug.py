@@ -6,9 +6,9 @@ from pellucid.callbacks.debug import (
     debug_log as log,
     debug_print as print,
 )
+from pellucid.callbacks.drawing import visualize_sharding as visualize_sharding
 from pellucid.callbacks.inspection import (
     inspect_array_sharding as inspect_array_sharding,
     visualize_array_sharding as visualize_array_sharding,
 )
 from pellucid.ir.effects import DebugEffect as DebugEffect, OrderedDebugEffect as OrderedDebugEffect
-from pellucid.sharding.drawing import visualize_sharding as visualize_sharding

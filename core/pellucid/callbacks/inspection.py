@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base.errors import BatchingRuleError, CallbackError
 from pellucid.base.tree import tree_leaves
+from pellucid.callbacks.drawing import check_can_be_drawn, visualize_sharding
 from pellucid.callbacks.host import callback_failed
 from pellucid.callbacks.pure import values_of
 from pellucid.compilation.shardy import chosen_inside
@@ -16,7 +17,6 @@ from pellucid.ir.rules import BatchAxis, BatchDim
 from pellucid.primitives.without_results import WithoutResults
 from pellucid.runtime.failures import marked
 from pellucid.runtime.transfer import from_host
-from pellucid.sharding.drawing import check_can_be_drawn, visualize_sharding
 from pellucid.tracing.trace import bind
 from pellucid.tracing.values import type_of
 from pellucid.transforms.arguments import check_callable, checked_leaves
